@@ -45,7 +45,10 @@ class MatrixView:
         return replace(self, rows=self.columns, columns=self.rows, transposed=not self.transposed)
 
 
-def matrix_view(buffer: Buffer | MatrixView) -> MatrixView:
+Operand = Buffer | MatrixView
+
+
+def matrix_view(buffer: Operand) -> MatrixView:
     """The view of a complete 2-D buffer; a MatrixView as it is."""
     if isinstance(buffer, MatrixView):
         return buffer
@@ -181,36 +184,20 @@ def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVari
 
 
 def matmul(
-    device: Device,
-    a: Buffer | MatrixView,
-    b: Buffer | MatrixView,
-    out: Buffer | MatrixView,
-    variant: str | MatmulVariant = "auto",
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    store: str = "set",
+    device: Device, a: Operand, b: Operand, out: Operand, variant: str | MatmulVariant = "auto", store: str = "set"
 ) -> None:
     """Computes out (m, n) = a (m, k) b (k, n), or += or -= by `store` "add" or "subtract", in float32 or float64.
 
-    `variant` is "auto", a name of variants() or a MatmulVariant. A transposed operand is given as it is stored.
-    UserError for shapes and types that do not fit.
+    `variant` is "auto", a name of variants() or a MatmulVariant. UserError for shapes and types that do not fit.
     """
-    bind_matmul(device, a, b, out, variant, transpose_a, transpose_b, store)()
+    bind_matmul(device, a, b, out, variant, store)()
 
 
 def bind_matmul(
-    device: Device,
-    a: Buffer | MatrixView,
-    b: Buffer | MatrixView,
-    out: Buffer | MatrixView,
-    variant: str | MatmulVariant = "auto",
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    store: str = "set",
+    device: Device, a: Operand, b: Operand, out: Operand, variant: str | MatmulVariant = "auto", store: str = "set"
 ) -> Callable[[], None]:
     """The launch that matmul() makes, for repeated calls."""
     a, b, out = matrix_view(a), matrix_view(b), matrix_view(out)
-    a, b = a.T if transpose_a else a, b.T if transpose_b else b
     if out.transposed:  # out' = b' a'
         a, b, out = b.T, a.T, out.T
     _check(a, b, out, store)

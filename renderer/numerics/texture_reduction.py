@@ -8,7 +8,7 @@ size alone, so a sum has the same bits on every run.
 from renderer.gpu.gl import GlContext, Texture
 
 BLOCK = 8
-SUM, MIN, MAX = range(3)  # numbered as in shaders/numerics/reduce.frag
+OPERATIONS = ("sum", "min", "max")  # numbered as in shaders/numerics/reduce.frag
 
 
 class Reduction:
@@ -20,17 +20,12 @@ class Reduction:
         self.block = block
         self._targets: dict[str, tuple[tuple, list[Texture]]] = {}
 
-    def sum(self, image: Texture) -> Texture:
-        """One texel: the sums of the image's components."""
-        return self._texel("sum", image, SUM)
+    def reduce(self, operation: str, image: Texture) -> Texture:
+        """One texel: the "sum", "min" or "max" of each of the image's components.
 
-    def min(self, image: Texture) -> Texture:
-        """One texel: the smallest value of each component, NaN ignored; infinite where all are NaN."""
-        return self._texel("min", image, MIN)
-
-    def max(self, image: Texture) -> Texture:
-        """One texel: the largest value of each component, NaN ignored; minus infinite where all are NaN."""
-        return self._texel("max", image, MAX)
+        "min" and "max" ignore NaN, and are infinite and minus infinite where all are NaN.
+        """
+        return self.levels(operation, image)[-1]
 
     def mean_log_luminance(self, image: Texture) -> Texture:
         """One texel: x is the mean log2 luminance of the pixels that count (see images/tone_mapping.h).
@@ -39,21 +34,18 @@ class Reduction:
         """
         targets = self._targets_for("mean_log_luminance", image.size, 2)
         for level, target in enumerate(targets):
-            self._shader(SUM, level == 0, level == len(targets) - 1)(target, image=image)
+            self._shader(0, level == 0, level == len(targets) - 1)(target, image=image)
             image = target
         return image
 
     def levels(self, operation: str, image: Texture) -> list[Texture]:
-        """The targets of every pass of "sum", "min" or "max", from the largest to one texel."""
-        self._texel(operation, image, {"sum": SUM, "min": MIN, "max": MAX}[operation])
-        return list(self._targets[operation][1])
-
-    def _texel(self, name: str, image: Texture, operation: int) -> Texture:
-        shader = self._shader(operation, False, False)
-        for target in self._targets_for(name, image.size, image.components):
+        """The targets of every pass of reduce(), from the largest to one texel."""
+        shader = self._shader(OPERATIONS.index(operation), False, False)
+        targets = self._targets_for(operation, image.size, image.components)
+        for target in targets:
             shader(target, image=image)
             image = target
-        return image
+        return list(targets)
 
     def _shader(self, operation: int, log_luminance: bool, divide: bool):
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)

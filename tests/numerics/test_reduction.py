@@ -31,17 +31,17 @@ def test_sum_min_max_equal_numpy_for_60_sizes(gl, rng):
         image = rng.standard_normal((height, width, 4)).astype("f4") * 100
         texture = gl.texture((width, height)).write(image)
         told = f"{width} x {height}"
-        assert np.array_equal(reduction.min(texture).read()[0, 0], image.min((0, 1))), told
-        assert np.array_equal(reduction.max(texture).read()[0, 0], image.max((0, 1))), told
+        assert np.array_equal(reduction.reduce("min", texture).read()[0, 0], image.min((0, 1))), told
+        assert np.array_equal(reduction.reduce("max", texture).read()[0, 0], image.max((0, 1))), told
         # A tree of passes, each adding at most 16 terms in a row: its error bound is (16 passes) u sum |x|.
         bound = 16 * len(reduction.sizes((width, height))) * 2.0**-24 * np.abs(image.astype("f8")).sum((0, 1))
-        error = np.abs(reduction.sum(texture).read()[0, 0] - image.astype("f8").sum((0, 1)))
+        error = np.abs(reduction.reduce("sum", texture).read()[0, 0] - image.astype("f8").sum((0, 1)))
         assert (error <= bound).all(), (told, error, bound)
 
 
 def test_a_sum_of_whole_numbers_is_exact(gl, rng):
     image = rng.integers(-50, 51, (317, 211, 4)).astype("f4")
-    total = Reduction(gl).sum(gl.texture((211, 317)).write(image)).read()[0, 0]
+    total = Reduction(gl).reduce("sum", gl.texture((211, 317)).write(image)).read()[0, 0]
     assert np.array_equal(total, image.sum((0, 1), dtype="i8"))
 
 
@@ -71,12 +71,15 @@ def test_nan_is_kept_by_a_sum_and_passed_over_by_the_extremes(gl, rng):
     image[4, 7, 1] = image[0, 0, 1] = np.nan
     image[..., 3] = np.nan
     texture, reduction = gl.texture((30, 20)).write(image), Reduction(gl)
-    assert np.isnan(reduction.sum(texture).read()[0, 0, [1, 3]]).all()
+    assert np.isnan(reduction.reduce("sum", texture).read()[0, 0, [1, 3]]).all()
     with np.errstate(invalid="ignore"):
         low, high = np.fmin.reduce(image, (0, 1)), np.fmax.reduce(image, (0, 1))
-    assert np.array_equal(reduction.min(texture).read()[0, 0, :3], low[:3])
-    assert np.array_equal(reduction.max(texture).read()[0, 0, :3], high[:3])
-    assert reduction.min(texture).read()[0, 0, 3] == np.inf and reduction.max(texture).read()[0, 0, 3] == -np.inf
+    assert np.array_equal(reduction.reduce("min", texture).read()[0, 0, :3], low[:3])
+    assert np.array_equal(reduction.reduce("max", texture).read()[0, 0, :3], high[:3])
+    assert (
+        reduction.reduce("min", texture).read()[0, 0, 3] == np.inf
+        and reduction.reduce("max", texture).read()[0, 0, 3] == -np.inf
+    )
 
 
 @pytest.mark.parametrize("components", [1, 2])
@@ -84,13 +87,13 @@ def test_textures_of_fewer_components(gl, rng, components):
     image = rng.integers(-9, 10, (41, 23, components)).astype("f4")
     texture = gl.texture((23, 41), components).write(image)
     for name, numpy in BOUND.items():
-        assert np.array_equal(getattr(Reduction(gl), name)(texture).read()[0, 0], numpy(image, (0, 1)))
+        assert np.array_equal(Reduction(gl).reduce(name, texture).read()[0, 0], numpy(image, (0, 1)))
 
 
 def test_eight_bit_textures_read_as_fractions(gl, rng):
     image = rng.integers(0, 256, (9, 17, 4), dtype="u1")
     texture = gl.texture((17, 9), 4, "f1").write(image)
-    assert np.allclose(Reduction(gl).max(texture).read()[0, 0], image.max((0, 1)) / 255, rtol=1e-6, atol=0)
+    assert np.allclose(Reduction(gl).reduce("max", texture).read()[0, 0], image.max((0, 1)) / 255, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("block", [2, 3, 16])
@@ -106,9 +109,9 @@ def test_any_block_gives_the_same_answer(gl, rng, block):
 def test_a_sum_repeats_bit_for_bit_and_allocates_once(gl, rng):
     texture = gl.texture((333, 111)).write(rng.standard_normal((111, 333, 4)).astype("f4"))
     reduction = Reduction(gl)
-    first = reduction.sum(texture)
+    first = reduction.reduce("sum", texture)
     bits = first.read().view("u4")
-    assert reduction.sum(texture) is first, "the targets are kept between frames"
+    assert reduction.reduce("sum", texture) is first, "the targets are kept between frames"
     assert np.array_equal(first.read().view("u4"), bits)
 
 

@@ -22,6 +22,8 @@ SUBPANEL_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (
 
 # (buffer, offset, leading dimension) of a matrix, and (buffer, offset) of its pivots
 PanelPlace = tuple[tuple[Any, int, int], tuple[Any, int]]
+PhaseMark = Callable[[str, "DeviceColumns"], None]  # called with the phase that begins
+Launches = list[tuple[str, Callable[[], None]]]  # with the phase of each
 
 
 @dataclass(frozen=True)
@@ -302,13 +304,7 @@ class DeviceColumns:
         return start, max(0, (last - start) // self.devices + 1)
 
     def launch_step(
-        self,
-        i: int,
-        first: int,
-        count: int,
-        place: PanelPlace,
-        timestamp: Callable[[str, "DeviceColumns"], None],
-        ahead: bool = False,
+        self, i: int, first: int, count: int, place: PanelPlace, timestamp: PhaseMark, ahead: bool = False
     ) -> None:
         """Interchanges, triangular solve and update by panel i of `count` block columns from `first` on.
 
@@ -322,9 +318,7 @@ class DeviceColumns:
             timestamp(phase, self)
             launch()
 
-    def _step_launches(
-        self, i: int, first: int, count: int, place: PanelPlace, ahead: bool
-    ) -> list[tuple[str, Callable[[], None]]]:
+    def _step_launches(self, i: int, first: int, count: int, place: PanelPlace, ahead: bool) -> Launches:
         """The phases and launches of a step."""
         layout, s = self.layout, self.layout.s
         groups = count * (s // self.group_columns)
@@ -332,7 +326,7 @@ class DeviceColumns:
         (buffer, offset, ld), pivots = place
         panel, rows = (buffer, np.uint64(offset), ld), layout.panel_rows(i)
         if ahead and self._lookahead:
-            return self._lookahead_launches(*self._lookahead, panel, pivots, rows, (i, first, *target[3:]))
+            return self._lookahead_launches(panel, pivots, rows, (i, first, *target[3:]))
         laswp = self._laswp.bind_launch(groups * self._laswp.group_size, self.matrix, *pivots, *target)
         trsm = self._trsm.bind_launch(groups * self._trsm.group_size, self.matrix, *panel, *target)
         if rows == s:
@@ -346,11 +340,10 @@ class DeviceColumns:
             update = [self._gemm.bind_launch(threads, self.matrix, *panel, rows, *target)]
         return [("laswp", laswp), ("trsm", trsm), *(("update", launch) for launch in update)]
 
-    def _lookahead_launches(
-        self, swap_trsm: Kernel, gemm: Kernel, panel: tuple, pivots: tuple, rows: int, target: tuple
-    ) -> list[tuple[str, Callable[[], None]]]:
+    def _lookahead_launches(self, panel: tuple, pivots: tuple, rows: int, target: tuple) -> Launches:
         """The same for one block column, by two kernels of low latency."""
-        s = self.layout.s
+        assert self._lookahead
+        s, (swap_trsm, gemm) = self.layout.s, self._lookahead
         launches = [("trsm", swap_trsm.bind_launch(s * 32, self.matrix, *pivots, *panel, *target))]
         if rows > s:
             threads = (rows - s) // 64 * (s // 64) * gemm.group_size

@@ -99,10 +99,7 @@ class BlockFactors:
                 solve(rhs.ctypes.data, ld, len(rhs))
 
         parts = np.array_split(x, min(available_cores(), max(len(x) // RHS_PER_CORE, 1)))
-        with (
-            single_threaded_blas(),
-            ThreadPoolExecutor(len(parts)) as pool,
-        ):  # panels are too small for a BLAS of two threads
+        with single_threaded_blas(), ThreadPoolExecutor(len(parts)) as pool:  # panels are too small for BLAS threads
             list(pool.map(work, parts))
         return x[:, : layout.n].T
 
@@ -147,6 +144,7 @@ class GbtrfFactors:
         self._gbtrf, self._gbtrs = get_lapack_funcs(("gbtrf", "gbtrs"), (self._storage,))
         self._factors, self._pivots = self._storage, np.zeros(n, np.int32)
         self.step_seconds: list[dict] = []
+        self.seconds: dict[str, float] = {}
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
         """Factors ab; subnormals are flushed if max |a_ij| is above `flush_above`; NotFinite if ab is not finite."""
@@ -159,12 +157,8 @@ class GbtrfFactors:
         with single_threaded_blas(), FlushSubnormals() if self.max_abs_a > flush_above else nullcontext():
             self._factors, self._pivots, self.info = self._gbtrf(self._storage, layout.kl, layout.ku)
         seconds = time.perf_counter() - began - copied
-        self.step_seconds = [dict.fromkeys(PHASES, 0.0) | {"panel": seconds, "copy": copied}]
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Seconds of each phase."""
-        return total_seconds(self.step_seconds)
+        self.seconds = dict.fromkeys(PHASES, 0.0) | {"panel": seconds, "copy": copied}
+        self.step_seconds = [self.seconds]
 
     def pivots(self) -> np.ndarray:
         """(n,) int32: the row that was interchanged with row j at step j, from 0."""

@@ -3,7 +3,8 @@
 Every core runs a single-threaded BLAS and updates a range of the columns of a step. The first core updates the next
 block column, factors its panel and dispatches it before it updates its own range (look-ahead), so that the others need
 not wait for panels; and a core waits only for the cores that updated its columns in the step before. It is the lesson
-of paper 4 on any machine: on 2 cores as fast as LAPACK's dgbtrf (cpu_2cores.jsonl, band_lu/factor-256).
+of paper 4 on any machine; on 2 cores it runs at 0.64 to 0.99 of the rate of LAPACK's dgbtrf (cpu_2cores.jsonl,
+band_lu/factor-256).
 """
 
 import time
@@ -17,15 +18,8 @@ from threading import Condition
 import numpy as np
 
 from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import (
-    BlockLayout,
-    FlushSubnormals,
-    NotFinite,
-    largest_divisor,
-    max_abs,
-    pack_block_column,
-    pack_workspace,
-)
+from renderer.numerics.band_lu import block_columns
+from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite
 from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors, single_threaded_blas, total_seconds
 
 MAX_INVERSE_ENTRY = 16.0  # of a triangle's inverse; where one is larger, substitution is the safer
@@ -100,14 +94,15 @@ class HostFactors(BlockFactors):
     def __init__(self, layout: BlockLayout, dtype):
         super().__init__(layout, dtype)
         self.step_seconds: list[dict] = []
+        self.seconds: dict[str, float] = {}
         self.max_abs_a, self._ab = 0.0, np.zeros((0, 0), self.dtype)
         self._sizes = np.zeros(layout.p)  # max |a_ij| of each block column
         self._clock: list[tuple[int, tuple[str, ...], tuple[float, ...]]] = []  # step, phases, times between them
         self._threads = max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
         self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that packing is ahead
-        self._workspaces = [pack_workspace(layout, dtype) for _ in range(self._threads)]
+        self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
-        self._inverse_order = order = largest_divisor(layout.s, MAX_INVERTED_ORDER)
+        self._inverse_order = order = block_columns.largest_divisor(layout.s, MAX_INVERTED_ORDER)
         ring = min(self._threads + 2, layout.p)  # panels whose inverses are kept
         self._inverses = np.zeros((ring, layout.s // order, order, order), self.dtype)
         self._invertible = [False] * ring
@@ -128,7 +123,7 @@ class HostFactors(BlockFactors):
         with ThreadPoolExecutor(threads) as pool:
             for task in [pool.submit(self._pack_columns, range(k, first, threads), k) for k in range(threads)]:
                 task.result()
-        flush = self._sizes.max() > flush_above or max_abs(ab, layout.kl, layout.ku) > flush_above
+        flush = self._sizes.max() > flush_above or block_columns.max_abs(ab, layout.kl, layout.ku) > flush_above
         guard = FlushSubnormals() if flush else nullcontext()
         errors = np.errstate(invalid="ignore", over="ignore")
         with single_threaded_blas(), guard, errors, Workers(threads, flush) as workers:
@@ -138,11 +133,7 @@ class HostFactors(BlockFactors):
         for i, phases, times in self._clock:
             for phase, began, ended in zip(phases, times, times[1:], strict=False):
                 self.step_seconds[i][phase] += ended - began
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Seconds of each phase over all steps, added over the cores."""
-        return total_seconds(self.step_seconds)
+        self.seconds = total_seconds(self.step_seconds)
 
     def _run(self, workers: Workers) -> None:
         """All steps: the next panel is factored and dispatched before this core updates its range of a step."""
@@ -189,7 +180,8 @@ class HostFactors(BlockFactors):
         """Packs block columns of the matrix."""
         for t in columns:
             began = time.perf_counter()
-            self._sizes[t] = pack_block_column(self._ab, self.layout, self.flat, t, self._workspaces[thread])
+            workspace = self._workspaces[thread]
+            self._sizes[t] = block_columns.pack_block_column(self._ab, self.layout, self.flat, t, workspace)
             if not np.isfinite(self._sizes[t]):
                 raise NotFinite  # LAPACK's pivot search is undefined for NaN
             step = max(t - self.layout.u - self._pack_distance, 0)

@@ -1,9 +1,7 @@
 """Device time of the phases of a factorization's steps, by timestamps in the devices' queues."""
 
-from collections.abc import Callable
-
 from renderer.gpu import Timestamp
-from renderer.numerics.band_lu.device_columns import DeviceColumns
+from renderer.numerics.band_lu.device_columns import DeviceColumns, PhaseMark
 from renderer.numerics.band_lu.host_factors import PHASES
 
 MAX_TIMED_STEPS = 64  # a step has a dozen timestamps, of some microseconds of the host each
@@ -31,7 +29,7 @@ class PhaseTimer:
         if self._now is not None:
             self._now.append(((columns.index, queue), phase, columns.device.timestamp()))
 
-    def in_panel_queue(self) -> Callable[[str, DeviceColumns], None]:
+    def in_panel_queue(self) -> PhaseMark:
         """timestamp() for the priority queue of the panels."""
         return lambda phase, columns: self.timestamp(phase, columns, "panels")
 

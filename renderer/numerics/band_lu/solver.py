@@ -9,13 +9,6 @@ import numpy as np
 from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, Device
 from renderer.numerics.band_lu import block_columns, memory
-from renderer.numerics.band_lu.block_columns import (
-    BlockLayout,
-    NotFinite,
-    SingularMatrix,
-    SolutionOverflows,
-    default_block_size,
-)
 from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
 from renderer.numerics.band_lu.host_factors import GbtrfFactors
 from renderer.numerics.band_lu.multicore import HostFactors
@@ -82,15 +75,14 @@ class BandedLU:
         devices = list(devices)
         uses_gbtrf = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
         is_cpu = not devices or devices[0].properties.scalar_threads
-        block = checked_block(block) or default_block_size(n, self.kl, self.ku, is_cpu)
-        self.layout = BlockLayout(n, self.kl, self.ku, block)
+        block = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_cpu)
+        self.layout = block_columns.BlockLayout(n, self.kl, self.ku, block)
         self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors
         if devices:
             is_resident = memory.is_resident(self.layout, self.precision, devices, residency, ab.nbytes)
             host_panels = panels == "host" or (panels == "auto" and is_cpu)
-            self._factors = BlockCyclicFactors(
-                self.layout, self.precision, devices, is_resident, host_panels, gemm == "vendor"
-            )
+            choices = is_resident, host_panels, gemm == "vendor"
+            self._factors = BlockCyclicFactors(self.layout, self.precision, devices, *choices)
         else:
             memory.check_host(memory.host_bytes(self.layout, self.precision, uses_gbtrf), ab.nbytes)
             self._factors = (GbtrfFactors if uses_gbtrf else HostFactors)(self.layout, self.precision)
@@ -122,7 +114,7 @@ class BandedLU:
             given = (np.ldexp(own, exponent) if exponent else own).astype(self.precision, copy=False)
         try:
             self._factors.factor(given, FLUSH_ABOVE[self.precision.str[1:]])
-        except NotFinite:
+        except block_columns.NotFinite:
             size = f"{checked_max_abs(own, self.kl, self.ku):.6g}"
             raise InputError(f"ab holds {size}, which is not a {self.precision} number") from None
         self._max_abs_a = self._factors.max_abs_a
@@ -189,7 +181,7 @@ class BandedLU:
             return rhs.reshape(b.shape).copy()
         x = self._refined(rhs, trans == "T") if self.precision != self.dtype else self._solve(rhs, trans == "T")
         if not np.isfinite(x).all():
-            raise SolutionOverflows(self.dtype)
+            raise block_columns.SolutionOverflows(self.dtype)
         return np.ascontiguousarray(x).reshape(b.shape)
 
     def solve_in_place(self, rhs: Buffer) -> None:
@@ -221,7 +213,7 @@ class BandedLU:
         """The matrix that was factored and is not singular."""
         matrix = self._matrix
         if self.info:
-            raise SingularMatrix(self.info - 1)
+            raise block_columns.SingularMatrix(self.info - 1)
         return matrix
 
     @property
@@ -286,10 +278,11 @@ class BandedLU:
         if self.info:
             return 0.0
         with np.errstate(over="ignore"):
-            solves = [partial(self._solve_scaled, transposed=transposed) for transposed in (False, True)]
-            condition = float(np.ldexp(self.norm, self._exponent)) * inverse_norm1(
-                self.n, solves[0], solves[1], self.dtype
+            solve, solve_transposed = (
+                partial(self._solve_scaled, transposed=transposed) for transposed in (False, True)
             )
+            inverse_norm = inverse_norm1(self.n, solve, solve_transposed, self.dtype)
+            condition = float(np.ldexp(self.norm, self._exponent)) * inverse_norm
         return float(1 / condition) if 0 < condition < np.inf else 0.0
 
 

@@ -16,14 +16,9 @@ import numpy as np
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device, Kernel
+from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
-from renderer.numerics.sums.exact_sum import (
-    NOT_NEGATIVE_ZERO,
-    ExactSum,
-    integer_from_limbs,
-    rounded_fraction,
-    rounded_root,
-)
+from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, rounded_fraction
 
 
 def mean(devices: list[Device], numbers: Numbers) -> float:
@@ -51,7 +46,7 @@ def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
 def norm(devices: list[Device], numbers: Numbers) -> float:
     """The Euclidean norm, rounded once; squares neither overflow nor underflow on the way."""
     squares = array_sum(devices, numbers, y=numbers)
-    return squares.non_finite if squares.non_finite is not None else rounded_root(squares.fraction())
+    return squares.non_finite if squares.non_finite is not None else exact_sum.rounded_root(squares.fraction())
 
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
@@ -151,7 +146,7 @@ class _KeyedAccumulator:
         words = self._sum(indices, numbers, len(unique))
         limbs = np.ascontiguousarray(words[:, :-2]).view("i8")
         sums = np.empty(len(unique), object)
-        sums[:] = [integer_from_limbs(row) for row in limbs]
+        sums[:] = [exact_sum.integer_from_limbs(row) for row in limbs]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         ordered = numbers[np.argsort(indices, kind="stable")]
         merged = np.union1d(self._keys, unique).astype(self._keys.dtype, copy=False)
@@ -195,10 +190,8 @@ class _KeyedAccumulator:
     def result(self) -> KeyedAggregates:
         """The aggregates of all chunks."""
         flags = self._flags if self._dtype.kind == "f" else np.full(len(self._keys), NOT_NEGATIVE_ZERO)
-        totals = [
-            ExactSum(significand, self._base, int(flag), int(count))
-            for significand, flag, count in zip(self._sums, flags, self._counts, strict=True)
-        ]
+        rows = zip(self._sums, flags, self._counts, strict=True)
+        totals = [ExactSum(significand, self._base, int(flag), int(count)) for significand, flag, count in rows]
         return KeyedAggregates(self._keys, self._counts, totals, self._minimum, self._maximum)
 
 
@@ -224,9 +217,8 @@ def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "DOT": 0, "ABSOLUTE": 0}
     constants |= {"BLOCKED_ARRANGEMENT": 1, "STRICT": 1}
     step = device.kernel("numerics/sum_fast.cu", "pairwise_step", group_size=64, **constants)
-    chunks = [
-        _pairwise_chunk(device, step, x, start, min(chunk, x.count - start)) for start in range(0, x.count, chunk)
-    ]
+    starts = range(0, x.count, chunk)
+    chunks = [_pairwise_chunk(device, step, x, start, min(chunk, x.count - start)) for start in starts]
     depth = (min(chunk, x.count) - 1).bit_length() + (len(chunks) - 1).bit_length()
     sums = np.array(chunks, x.dtype)
     with np.errstate(all="ignore"):

@@ -8,15 +8,17 @@ return integers, which are merged by integer addition. Exact sums use a superacc
 Defour, Graillat, Iakymchuk: ExBLAS), reproducible ones binned summation (Demmel, Nguyen: ReproBLAS).
 """
 
+import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
-from renderer.formats.npy import ArraySource, HostArray, NpyFile, as_source
+from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_from_limbs
 
@@ -214,43 +216,22 @@ def array_sum(
         mode = "exact"
     first, end = index_range or (0, x.count)
     chunk = chunk or min(chunk_length(device, x.dtype) for device in devices)
-    stream = _ChunkStream(x, factors, first, end, chunk, progress)
-    states: list[ArraySum] = []
-    failures: list[BaseException] = []
+    stream = _ChunkStream(x, factors, range(first, end, chunk), progress)
 
-    def work(device: Device) -> None:
-        try:
-            states.extend(stream.sum_on(DeviceSum(device, x.dtype, mode, factors is not None, magnitudes)))
-        except BaseException as error:  # raised again in the caller's thread
-            failures.append(error)
+    def work(device: Device) -> list[ArraySum]:
+        return stream.sum_on(DeviceSum(device, x.dtype, mode, factors is not None, magnitudes))
 
-    if len(devices) == 1:
-        work(devices[0])
-    else:
-        threads = [threading.Thread(target=work, args=(device,)) for device in devices]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if failures:
-        raise failures[0]
-    return sum(states, start=empty_sum(mode, x.dtype))
+    with ThreadPoolExecutor(len(devices)) as pool:  # one device stays on the caller's thread
+        states = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
+    return sum(itertools.chain(*states), start=empty_sum(mode, x.dtype))
 
 
 class _ChunkStream:
     """The chunks of one sum, which devices pull in turn from their threads."""
 
-    def __init__(
-        self,
-        x: NpyFile | HostArray,
-        y: NpyFile | HostArray | None,
-        first: int,
-        end: int,
-        chunk: int,
-        progress: Callable[[int], None] | None,
-    ):
-        self._x, self._y, self._end, self._chunk, self._progress = x, y, end, chunk, progress
-        self._starts: Iterator[int] = iter(range(first, end, chunk))
+    def __init__(self, x: ArraySource, y: ArraySource | None, starts: range, progress: Callable[[int], None] | None):
+        self._x, self._y, self._end, self._chunk, self._progress = x, y, starts.stop, starts.step, progress
+        self._starts = iter(starts)
         self._lock = threading.Lock()
 
     def sum_on(self, accumulator: DeviceSum) -> list[ArraySum]:

@@ -48,7 +48,7 @@ def pairwise_sum_gl(gl: GlContext, numbers: Numbers) -> PairwiseSum:
     for (chunk,) in _chunks([x]):
         image = _texture(gl, chunk)
         passes = max(passes, len(reduction.sizes(image.size)))
-        parts.append(reduction.sum(image).read().ravel())
+        parts.append(reduction.reduce("sum", image).read().ravel())
     with np.errstate(all="ignore"):
         value = np.add.reduce(np.concatenate(parts), dtype="f4")
     depth = 3 * passes + 4 * len(parts) - 1  # additions that a number goes through, at most
@@ -101,11 +101,8 @@ def _draw_pass(
     width = min(count, WIDTH)
     size = (width, -(-count // width))
     expansions, flags = gl.texture(size), gl.texture(size)
-    uniforms: dict[str, Any] = dict(
-        numbers=images[0], texels=texels, width=width, min_magnitude=limits[0], max_magnitude=limits[1]
-    )  # fmt: skip
-    if len(images) == 2:
-        uniforms["factors"] = images[1]
+    uniforms: dict[str, Any] = dict(zip(("numbers", "factors"), images, strict=False), texels=texels, width=width)
+    uniforms |= dict(min_magnitude=limits[0], max_magnitude=limits[1])
     draw = gl.render_pass("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
     draw((expansions, flags), **uniforms)
     rejected = np.flatnonzero(flags.read()[..., 0].ravel()[:count])
