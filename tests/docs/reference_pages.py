@@ -109,7 +109,7 @@ def variations_page() -> str:
     """Every variation of flames with its parameters and their defaults."""
     table = variation_table().values()
     title = (
-        f"# Variations of flames\n\nThe {len(table)} variations of flames, in flam3's order; their formulas: "
+        f"# Variations of flames\n\nThe {len(table)} variations, flam3's first, in its order. Their formulas: "
         "`shaders/flames/variations.h`.\n\n| name | parameters |\n| --- | --- |\n"
     )
     rows = [f"| `{v.name}` | {', '.join(f'`{n}` = {d:g}' for n, d in v.parameters.items())} |\n" for v in table]
