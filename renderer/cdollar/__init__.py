@@ -1,0 +1,1 @@
+"""The array language C$: frontend, checker, intermediate representation, targets and runtime."""

@@ -42,7 +42,8 @@ DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 
 
 #if defined(GLSL) && defined(STRICT)
 // Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add computes exactly
-// (Markstein 1990). SINGLE_ROUNDING_FMA is 1 if fma() rounds once. Where it does not (llvmpipe), the driver's own division
+// (Markstein 1990). SINGLE_ROUNDING_FMA is 1 if fma() rounds once. Where it does not (llvmpipe), the driver's own
+// division
 // and square root are taken to be correctly rounded.
 float strict_divide(float a, float b) {
     if (b == 0.0) {  // undefined in GLSL; drivers that fold constants return 0

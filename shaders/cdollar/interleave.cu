@@ -2,7 +2,8 @@
 
 // 1 component is gray, 3 are red, green and blue, 4 have opacity; arrays of missing components are not read.
 KERNEL interleave(int count, int components, GLOBAL const float *RESTRICT first, GLOBAL const float *RESTRICT second,
-             GLOBAL const float *RESTRICT third, GLOBAL const float *RESTRICT fourth, GLOBAL float4 *RESTRICT frame) {
+                  GLOBAL const float *RESTRICT third, GLOBAL const float *RESTRICT fourth,
+                  GLOBAL float4 *RESTRICT frame) {
     const int pixel = (int)thread_index();
     if (pixel < count) {
         const float red = first[pixel];

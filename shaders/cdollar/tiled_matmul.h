@@ -30,7 +30,7 @@ const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS
 #define ALONG_K(extent, k_contiguous) ((k_contiguous) ? element % TILE_DEPTH : element / (extent))
 #define ACROSS_K(extent, k_contiguous) ((k_contiguous) ? element / TILE_DEPTH : element % (extent))
 #if VECTOR_LOADS  // floats, aligned for loads of four
-#define DECLARE_TILE(name, extent) LOCAL_ARRAY(float4, name##_vectors, TILE_DEPTH * PITCH(extent) / 2)
+#define DECLARE_TILE(name, extent) LOCAL_ARRAY(float4, name##_vectors, TILE_DEPTH *PITCH(extent) / 2)
 #define TILE_OF(name) LOCAL float *name##_tile = (LOCAL float *)name##_vectors
 #define LOAD_RUN(line, run)                                \
     {                                                      \
@@ -41,8 +41,7 @@ const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS
 #else
 #define DECLARE_TILE(name, extent) LOCAL_ARRAY(TYPE, name##_elements, 2 * TILE_DEPTH * PITCH(extent))
 #define TILE_OF(name) LOCAL TYPE *name##_tile = name##_elements
-#define LOAD_RUN(line, run) \
-    UNROLL for (int c = 0; c < 4; c++) (line)[c] = (&(run))[c];
+#define LOAD_RUN(line, run) UNROLL for (int c = 0; c < 4; c++)(line)[c] = (&(run))[c];
 #endif
 DECLARE_TILE(left, TILE_ROWS);
 DECLARE_TILE(right, TILE_COLUMNS);
@@ -51,36 +50,35 @@ TILE_OF(right);
 TYPE left_next[SLOTS(TILE_ROWS)], right_next[SLOTS(TILE_COLUMNS)];
 
 // Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix are 0.
-#define LOAD_NEXT(next, LOAD, index, origin, limit, extent, k_contiguous)                                           \
-    if (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 && origin + extent <= limit && k0 + TILE_DEPTH <= depth) {          \
-        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                   \
-            const int element = thread + slot * GROUP_SIZE;                                                         \
-            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous);      \
-            LOAD(next[slot])                                                                                        \
-        }                                                                                                           \
-    } else {                                                                                                        \
-        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                   \
-            const int element = thread + slot * GROUP_SIZE;                                                         \
-            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous);      \
-            next[slot] = 0;                                                                                         \
-            if (index < limit && k < depth && IN_TILE(extent)) LOAD(next[slot])                                     \
-        }                                                                                                           \
+#define LOAD_NEXT(next, LOAD, index, origin, limit, extent, k_contiguous)                                      \
+    if (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 && origin + extent <= limit && k0 + TILE_DEPTH <= depth) {     \
+        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                              \
+            const int element = thread + slot * GROUP_SIZE;                                                    \
+            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous); \
+            LOAD(next[slot])                                                                                   \
+        }                                                                                                      \
+    } else {                                                                                                   \
+        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                              \
+            const int element = thread + slot * GROUP_SIZE;                                                    \
+            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous); \
+            next[slot] = 0;                                                                                    \
+            if (index < limit && k < depth && IN_TILE(extent)) LOAD(next[slot])                                \
+        }                                                                                                      \
     }
-#define LOAD_NEXT_TILES()                                                                     \
-    LOAD_NEXT(left_next, LOAD_LEFT, row, row0, rows, TILE_ROWS, LEFT_K_CONTIGUOUS)            \
+#define LOAD_NEXT_TILES()                                                          \
+    LOAD_NEXT(left_next, LOAD_LEFT, row, row0, rows, TILE_ROWS, LEFT_K_CONTIGUOUS) \
     LOAD_NEXT(right_next, LOAD_RIGHT, column, column0, columns, TILE_COLUMNS, RIGHT_K_CONTIGUOUS)
-#define STORE_NEXT(tile, next, extent, k_contiguous)                                                                \
-    UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                       \
-        const int element = thread + slot * GROUP_SIZE, k = stage * TILE_DEPTH + ALONG_K(extent, k_contiguous);     \
-        if (IN_TILE(extent)) tile[k * PITCH(extent) + ACROSS_K(extent, k_contiguous)] = next[slot];                 \
+#define STORE_NEXT(tile, next, extent, k_contiguous)                                                            \
+    UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                   \
+        const int element = thread + slot * GROUP_SIZE, k = stage * TILE_DEPTH + ALONG_K(extent, k_contiguous); \
+        if (IN_TILE(extent)) tile[k * PITCH(extent) + ACROSS_K(extent, k_contiguous)] = next[slot];             \
     }
-#define STORE_NEXT_TILES()                                               \
-    STORE_NEXT(left_tile, left_next, TILE_ROWS, LEFT_K_CONTIGUOUS)       \
+#define STORE_NEXT_TILES()                                         \
+    STORE_NEXT(left_tile, left_next, TILE_ROWS, LEFT_K_CONTIGUOUS) \
     STORE_NEXT(right_tile, right_next, TILE_COLUMNS, RIGHT_K_CONTIGUOUS)
 
 TYPE sum[THREAD_ROWS][THREAD_COLUMNS];
-UNROLL for (int i = 0; i < THREAD_ROWS; i++)
-    UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] = 0;
+UNROLL for (int i = 0; i < THREAD_ROWS; i++) UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] = 0;
 int k0 = 0, stage = 0;
 LOAD_NEXT_TILES()
 STORE_NEXT_TILES()
@@ -94,12 +92,11 @@ for (; k0 < depth;) {
         const int left_row = (stage * TILE_DEPTH + k) * PITCH(TILE_ROWS) + thread_row * 4;
         const int right_row = (stage * TILE_DEPTH + k) * PITCH(TILE_COLUMNS) + thread_column * 4;
         TYPE left_line[THREAD_ROWS], right_line[THREAD_COLUMNS];
-        UNROLL for (int i = 0; i < THREAD_ROWS; i += 4)
-            LOAD_RUN(left_line + i, left_tile[left_row + i * THREADS_DOWN])
-        UNROLL for (int j = 0; j < THREAD_COLUMNS; j += 4)
-            LOAD_RUN(right_line + j, right_tile[right_row + j * THREADS_ACROSS])
-        UNROLL for (int i = 0; i < THREAD_ROWS; i++)
-            UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] += left_line[i] * right_line[j];
+        UNROLL for (int i = 0; i < THREAD_ROWS; i += 4) LOAD_RUN(left_line + i, left_tile[left_row + i * THREADS_DOWN])
+            UNROLL for (int j = 0; j < THREAD_COLUMNS; j += 4)
+                LOAD_RUN(right_line + j, right_tile[right_row + j * THREADS_ACROSS])
+                    UNROLL for (int i = 0; i < THREAD_ROWS; i++) UNROLL for (int j = 0; j < THREAD_COLUMNS; j++)
+                        sum[i][j] += left_line[i] * right_line[j];
     }
     stage = 1 - stage;
     if (k0 < depth) {

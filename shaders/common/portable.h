@@ -77,13 +77,13 @@ DEVICE float mix(float a, float b, float t) { return fmaf(t, b - a, a); }
 DEVICE float step(float edge, float x) { return x < edge ? 0.0f : 1.0f; }
 DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
-#define ATOMIC_FUNCTIONS(type)                                                                          \
-    DEVICE type atomic_add(type *p, type v) { return atomicAdd(p, v); }                             \
-    DEVICE type atomic_or(type *p, type v) { return atomicOr(p, v); }                               \
-    DEVICE type atomic_and(type *p, type v) { return atomicAnd(p, v); }                             \
-    DEVICE type atomic_min(type *p, type v) { return atomicMin(p, v); }                             \
-    DEVICE type atomic_max(type *p, type v) { return atomicMax(p, v); }                             \
-    DEVICE type atomic_xchg(type *p, type v) { return atomicExch(p, v); }                           \
+#define ATOMIC_FUNCTIONS(type)                                            \
+    DEVICE type atomic_add(type *p, type v) { return atomicAdd(p, v); }   \
+    DEVICE type atomic_or(type *p, type v) { return atomicOr(p, v); }     \
+    DEVICE type atomic_and(type *p, type v) { return atomicAnd(p, v); }   \
+    DEVICE type atomic_min(type *p, type v) { return atomicMin(p, v); }   \
+    DEVICE type atomic_max(type *p, type v) { return atomicMax(p, v); }   \
+    DEVICE type atomic_xchg(type *p, type v) { return atomicExch(p, v); } \
     DEVICE type atomic_cmpxchg(type *p, type expected, type v) { return atomicCAS(p, expected, v); }
 ATOMIC_FUNCTIONS(uint)
 ATOMIC_FUNCTIONS(int)
@@ -101,47 +101,47 @@ DEVICE void atomic_add_float4(float4 *p, float4 v) {
 #endif
 #define HAS_INT64_ATOMICS 1
 
-#define VECTOR2(T, S)                                                                               \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y); }                         \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y); }                         \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y); }                         \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y); }                         \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b); }                             \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b); }                             \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b); }                             \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y); }                             \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b); }                             \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+#define VECTOR2(T, S)                                                       \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y); } \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y); } \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y); } \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y); } \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b); }     \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b); }     \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b); }     \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y); }     \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b); }     \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                        \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                        \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                        \
     DEVICE void operator*=(T &a, S b) { a = a * b; }
-#define VECTOR3(T, S)                                                                               \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z); }              \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z); }              \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z); }              \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z); }              \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b); }                    \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b); }                    \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b); }                    \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z); }                    \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b); }                    \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+#define VECTOR3(T, S)                                                                  \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z); } \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z); } \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z); } \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z); } \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b); }       \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b); }       \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b); }       \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z); }       \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b); }       \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                                   \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                                   \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                                   \
     DEVICE void operator*=(T &a, S b) { a = a * b; }
-#define VECTOR4(T, S)                                                                               \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }   \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w); }   \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); }   \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z, a.w / b.w); }   \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b, a.w + b); }           \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b, a.w - b); }           \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b, a.w * b); }           \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z, a * b.w); }           \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b, a.w / b); }           \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+#define VECTOR4(T, S)                                                                             \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); } \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w); } \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); } \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z, a.w / b.w); } \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b, a.w + b); }         \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b, a.w - b); }         \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b, a.w * b); }         \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z, a * b.w); }         \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b, a.w / b); }         \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                                              \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                                              \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                                              \
     DEVICE void operator*=(T &a, S b) { a = a * b; }
 VECTOR2(float2, float)
 VECTOR3(float3, float)
@@ -179,45 +179,84 @@ DEVICE float4 fmax(float4 a, float4 b) {
 }
 
 // Vectors of 8 and 16 as in OpenCL, which CPUs hold in SIMD registers. SPLAT(type, x) broadcasts x to all elements.
-#define WIDE_VECTOR(T, S, N)                                                                        \
-    typedef struct __align__(sizeof(S) * N / 4) { S s[N]; } T;                                      \
-    DEVICE T splat_##T(S x) { T r; for (int i = 0; i < N; i++) r.s[i] = x; return r; }              \
-    DEVICE T operator+(T a, T b) { for (int i = 0; i < N; i++) a.s[i] += b.s[i]; return a; }        \
-    DEVICE T operator-(T a, T b) { for (int i = 0; i < N; i++) a.s[i] -= b.s[i]; return a; }        \
-    DEVICE T operator*(T a, T b) { for (int i = 0; i < N; i++) a.s[i] *= b.s[i]; return a; }        \
-    DEVICE T operator*(S a, T b) { for (int i = 0; i < N; i++) b.s[i] *= a; return b; }             \
-    DEVICE void operator+=(T &a, T b) { for (int i = 0; i < N; i++) a.s[i] += b.s[i]; }             \
-    DEVICE T fma(T a, T b, T c) { for (int i = 0; i < N; i++) c.s[i] = fma(a.s[i], b.s[i], c.s[i]); return c; } \
-    DEVICE T vload##N(size_t i, const S *p) { T r; for (int j = 0; j < N; j++) r.s[j] = p[i * N + j]; return r; } \
-    DEVICE void vstore##N(T a, size_t i, S *p) { for (int j = 0; j < N; j++) p[i * N + j] = a.s[j]; }
+#define WIDE_VECTOR(T, S, N)                                              \
+    typedef struct __align__(sizeof(S) * N / 4) {                         \
+        S s[N];                                                           \
+    } T;                                                                  \
+    DEVICE T splat_##T(S x) {                                             \
+        T r;                                                              \
+        for (int i = 0; i < N; i++) r.s[i] = x;                           \
+        return r;                                                         \
+    }                                                                     \
+    DEVICE T operator+(T a, T b) {                                        \
+        for (int i = 0; i < N; i++) a.s[i] += b.s[i];                     \
+        return a;                                                         \
+    }                                                                     \
+    DEVICE T operator-(T a, T b) {                                        \
+        for (int i = 0; i < N; i++) a.s[i] -= b.s[i];                     \
+        return a;                                                         \
+    }                                                                     \
+    DEVICE T operator*(T a, T b) {                                        \
+        for (int i = 0; i < N; i++) a.s[i] *= b.s[i];                     \
+        return a;                                                         \
+    }                                                                     \
+    DEVICE T operator*(S a, T b) {                                        \
+        for (int i = 0; i < N; i++) b.s[i] *= a;                          \
+        return b;                                                         \
+    }                                                                     \
+    DEVICE void operator+=(T &a, T b) {                                   \
+        for (int i = 0; i < N; i++) a.s[i] += b.s[i];                     \
+    }                                                                     \
+    DEVICE T fma(T a, T b, T c) {                                         \
+        for (int i = 0; i < N; i++) c.s[i] = fma(a.s[i], b.s[i], c.s[i]); \
+        return c;                                                         \
+    }                                                                     \
+    DEVICE T vload##N(size_t i, const S *p) {                             \
+        T r;                                                              \
+        for (int j = 0; j < N; j++) r.s[j] = p[i * N + j];                \
+        return r;                                                         \
+    }                                                                     \
+    DEVICE void vstore##N(T a, size_t i, S *p) {                          \
+        for (int j = 0; j < N; j++) p[i * N + j] = a.s[j];                \
+    }
 WIDE_VECTOR(float8, float, 8)
 WIDE_VECTOR(float16, float, 16)
 WIDE_VECTOR(double8, double, 8)
 // any_nonzero tests the bits: comparisons of doubles would occupy the double unit. any_outside: whether an |a| is not
 // in [low, high]; true for NaN. or_lsb_nonzero sets the last mantissa bit, except of zeros.
-#define WIDE_DOUBLES(T, F, N)                                                                       \
-    DEVICE T fabs(T a) { for (int i = 0; i < N; i++) a.s[i] = fabs(a.s[i]); return a; }             \
-    DEVICE bool any_nonzero(T a) {                                                                  \
-        ulong bits = 0;                                                                             \
-        for (int i = 0; i < N; i++) bits |= as_ulong(a.s[i]);                                       \
-        return (bits & 0x7fffffffffffffffull) != 0;                                                 \
-    }                                                                                               \
-    DEVICE bool any_outside(T a, double low, double high) {                                         \
-        bool r = false;                                                                             \
-        for (int i = 0; i < N; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);            \
-        return r;                                                                                   \
-    }                                                                                               \
-    DEVICE T or_lsb_nonzero(T a) {                                                                   \
-        for (int i = 0; i < N; i++) {                                                               \
-            ulong bits = as_ulong(a.s[i]);                                                          \
-            a.s[i] = as_double(bits | ((bits << 1) != 0 ? 1ull : 0ull));                            \
-        }                                                                                           \
-        return a;                                                                                   \
-    }                                                                                               \
-    DEVICE T convert_##T(F a) { T r; for (int i = 0; i < N; i++) r.s[i] = a.s[i]; return r; }            \
+#define WIDE_DOUBLES(T, F, N)                                                            \
+    DEVICE T fabs(T a) {                                                                 \
+        for (int i = 0; i < N; i++) a.s[i] = fabs(a.s[i]);                               \
+        return a;                                                                        \
+    }                                                                                    \
+    DEVICE bool any_nonzero(T a) {                                                       \
+        ulong bits = 0;                                                                  \
+        for (int i = 0; i < N; i++) bits |= as_ulong(a.s[i]);                            \
+        return (bits & 0x7fffffffffffffffull) != 0;                                      \
+    }                                                                                    \
+    DEVICE bool any_outside(T a, double low, double high) {                              \
+        bool r = false;                                                                  \
+        for (int i = 0; i < N; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high); \
+        return r;                                                                        \
+    }                                                                                    \
+    DEVICE T or_lsb_nonzero(T a) {                                                       \
+        for (int i = 0; i < N; i++) {                                                    \
+            ulong bits = as_ulong(a.s[i]);                                               \
+            a.s[i] = as_double(bits | ((bits << 1) != 0 ? 1ull : 0ull));                 \
+        }                                                                                \
+        return a;                                                                        \
+    }                                                                                    \
+    DEVICE T convert_##T(F a) {                                                          \
+        T r;                                                                             \
+        for (int i = 0; i < N; i++) r.s[i] = a.s[i];                                     \
+        return r;                                                                        \
+    }                                                                                    \
     DEVICE T convert_##T(T a) { return a; }
 WIDE_DOUBLES(double8, float8, 8)
-DEVICE float8 make_float8(float4 a, float4 b) { float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}}; return r; }
+DEVICE float8 make_float8(float4 a, float4 b) {
+    float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+    return r;
+}
 DEVICE double8 make_double8(double2 a, double2 b, double2 c, double2 d) {
     double8 r = {{a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y}};
     return r;
@@ -257,11 +296,15 @@ DEVICE uint dsmem_address(const void *p, uint rank) {
 }
 DEVICE void dsmem_store_word(const void *p, uint rank, uint x, ulong *barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
-                 : : "r"(dsmem_address(p, rank)), "r"(x), "r"(dsmem_address(barrier, rank)) : "memory");
+                 :
+                 : "r"(dsmem_address(p, rank)), "r"(x), "r"(dsmem_address(barrier, rank))
+                 : "memory");
 }
 DEVICE void dsmem_store_word(const void *p, uint rank, ulong x, ulong *barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
-                 : : "r"(dsmem_address(p, rank)), "l"(x), "r"(dsmem_address(barrier, rank)) : "memory");
+                 :
+                 : "r"(dsmem_address(p, rank)), "l"(x), "r"(dsmem_address(barrier, rank))
+                 : "memory");
 }
 DEVICE void dsmem_store(uint *p, uint rank, uint x, ulong *barrier) { dsmem_store_word(p, rank, x, barrier); }
 DEVICE void dsmem_store(float *p, uint rank, float x, ulong *barrier) {
@@ -277,11 +320,16 @@ DEVICE void mbarrier_init(ulong *barrier) {
 }
 DEVICE void mbarrier_expect_tx(ulong *barrier, uint bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 : : "r"(LOCAL_ADDRESS(barrier)), "r"(bytes) : "memory");
+                 :
+                 : "r"(LOCAL_ADDRESS(barrier)), "r"(bytes)
+                 : "memory");
 }
 DEVICE void mbarrier_wait(ulong *barrier, uint parity) {
     asm volatile("{ .reg .pred full; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 full, [%0], %1;"
-                 " @!full bra AGAIN; }" : : "r"(LOCAL_ADDRESS(barrier)), "r"(parity) : "memory");
+                 " @!full bra AGAIN; }"
+                 :
+                 : "r"(LOCAL_ADDRESS(barrier)), "r"(parity)
+                 : "memory");
 }
 #endif
 
@@ -291,7 +339,8 @@ DEVICE void mbarrier_wait(ulong *barrier, uint parity) {
 // c[k / 4][k % 4 * 2 + (0, 1)].
 DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"
-        : "=d"(c[0]), "=d"(c[1]) : "d"(a), "d"(b), "d"(c[0]), "d"(c[1]));
+        : "=d"(c[0]), "=d"(c[1])
+        : "d"(a), "d"(b), "d"(c[0]), "d"(c[1]));
 }
 #endif
 
@@ -325,10 +374,12 @@ DEVICE uint warp_min(uint x) {
 // first `valid` bytes, then zeros. async_commit_group() ends a group of copies; async_wait_group(n) waits until at most
 // n groups (a literal) are pending.
 #if __CUDA_ARCH__ >= 800
-#define ASYNC_COPY(bytes, cache)                                                                    \
-    DEVICE void async_copy##bytes(void *to, const void *from, uint valid) {                         \
-        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(          \
-            (uint)__cvta_generic_to_shared(to)), "l"(from), "r"(valid) : "memory");                 \
+#define ASYNC_COPY(bytes, cache)                                            \
+    DEVICE void async_copy##bytes(void *to, const void *from, uint valid) { \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes \
+                     ", %2;" ::"r"((uint)__cvta_generic_to_shared(to)),     \
+                     "l"(from), "r"(valid)                                  \
+                     : "memory");                                           \
     }
 ASYNC_COPY(4, "ca")
 ASYNC_COPY(8, "ca")
@@ -513,10 +564,10 @@ DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); 
 #define HAS_FP64_TENSOR_CORES 0
 #endif
 #if !HAS_ASYNC_COPY
-#define ASYNC_COPY(bytes)                                                                           \
-    DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) {            \
-        for (uint i = 0; i < bytes / 4; i++)                                                        \
-            ((LOCAL uint *)to)[i] = 4 * i < valid ? ((GLOBAL const uint *)from)[i] : 0;             \
+#define ASYNC_COPY(bytes)                                                                \
+    DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) { \
+        for (uint i = 0; i < bytes / 4; i++)                                             \
+            ((LOCAL uint *)to)[i] = 4 * i < valid ? ((GLOBAL const uint *)from)[i] : 0;  \
     }
 ASYNC_COPY(4)
 ASYNC_COPY(8)

@@ -14,6 +14,4 @@ SHARED_FUNCTION uint random_key(uint seed, uint pixel, uint sample) {
 }
 
 // 32 random bits of a path's key in a dimension.
-SHARED_FUNCTION uint random_bits(uint key, uint dimension) {
-    return mix_bits(key ^ (dimension * 0x9e3779b9u));
-}
+SHARED_FUNCTION uint random_bits(uint key, uint dimension) { return mix_bits(key ^ (dimension * 0x9e3779b9u)); }

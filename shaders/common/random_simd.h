@@ -1,9 +1,12 @@
-// Random numbers by counting: draw n of a stream is a hash of key + n * gamma, so that any step of any chain can be drawn
+// Random numbers by counting: draw n of a stream is a hash of key + n * gamma, so that any step of any chain can be
+// drawn
 // anywhere and in any order. Each stream has its own odd gamma (after G. Steele et al., "SplitMix", 2014); the hash is
 // C. Wellons's lowbias32.
 #include "common/reproducible_math.h"
 
-typedef struct { bits position, gamma; } Random;
+typedef struct {
+    bits position, gamma;
+} Random;
 
 DEVICE bits draw(Random *random) {
     random->position = random->position + random->gamma;

@@ -3,7 +3,9 @@
 // after Cody and Waite. Chaotic maps amplify the last bit, and vendors' libraries differ in it.
 #include "common/simd.h"
 
-typedef struct { real x, y; } Pair;
+typedef struct {
+    real x, y;
+} Pair;
 
 DEVICE Pair pair(real x, real y) {
     Pair p;

@@ -5,9 +5,7 @@ SHARED_FUNCTION float linear_to_srgb(float x) {
     return x <= 0.0031308f ? 12.92f * x : 1.055f * pow(x, 1.0f / 2.4f) - 0.055f;
 }
 
-SHARED_FUNCTION float srgb_to_linear(float x) {
-    return x <= 0.04045f ? x / 12.92f : pow((x + 0.055f) / 1.055f, 2.4f);
-}
+SHARED_FUNCTION float srgb_to_linear(float x) { return x <= 0.04045f ? x / 12.92f : pow((x + 0.055f) / 1.055f, 2.4f); }
 
 SHARED_FUNCTION float luminance(float red, float green, float blue) {
     return 0.2126f * red + 0.7152f * green + 0.0722f * blue;

@@ -263,22 +263,22 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
 #define PUT_Z(p, to, stride)
 #define GET_Z(p, from, stride, slots) p.z = (real)(0.0f)
 #endif
-#define STORE_STATE(p, to, stride)                                                   \
-    do {                                                                             \
-        PUT(p.x, to);                                                                \
-        PUT(p.y, (to) + (stride));                                                   \
-        PUT(p.color, (to) + 2 * (stride));                                           \
-        PUT_Z(p, to, stride);                                                        \
-        if (HAS_XAOS) PUT(p.last_xform, (to) + (3 + IS_3D) * (stride));              \
+#define STORE_STATE(p, to, stride)                                      \
+    do {                                                                \
+        PUT(p.x, to);                                                   \
+        PUT(p.y, (to) + (stride));                                      \
+        PUT(p.color, (to) + 2 * (stride));                              \
+        PUT_Z(p, to, stride);                                           \
+        if (HAS_XAOS) PUT(p.last_xform, (to) + (3 + IS_3D) * (stride)); \
     } while (0)
-#define LOAD_STATE(p, from, stride, slots)                                           \
-    do {                                                                             \
-        GET(p.x, from, slots);                                                       \
-        GET(p.y, (from) + (stride), slots);                                          \
-        GET(p.color, (from) + 2 * (stride), slots);                                  \
-        GET_Z(p, from, stride, slots);                                               \
-        p.last_xform = (real)(0.0f);                                                 \
-        if (HAS_XAOS) GET(p.last_xform, (from) + (3 + IS_3D) * (stride), slots);     \
+#define LOAD_STATE(p, from, stride, slots)                                       \
+    do {                                                                         \
+        GET(p.x, from, slots);                                                   \
+        GET(p.y, (from) + (stride), slots);                                      \
+        GET(p.color, (from) + 2 * (stride), slots);                              \
+        GET_Z(p, from, stride, slots);                                           \
+        p.last_xform = (real)(0.0f);                                             \
+        if (HAS_XAOS) GET(p.last_xform, (from) + (3 + IS_3D) * (stride), slots); \
     } while (0)
 
 #if LANES == 1
@@ -315,7 +315,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                int fuse, uint seed, int left, int top, int columns, int rows, int feature_flags, int record_floats,
                uint random_per_step, uint random_per_xform) {
     RecordLayout layout = {feature_flags & 1, feature_flags >> 1 & 1, feature_flags >> 2 & 1, feature_flags >> 3 & 1,
-                           record_floats, random_per_step, random_per_xform};
+                           record_floats,     random_per_step,        random_per_xform};
     BucketRect rect = {left, top, columns, rows};
     uint bad_count = 0;
 #if LANES == 1
@@ -414,8 +414,8 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     Point seen;
                     mask bad;
                     bits opacity;
-                    p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad,
-                                    &opacity);
+                    p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen,
+                                    &bad, &opacity);
                     STORE_STATE(p, new_points + slot, BLOCK);
                     if (step <= fuse) continue;
                     if (ANY_LANE(bad)) {

@@ -132,7 +132,8 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
     } else if (curve.highlight_power >= 0.0f) {  // fade to white: with value 1, saturation is the distance from 1
         float keep = power_of(255.0f / (largest * scale), curve.highlight_power);
         color = make_float3(1.0f - (1.0f - color.x / largest) * keep, 1.0f - (1.0f - color.y / largest) * keep,
-                            1.0f - (1.0f - color.z / largest) * keep) * 255.0f;
+                            1.0f - (1.0f - color.z / largest) * keep) *
+                255.0f;
     } else {
         float clipped = fmin(1.0f, -curve.highlight_power);
         color = color * ((1.0f - clipped) * 255.0f / largest + clipped * scale);

@@ -109,30 +109,20 @@ DEVICE real cut_wedges(real a, float angle, float count) {
     return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
 }
 
-VARIATION(linear) {
-    return scaled(weight, x, y);
-}
+VARIATION(linear) { return scaled(weight, x, y); }
 
-VARIATION(sinusoidal) {
-    return scaled(weight, sine_of(x), sine_of(y));
-}
+VARIATION(sinusoidal) { return scaled(weight, sine_of(x), sine_of(y)); }
 
-VARIATION(spherical) {
-    return scaled(weight / (x * x + y * y + EPSILON), x, y);
-}
+VARIATION(spherical) { return scaled(weight / (x * x + y * y + EPSILON), x, y); }
 
 VARIATION(swirl) {
     Pair c = circle(x * x + y * y);
     return scaled(weight, c.y * x - c.x * y, c.x * x + c.y * y);
 }
 
-VARIATION(horseshoe) {
-    return scaled(weight / (vnorm(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y);
-}
+VARIATION(horseshoe) { return scaled(weight / (vnorm(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y); }
 
-VARIATION(polar) {
-    return scaled(weight, atan_xy(y, x) * (1.0f / PI), vnorm(x, y) - 1.0f);
-}
+VARIATION(polar) { return scaled(weight, atan_xy(y, x) * (1.0f / PI), vnorm(x, y) - 1.0f); }
 
 VARIATION(handkerchief) {
     real phi = atan_xy(y, x), r = vnorm(x, y);
@@ -180,18 +170,14 @@ VARIATION(julia) {
     return scaled(weight * sqrt(vnorm(x, y)), c.x, c.y);
 }
 
-VARIATION(bent) {
-    return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f * y : y);
-}
+VARIATION(bent) { return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f * y : y); }
 
 VARIATION(waves) {
     real u = y / (affine[2] * affine[2] + EPSILON), v = x / (affine[5] * affine[5] + EPSILON);
     return scaled(weight, x + affine[1] * sine_of(u), y + affine[4] * sine_of(v));
 }
 
-VARIATION(fisheye) {
-    return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), y, x);
-}
+VARIATION(fisheye) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), y, x); }
 
 VARIATION(popcorn) {
     real u = sine_of(tangent_of(3.0f * y)), v = sine_of(tangent_of(3.0f * x));
@@ -252,17 +238,11 @@ VARIATION(rings2, val = 0) {
     return scaled(weight * k, x / r, y / r);
 }
 
-VARIATION(eyefish) {
-    return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y);
-}
+VARIATION(eyefish) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y); }
 
-VARIATION(bubble) {
-    return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y);
-}
+VARIATION(bubble) { return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y); }
 
-VARIATION(cylinder) {
-    return scaled(weight, sine_of(x), y);
-}
+VARIATION(cylinder) { return scaled(weight, sine_of(x), y); }
 
 VARIATION(perspective, angle = 0, dist = 0) {
     Pair c = circle((real)(angle * (PI / 2.0f)));
@@ -335,9 +315,7 @@ VARIATION(arch) {
     return scaled(weight, c.y, c.y * c.y / c.x);
 }
 
-VARIATION(tangent) {
-    return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y));
-}
+VARIATION(tangent) { return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y)); }
 
 VARIATION(square) {
     real u = uniform(random) - 0.5f;
@@ -402,9 +380,7 @@ VARIATION(parabola, height = 0, width = 0) {
     return scaled(weight, u, width * c.x * uniform(random));
 }
 
-VARIATION(bent2, x = 1, y = 1) {
-    return scaled(weight, x < 0.0f ? bent2_x * x : x, y < 0.0f ? bent2_y * y : y);
-}
+VARIATION(bent2, x = 1, y = 1) { return scaled(weight, x < 0.0f ? bent2_x * x : x, y < 0.0f ? bent2_y * y : y); }
 
 VARIATION(bipolar, shift = 0) {
     real y2 = y * y, left = square(x + 1.0f) + y2, right = square(x - 1.0f) + y2;
@@ -488,18 +464,14 @@ VARIATION(pre_blur) {
     return scaled(g, c.x, c.y);
 }
 
-VARIATION(modulus, x = 0, y = 0) {
-    return scaled(weight, wrap(x, (real)(modulus_x)), wrap(y, (real)(modulus_y)));
-}
+VARIATION(modulus, x = 0, y = 0) { return scaled(weight, wrap(x, (real)(modulus_x)), wrap(y, (real)(modulus_y))); }
 
 VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude = 1, damping = 0) {
     real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TWO_PI * frequency * x) + separation;
     return scaled(weight, x, magnitude(y) <= t ? -y : y);
 }
 
-VARIATION(polar2) {
-    return scaled(weight / PI, atan_xy(y, x), 0.5f * logarithm_of(x * x + y * y));
-}
+VARIATION(polar2) { return scaled(weight / PI, atan_xy(y, x), 0.5f * logarithm_of(x * x + y * y)); }
 
 VARIATION(popcorn2, x = 0, y = 0, c = 0) {
     real u = popcorn2_x * sine_of(tangent_of(c * y)), v = popcorn2_y * sine_of(tangent_of(c * x));
@@ -564,9 +536,7 @@ VARIATION(exp) {
     return scaled(weight * exponential_of(x), c.x, c.y);
 }
 
-VARIATION(log) {
-    return scaled(weight, 0.5f * logarithm_of(x * x + y * y), angle_of(y, x));
-}
+VARIATION(log) { return scaled(weight, 0.5f * logarithm_of(x * x + y * y), angle_of(y, x)); }
 
 VARIATION(sin) {
     Pair c = circle(x), h = hyperbola(y);

@@ -4,7 +4,7 @@
 
 // `scale`: the lens's diameter in pixels of the focal plane. A ray without a hit is infinitely far.
 KERNEL coc_diameters(const LaunchParams params, const float distance, const float scale, GLOBAL const float4 *nodes,
-                  GLOBAL const float4 *primitives, GLOBAL float *diameters) {
+                     GLOBAL const float4 *primitives, GLOBAL float *diameters) {
     int p = (int)thread_index();
     if (p >= params.width * params.height) return;
     float sx = 2.0f * ((float)(p % params.width) + 0.5f) / (float)params.width - 1.0f;

@@ -18,10 +18,10 @@ DEVICE void assemble_column(GLOBAL float *matrix, int b, int j, int n, int count
         matrix[at] = 1.0f;
         return;
     }
-    matrix[at] = 0.0f;                                                     // room for fill-in
-    matrix[at + (ulong)count] = j > 0 ? -before : 0.0f;                    // row j - 1
-    matrix[at + 2ul * (ulong)count] = 1.0f + before + after;               // row j
-    matrix[at + 3ul * (ulong)count] = j < n - 1 ? -after : 0.0f;           // row j + 1
+    matrix[at] = 0.0f;  // room for fill-in
+    matrix[at + (ulong)count] = j > 0 ? -before : 0.0f;  // row j - 1
+    matrix[at + 2ul * (ulong)count] = 1.0f + before + after;  // row j
+    matrix[at + 3ul * (ulong)count] = j < n - 1 ? -after : 0.0f;  // row j + 1
 }
 
 KERNEL assemble_rows(GLOBAL const float4 *sharp, GLOBAL const float *diameters, GLOBAL float *matrix,
@@ -85,7 +85,7 @@ KERNEL show_coc(GLOBAL const float *diameters, GLOBAL float4 *frame, const int w
 
 // Copies a frame to column `at` of the picture, clipped to the tile (left, top, width, height).
 KERNEL blit_frame(GLOBAL const float4 *source, const int source_width, const int source_height, const int at,
-                GLOBAL float4 *frame, const int width, const int height, const int left, const int top) {
+                  GLOBAL float4 *frame, const int width, const int height, const int left, const int top) {
     int p = (int)thread_index();
     if (p >= width * height) return;
     int x = left + p % width - at, y = top + p / width;

@@ -1,19 +1,20 @@
 // Mandelbrot and Julia sets by escape time (Peitgen and Saupe, The Science of Fractal Images, 1988): one sample of
-// every pixel, averaged with the samples in `previous`. REAL and REAL2 are float and vec2, or double and dvec2; JULIA and
+// every pixel, averaged with the samples in `previous`. REAL and REAL2 are float and vec2, or double and dvec2; JULIA
+// and
 // PALETTE are constants; PALETTE 0 writes the smooth iteration count and the distance instead of colors.
 uniform sampler2D previous;
-uniform REAL2 center;         // of the picture
-uniform REAL2 right;          // one pixel to the right in the plane
-uniform REAL2 down;           // one pixel down in the plane
+uniform REAL2 center;  // of the picture
+uniform REAL2 right;  // one pixel to the right in the plane
+uniform REAL2 down;  // one pixel down in the plane
 uniform REAL2 julia_c;
-uniform vec2 resolution;      // width and height of the whole picture
-uniform vec2 tile_origin;     // left and top of the tile
-uniform vec2 jitter;          // offset of this sample within the pixel, -0.5 to 0.5
-uniform float sample_index;   // samples before this one
+uniform vec2 resolution;  // width and height of the whole picture
+uniform vec2 tile_origin;  // left and top of the tile
+uniform vec2 jitter;  // offset of this sample within the pixel, -0.5 to 0.5
+uniform float sample_index;  // samples before this one
 uniform int max_iterations;
 uniform float color_density;  // palette cycles per doubling of the iteration count
-uniform float color_offset;   // palette coordinate added, in cycles
-uniform float relief;         // shading by the potential's normal, 0 off to 1 full
+uniform float color_offset;  // palette coordinate added, in cycles
+uniform float relief;  // shading by the potential's normal, 0 off to 1 full
 out vec4 pixel;
 
 #define BAILOUT2 65536.0  // |z|^2, large enough that the smooth count is continuous to 1e-5

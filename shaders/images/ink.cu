@@ -37,10 +37,10 @@ DEVICE float sample_bicubic(GLOBAL const float *density, float a, float b, int m
     float4 wa = catmull_rom(a - (float)i), wb = catmull_rom(b - (float)j);
     float sum = 0.0f;
     for (int k = 0; k < 4; k++) {
-        float line = wb.x * density_at(density, i - 1 + k, j - 1, major, minor)
-                     + wb.y * density_at(density, i - 1 + k, j, major, minor)
-                     + wb.z * density_at(density, i - 1 + k, j + 1, major, minor)
-                     + wb.w * density_at(density, i - 1 + k, j + 2, major, minor);
+        float line = wb.x * density_at(density, i - 1 + k, j - 1, major, minor) +
+                     wb.y * density_at(density, i - 1 + k, j, major, minor) +
+                     wb.z * density_at(density, i - 1 + k, j + 1, major, minor) +
+                     wb.w * density_at(density, i - 1 + k, j + 2, major, minor);
         sum += line * (k == 0 ? wa.x : k == 1 ? wa.y : k == 2 ? wa.z : wa.w);
     }
     return fmax(sum, 0.0f);
@@ -64,7 +64,7 @@ DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x
                       : phase == 1 ? make_float4(0.85f, 0.55f, 0.05f, 1.0f)   // swap
                       : phase == 2 ? make_float4(0.20f, 0.55f, 0.12f, 1.0f)   // solve
                       : phase == 3 ? make_float4(0.05f, 0.25f, 0.65f, 1.0f)   // update
-                                  : make_float4(0.45f, 0.15f, 0.50f, 1.0f);  // copy
+                                   : make_float4(0.45f, 0.15f, 0.50f, 1.0f);  // copy
             sum = next;
         }
     }
@@ -73,16 +73,16 @@ DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x
 }
 
 KERNEL show_density(GLOBAL const float *density, const int order, const int major, const int minor, const int wide,
-                const float spacing, GLOBAL float4 *frame, const int width, const int height, const int left,
-                const int top, const int picture_width, const int picture_height, const float red, const float green, const float blue,
-                GLOBAL const float *bars, const int bar_count) {
+                    const float spacing, GLOBAL float4 *frame, const int width, const int height, const int left,
+                    const int top, const int picture_width, const int picture_height, const float red,
+                    const float green, const float blue, GLOBAL const float *bars, const int bar_count) {
     int k = (int)thread_index();
     if (k >= width * height) return;
     float x = ((float)(left + k % width) + 0.5f) / (float)picture_width;
     float y = ((float)(top + k / width) + 0.5f) / (float)picture_height;
     float a = (wide ? x : y) * (float)major - 0.5f, b = (wide ? y : x) * (float)minor - 0.5f;
     float4 color = make_float4(red * exp(-sample_bicubic(density, a, b, major, minor)),
-                                green * exp(-sample_bicubic(density + order, a, b, major, minor)),
-                                blue * exp(-sample_bicubic(density + 2 * order, a, b, major, minor)), 1.0f);
+                               green * exp(-sample_bicubic(density + order, a, b, major, minor)),
+                               blue * exp(-sample_bicubic(density + 2 * order, a, b, major, minor)), 1.0f);
     frame[k] = overlay(color, bars, bar_count, x, y);
 }

@@ -49,8 +49,8 @@ SHARED_FUNCTION float3 agx(float3 c) {
     float g = agx_encoded(0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z);
     float b = agx_encoded(0.0423756886f * c.x + 0.0784336f * c.y + 0.8791421f * c.z);
     float3 graded = make_float3(1.19687903f * r - 0.0980208963f * g - 0.0990297434f * b,
-                              -0.0528968517f * r + 1.1519031f * g - 0.0989611f * b,
-                              -0.0529716f * r - 0.0980434f * g + 1.1510736f * b);
+                                -0.0528968517f * r + 1.1519031f * g - 0.0989611f * b,
+                                -0.0529716f * r - 0.0980434f * g + 1.1510736f * b);
     return make_float3(pow(max(graded.x, 0.0f), 2.2f), pow(max(graded.y, 0.0f), 2.2f), pow(max(graded.z, 0.0f), 2.2f));
 }
 

@@ -1,4 +1,5 @@
-// Tone mapping of a linear texture into an 8-bit one. `exposure` is one texel: x is the mean log2 luminance of the metered
+// Tone mapping of a linear texture into an 8-bit one. `exposure` is one texel: x is the mean log2 luminance of the
+// metered
 // pixels, y is 0 if there are none; if `automatic` is 0, only `ev` counts.
 #include "images/tone_mapping.h"
 uniform sampler2D image;

@@ -4,18 +4,19 @@
 // Views are uint8 sRGB with CHANNELS bytes per pixel, in rows of PITCH bytes (a multiple of 16). `stored_rows` rows of
 // each view are stored, from row `first_stored_row` on; GUARD_BYTES bytes before and after all views may be read.
 // Output pixel (x, y) samples the view of a VIEW_SHIFT at (x + column + fx, y + row + fy), by bilinear interpolation in
-// linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH and
+// linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH
+// and
 // HEIGHT are those of a view. `linear` (256) decodes sRGB bytes.
 
 #include "common/srgb.h"
 
 #define COLUMNS_PER_THREAD 4
-#define SAMPLES            (3 * COLUMNS_PER_THREAD)
-#define WARP_SIZE          32
+#define SAMPLES (3 * COLUMNS_PER_THREAD)
+#define WARP_SIZE 32
 
 // The arguments of the kernels that compute one value of type T per pixel from all views.
-#define FLATTEN_ARGUMENTS(T)                                                                                          \
-    GLOBAL const uchar *views, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,                \
+#define FLATTEN_ARGUMENTS(T)                                                                           \
+    GLOBAL const uchar *views, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear, \
         GLOBAL T *image, int first_stored_row, int stored_rows, int begin_row, int end_row
 
 // Whether both pixels that interpolation at index + fraction reads lie in 0..size.
@@ -29,7 +30,7 @@ DEVICE float2 lerp_weights(int index, float fraction, int size) {
 }
 
 // Linear red, green, blue and the weight of a view at output pixel (x, y).
-DEVICE float4 sample_view(GLOBAL const uchar* views, VIEW_SHIFT shift, GLOBAL const float* linear, int x, int y,
+DEVICE float4 sample_view(GLOBAL const uchar *views, VIEW_SHIFT shift, GLOBAL const float *linear, int x, int y,
                           int first_stored_row, int stored_rows) {
     int left = x + shift.column, top = y + shift.row;
     float2 across = lerp_weights(left, shift.fx, WIDTH), down = lerp_weights(top, shift.fy, HEIGHT);
@@ -40,7 +41,7 @@ DEVICE float4 sample_view(GLOBAL const uchar* views, VIEW_SHIFT shift, GLOBAL co
             float weight = (i ? across.y : across.x) * (j ? down.y : down.x);
             if (weight > 0.0f) {
                 ulong row = (ulong)shift.view * (ulong)stored_rows + (ulong)(top + j - first_stored_row);
-                GLOBAL const uchar* pixel = views + GUARD_BYTES + row * PITCH + (ulong)((left + i) * CHANNELS);
+                GLOBAL const uchar *pixel = views + GUARD_BYTES + row * PITCH + (ulong)((left + i) * CHANNELS);
                 float pixel_weight = CHANNELS == 4 ? weight * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : weight;
                 sum.x += pixel_weight * linear[pixel[0]];
                 sum.y += pixel_weight * linear[pixel[1]];
@@ -79,24 +80,24 @@ KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
 #ifdef ROWS_PER_THREAD
 // Decodes byte k of a word. The table is stored once per lane in local memory, so that lanes have no bank conflicts.
 // The byte offset is byte * WARP_SIZE * 4 + lane * 4, computed by one shift and one three-input operation.
-DEVICE float decode_byte(const LOCAL uchar* tables, uint word, int k, uint lane_offset) {
+DEVICE float decode_byte(const LOCAL uchar *tables, uint word, int k, uint lane_offset) {
     uint offset = k == 0 ? word << 7 : word >> (8 * k - 7);
-    return *(const LOCAL float*)(tables + ((offset & 0x7f80u) | lane_offset));
+    return *(const LOCAL float *)(tables + ((offset & 0x7f80u) | lane_offset));
 }
 
 // refocus_gpu: the mean of views with 3 channels. A warp computes 128 columns, a thread 4 columns of ROWS_PER_THREAD
 // rows. A thread reads whole words, shifts them to the view's byte offset, which is the same for all threads, and
 // decodes each byte once for all sums that need it.
-#define TILE_WIDTH  (WARP_SIZE * COLUMNS_PER_THREAD)
+#define TILE_WIDTH (WARP_SIZE * COLUMNS_PER_THREAD)
 #define TILE_HEIGHT (GROUP_SIZE / WARP_SIZE * ROWS_PER_THREAD)
 
-#define WORDS ((SAMPLES + 9) / 4) // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
+#define WORDS ((SAMPLES + 9) / 4)  // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
 
 typedef struct {
     uint word[WORDS];
 } RowWords;
 
-DEVICE RowWords load_words(GLOBAL const uint* source) {
+DEVICE RowWords load_words(GLOBAL const uint *source) {
     RowWords row;
     UNROLL
     for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
@@ -104,7 +105,7 @@ DEVICE RowWords load_words(GLOBAL const uint* source) {
 }
 
 // Decodes a thread's pixels of a row and the pixel after them; their bytes begin `bit_shift` bits into the words.
-DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar* tables, uint lane_offset, float* light) {
+DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar *tables, uint lane_offset, float *light) {
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
         uint shifted = funnel_shift_right(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
@@ -114,12 +115,12 @@ DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar* tables, 
 
 // A thread's position in the rows of a view. Rows and columns that are not stored are clamped; their weight is 0.
 typedef struct {
-    GLOBAL const uint* base;
+    GLOBAL const uint *base;
     int row, words;
     uint bit_shift;
 } RowCursor;
 
-DEVICE RowCursor row_cursor(GLOBAL const uint* words, VIEW_SHIFT shift, int x, int y, int first_stored_row,
+DEVICE RowCursor row_cursor(GLOBAL const uint *words, VIEW_SHIFT shift, int x, int y, int first_stored_row,
                             int stored_rows) {
     RowCursor cursor;
     int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);
@@ -141,12 +142,12 @@ DEVICE bool covers_tile(VIEW_SHIFT shift, int tile_x, int tile_y, int first_stor
            tile_y + shift.row >= first_stored_row && below < first_stored_row + stored_rows && below < HEIGHT;
 }
 
-KERNEL refocus_gpu(GLOBAL const uint* words, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
-                   GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
+                   GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     LOCAL_ARRAY(float, tables, 256 * WARP_SIZE);
     for (uint i = local_index(); i < 256 * WARP_SIZE; i += GROUP_SIZE) tables[i] = linear[i / WARP_SIZE];
     BARRIER();
-    const LOCAL uchar* table = (const LOCAL uchar*)tables;
+    const LOCAL uchar *table = (const LOCAL uchar *)tables;
     uint lane_offset = 4u * lane_index();
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
     int tile_x = (int)group_index() % tiles_across * TILE_WIDTH;
@@ -171,7 +172,7 @@ KERNEL refocus_gpu(GLOBAL const uint* words, GLOBAL const VIEW_SHIFT* shifts, in
         if (covers) full_weight += shift.weight;
         if (!covers) has_partial_views = true;
         UNROLL
-        for (int p = 0; p < COLUMNS_PER_THREAD; p++) { // weight 0 where the view does not cover the pixel
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {  // weight 0 where the view does not cover the pixel
             bool seen = covers || lerp_inside(x + p + shift.column, shift.fx, WIDTH);
             seen_left[p] = seen ? left : 0.0f;
             seen_right[p] = seen ? shift.weight * shift.fx : 0.0f;
@@ -216,7 +217,7 @@ KERNEL refocus_gpu(GLOBAL const uint* words, GLOBAL const VIEW_SHIFT* shifts, in
     for (int r = 0; r < ROWS_PER_THREAD; r++) {
         UNROLL
         for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-            const float* s = sums + r * SAMPLES + 3 * p;
+            const float *s = sums + r * SAMPLES + 3 * p;
             if (x + p < WIDTH && y + r < end_row)
                 image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * COLUMNS_PER_THREAD + p]);
         }
@@ -227,8 +228,8 @@ KERNEL refocus_gpu(GLOBAL const uint* words, GLOBAL const VIEW_SHIFT* shifts, in
 // refocus_cpu: the mean of views with 3 channels on CPUs. A work-item computes CPU_TILE_WIDTH x CPU_TILE_HEIGHT
 // pixels; the compiler vectorizes its loops over the bytes of a row. Each byte is decoded once per tile.
 #ifdef CPU_TILE_WIDTH
-KERNEL refocus_cpu(GLOBAL const uchar* RESTRICT views, GLOBAL const VIEW_SHIFT* RESTRICT shifts, int count,
-                   GLOBAL const float* RESTRICT linear, GLOBAL float4* RESTRICT image, int first_stored_row,
+KERNEL refocus_cpu(GLOBAL const uchar *RESTRICT views, GLOBAL const VIEW_SHIFT *RESTRICT shifts, int count,
+                   GLOBAL const float *RESTRICT linear, GLOBAL float4 *RESTRICT image, int first_stored_row,
                    int stored_rows, int begin_row, int end_row) {
     int tiles_across = (WIDTH + CPU_TILE_WIDTH - 1) / CPU_TILE_WIDTH;
     int x = (int)thread_index() % tiles_across * CPU_TILE_WIDTH,
@@ -247,7 +248,7 @@ KERNEL refocus_cpu(GLOBAL const uchar* RESTRICT views, GLOBAL const VIEW_SHIFT* 
             float left = shift.weight * (1.0f - shift.fx), right = shift.weight * shift.fx;
             for (int r = 0; r <= rows && samples > 0; r++) {
                 int row = clamp(y + r + shift.row - first_stored_row, 0, stored_rows - 1);
-                GLOBAL const uchar* source = views + GUARD_BYTES +
+                GLOBAL const uchar *source = views + GUARD_BYTES +
                                              ((ulong)shift.view * (ulong)stored_rows + (ulong)row) * PITCH +
                                              (ulong)(3 * (start + shift.column));
                 for (int k = 0; k < samples + 3; k++) value[k] = linear[source[k]];
@@ -264,7 +265,7 @@ KERNEL refocus_cpu(GLOBAL const uchar* RESTRICT views, GLOBAL const VIEW_SHIFT* 
         }
         for (int r = 0; r < rows; r++) {
             for (int p = 0; p < CPU_TILE_WIDTH && x + p < WIDTH; p++) {
-                const float* s = sums + (r * CPU_TILE_WIDTH + p) * 3;
+                const float *s = sums + (r * CPU_TILE_WIDTH + p) * 3;
                 image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * CPU_TILE_WIDTH + p]);
             }
         }
@@ -336,7 +337,7 @@ KERNEL variance(FLATTEN_ARGUMENTS(float)) {
         int seen = 0;
         for (int t = 0; t < count; t++) {
             float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-            if (value.w > 0.0f) { // West 1979: weighted, in one pass, without cancellation
+            if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
                 mean.w += value.w;
                 float weight = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
                 mean.x += weight * dx;
@@ -352,7 +353,7 @@ KERNEL variance(FLATTEN_ARGUMENTS(float)) {
 
 // Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius`. `best` holds (least
 // cost, its disparity, cost of the plane before, cost of the plane after); shade_disparity fits a parabola to these.
-KERNEL keep_min_cost(GLOBAL const float* variances, GLOBAL float4* best, GLOBAL float* previous, int radius,
+KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL float4 *best, GLOBAL float *previous, int radius,
                      float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y < HEIGHT) {
@@ -380,7 +381,7 @@ KERNEL keep_min_cost(GLOBAL const float* variances, GLOBAL float4* best, GLOBAL 
 }
 
 // Disparities of keep_min_cost as gray values that are linear in sRGB: disparity_min is black, disparity_max white.
-KERNEL shade_disparity(GLOBAL const float4* best, GLOBAL float4* image, float disparity_min, float disparity_max,
+KERNEL shade_disparity(GLOBAL const float4 *best, GLOBAL float4 *image, float disparity_min, float disparity_max,
                        float step) {
     int index = (int)thread_index();
     if (index < WIDTH * HEIGHT) {
@@ -397,7 +398,7 @@ KERNEL shade_disparity(GLOBAL const float4* best, GLOBAL float4* image, float di
 DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }
 
 // Keeps each pixel's color of the plane where its local contrast (variance of luminance in a window) is greatest.
-KERNEL keep_sharpest(GLOBAL const float4* slice, GLOBAL float4* best, GLOBAL float* sharpest, int radius,
+KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL float *sharpest, int radius,
                      int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y < HEIGHT) {
@@ -424,7 +425,7 @@ KERNEL keep_sharpest(GLOBAL const float4* slice, GLOBAL float4* best, GLOBAL flo
 // from + x * step to from + (x + 1) * step, averaged over samples x samples points. The rectangle is clipped to the
 // frame: its first visible pixel is `skip`, drawn at (left, top) of the frame, which is `frame_width` wide, and
 // width x height pixels are visible. Pixels outside of the picture are left as they are.
-KERNEL blit(GLOBAL const float4* picture, GLOBAL float4* frame, int frame_width, int left, int top, int skip_x,
+KERNEL blit(GLOBAL const float4 *picture, GLOBAL float4 *frame, int frame_width, int left, int top, int skip_x,
             int skip_y, int width, int height, float from_x, float from_y, float step, int samples) {
     int x = (int)thread_index() % width, y = (int)thread_index() / width;
     if (y < height) {
@@ -450,13 +451,13 @@ KERNEL blit(GLOBAL const float4* picture, GLOBAL float4* frame, int frame_width,
     }
 }
 
-KERNEL clear_black(GLOBAL float4* frame, int count) {
+KERNEL clear_black(GLOBAL float4 *frame, int count) {
     int index = (int)thread_index();
     if (index < count) frame[index] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
 }
 
 // Copies `count` 16-byte words of staged views, which follow GUARD_BYTES bytes, to byte `offset` of all views.
-KERNEL copy_views(GLOBAL const uint4* staged, GLOBAL uint4* views, ulong offset, int count) {
+KERNEL copy_views(GLOBAL const uint4 *staged, GLOBAL uint4 *views, ulong offset, int count) {
     int index = (int)thread_index();
     if (index < count) views[offset / 16 + (ulong)index] = staged[GUARD_BYTES / 16 + index];
 }

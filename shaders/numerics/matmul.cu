@@ -86,11 +86,15 @@ MATMUL_KERNEL(shared_tiled) {
 
 #ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
 // Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N.
-//   VECTOR           1: global and local memory are read 16 bytes at a time (offsets and strides are multiples of VECTOR_LENGTH)
-//   BUFFERS          2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier per tile
-//   WARP_ROWS, WARP_COLUMNS   the threads of a warp as a rectangle, each with vectors WARP_* * VECTOR_LENGTH elements apart, so that a
+// VECTOR           1: global and local memory are read 16 bytes at a time (offsets and strides are multiples of
+// VECTOR_LENGTH)
+// BUFFERS          2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier per
+// tile
+// WARP_ROWS, WARP_COLUMNS   the threads of a warp as a rectangle, each with vectors WARP_* * VECTOR_LENGTH elements
+// apart, so that a
 //                    warp reads neighboring 16-byte words; 0: a thread has one compact rectangle
-//   SLICED_K         sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the end
+// SLICED_K         sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the
+// end
 //   UNGUARDED        1: the block sizes divide m, n and k: no bounds checks
 //   MIN_GROUPS_PER_SM  CUDA __launch_bounds__: limits the registers
 #define SET_THREADS (GROUP_SIZE / SLICED_K)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +22,7 @@ from renderer.errors import InputError
 PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
 
 
-def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
+def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
     """NAME=VALUE texts of a command line option as a dictionary; raises ArgumentError."""
     values: dict[str, str] = {}
     for text in texts:

@@ -13,7 +13,8 @@ DEVICE void load_columns(GLOBAL const REAL *from, int ld, LOCAL REAL *columns) {
     }
 }
 
-// Adds or, with SIGN -, subtracts from `sum` the products of the row at row_at, whose first elements are prefetched, and
+// Adds or, with SIGN -, subtracts from `sum` the products of the row at row_at, whose first elements are prefetched,
+// and
 // the solved block: 16 loads in flight.
 #define ADD_ROW_PRODUCTS(SIGN)                                                                           \
     UNROLL for (int e = 0; e < PREFETCH_DISTANCE * RHS_PER_GROUP; e++) {                                 \
