@@ -10,7 +10,7 @@ from functools import lru_cache
 from renderer.paths import SHADERS
 
 VARIATION_RE = re.compile(
-    r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL
+    r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{(?: ([^\n]*) \}|\n(.*?)^\})\n", re.MULTILINE | re.DOTALL
 )
 PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
 RESERVED_NAMES = {"x", "y", "weight", "circle"}  # parameters of these names are called NAME_PARAMETER in the body
@@ -45,7 +45,8 @@ def _parse() -> tuple[str, dict[str, Variation]]:
     matches = list(VARIATION_RE.finditer(text))
     table = {}
     for index, match in enumerate(matches):
-        name, listed, body = match.groups()
+        name, listed, line, lines = match.groups()
+        body = lines if line is None else f"    {line}\n"
         words = PARAMETER_RE.findall(listed)
         parameters = {f"{name}_{word}": float(value) for word, value in words}
         arguments = "".join(

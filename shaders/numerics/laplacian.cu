@@ -262,7 +262,7 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
 }
 
 #define MIDDLE_GRAY 0.2140411f  // linear value of sRGB 0.5
-#ifdef FRAME  // Shows the edges of a frame of four floats a pixel: their magnitude times `gain`, or signed around middle gray.
+#ifdef FRAME  // edges of a frame of four floats a pixel: magnitude times `gain`, or signed around middle gray
 KERNEL show(GLOBAL float4 *edges, uint count, float gain, int show_sign) {
     uint i = thread_index();
     if (i >= count) return;

@@ -42,7 +42,7 @@ MATMUL_KERNEL(element_per_thread) {
     store_out(&OUT_AT(i, j), sum);
 }
 
-#ifdef THREAD_TILE  // ------------------------------------------------------------------------ square tiles in local memory
+#ifdef THREAD_TILE  // ------------------------------------------------------------ square tiles in local memory
 // TILE x TILE threads, each THREAD_TILE elements of a row TILE apart. UNROLLED 1: the loop over the tile is unrolled.
 // PREFETCH 1: the next tiles are loaded into registers while the current ones are used.
 #if UNROLLED
