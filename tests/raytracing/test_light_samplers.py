@@ -73,7 +73,7 @@ def test_points_are_uniform_on_triangles(device, rng):
     assert np.allclose(density, distance**2 / (area * cosine), rtol=1e-3)
 
 
-def test_directions_are_uniform_in_the_cone_of_a_sphere(device, rng):
+def test_directions_are_uniform_in_a_sphere_cone(device, rng):
     radius, center = float(rng.uniform(0.1, 1.5)), rng.uniform(1, 2, 3)
     settings = replace(floor_scene(), spheres=(Sphere("lamp", tuple(center), radius),))
     point = np.array([0.1, 0.0, -0.2])

@@ -262,7 +262,7 @@ def test_same_seed_same_picture_other_seed_another(picture):
     assert not np.array_equal(first, render(picture, replace(scene, seed=2), samples=3))
 
 
-def test_a_change_of_settings_or_size_starts_anew(picture):
+def test_a_changed_setting_or_size_starts_anew(picture):
     scene = mixed_scene()
     moved = replace(scene, view=scene.view.drag(0.1, 0.05))
     wanted = render(picture, moved, (20, 20))
