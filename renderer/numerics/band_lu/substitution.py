@@ -8,7 +8,10 @@ from renderer.gpu import Buffer
 from renderer.numerics.band_lu.block_columns import BlockLayout
 from renderer.numerics.band_lu.device_columns import DeviceColumns
 
-FILE = "solve_blocked.cu"
+FILE, FUSED_FILE = "solve_blocked.cu", "solve_fused.cu"
+FUSED_BLOCK = 32  # the block whose triangle one warp solves in registers
+FUSED_MAX_GROUP = {"f4": 1024, "f8": 512}  # threads that can each hold a row of FUSED_BLOCK factors
+FUSED_MAX_RHS = 16
 MAX_GRAPH_STEPS = 4096  # block columns whose substitution is recorded as one graph
 
 
@@ -34,6 +37,9 @@ class Substitution:
         if not self._has_pivots:
             self._permutations.write(permutations(layout, panel_pivots))
             self._has_pivots = True
+        if self.is_fused and count <= FUSED_MAX_RHS:
+            self._solve_fused(rhs)
+            return
         if count not in self._recorded:
             x, y = (self.device.buffer(rhs.shape, rhs.dtype) for _ in range(2))
             windows = [self.device.buffer((count, self._window), rhs.dtype) for _ in range(2)]
@@ -43,6 +49,24 @@ class Substitution:
         x.copy_from(rhs)
         launches()
         rhs.copy_from(x)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one group has a thread for every row that a step changes: then each solve is one launch."""
+        rows = max(self._window, (self.layout.u + 1) * self.layout.s)
+        fits = self.layout.s == FUSED_BLOCK and rows <= FUSED_MAX_GROUP[self.columns.dtype.str[1:]]
+        return fits and not self.columns.plan.is_cpu
+
+    def _solve_fused(self, rhs: Buffer) -> None:
+        layout, columns, (count, padded_n) = self.layout, self.columns, rhs.shape
+        rhs_per_group = min(count, 4 if columns.dtype == np.float32 else 2)
+        above = layout.u * layout.s
+        sizes = dict(RHS_PER_GROUP=rhs_per_group, WINDOW=self._window, ABOVE=above)
+        forward = columns.kernel(FUSED_FILE, "forward_fused", -(-self._window // 32) * 32, **sizes)
+        backward = columns.kernel(FUSED_FILE, "backward_fused", -(-(above + layout.s) // 32) * 32, **sizes)
+        groups, rest = -(-count // rhs_per_group), (layout.p, padded_n, count, layout.u, layout.ld)
+        forward(groups * forward.group_size, columns.matrix, rhs, self._permutations, *rest)
+        backward(groups * backward.group_size, columns.matrix, rhs, *rest)
 
     def _launch_steps(self, x: Buffer, y: Buffer, windows: list[Buffer]) -> None:
         layout, s, columns = self.layout, self.layout.s, self.columns
