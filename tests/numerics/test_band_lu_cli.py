@@ -13,6 +13,7 @@ from scipy.sparse import coo_array
 
 from renderer.cli import main
 from renderer.errors import UserError
+from renderer.formats import matrices
 from renderer.formats.matrices import read_band
 from renderer.gpu import list_devices
 from renderer.numerics.band_lu import BandedLU, memory
@@ -147,7 +148,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
 
 
 def test_too_little_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
+    for module in (memory, matrices):
+        monkeypatch.setattr(module, "available_memory", lambda: 100_000)
     assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
     assert re.search("take.* MiB of memory", capsys.readouterr().err)
 

@@ -346,7 +346,7 @@ def exposed(linear, like):
 
 def test_exported_light_field_has_camera_positions(rendered_field):
     folder, facts = rendered_field
-    assert facts["frames"] == 81 and facts["size"] == [96, 96] and facts["grid"] == [9, 9]
+    assert facts["frames"] == 81 and facts["size"] == [96, 96] and facts["light_field"] == [9, 9]
     field = lightfield.read_light_field(folder)
     assert field.convention == "Stanford names" and not field.warnings and len(field.pixels) == 81
     np.testing.assert_allclose(field.camera_positions, (field.view_indices - 4)[:, ::-1], atol=1e-3)
