@@ -99,6 +99,7 @@ def test_tiles_are_parts_of_the_whole(gpu, rng):
     assert np.array_equal(tile, whole[top : top + 40, left : left + 50])
 
 
+@pytest.mark.slow
 def test_tiles_of_estimated_and_oversampled_flames_are_parts_of_the_whole(gpu, rng):
     scene = load(SCENES / "lantern.flame")
     settings = replace(scene.settings, supersample=2, filter_radius=0.8, estimator_radius=5.0, quality=8.0)

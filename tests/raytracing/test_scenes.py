@@ -71,6 +71,7 @@ def crowded(rng, **changes):
     return studio(**(parts | changes))
 
 
+@pytest.mark.slow
 def test_no_schedule_or_bvh_changes_a_bit_of_instances_and_fields(picture, rng):
     scene, size = crowded(rng, schedule="wavefront", seed=int(rng.integers(0, 2**31 - 1))), (57, 34)
     wanted = render(picture, scene, size, 2)
