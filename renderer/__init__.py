@@ -4,7 +4,7 @@
     image = renderer.render("cornell", size=(640, 480), samples=64)
     image.save("box.png")
 
-`assets/guides/api.md` tells the rest; `assets/guides/architecture.md` is the map of the code. Names are imported when
+`assets/guides/api.md` has the rest; `assets/guides/architecture.md` is the map of the code. Names are imported when
 they are first asked for, so that `import renderer` and `rayfold --help` answer at once.
 """
 

@@ -2,7 +2,7 @@
 
 
 class UserError(Exception):
-    """Something a user can cause, told in one sentence that names file, key, value found and values allowed."""
+    """Something a user can cause, reported in one sentence that names file, key, value found and values allowed."""
 
     exit_code = 2
 

@@ -149,7 +149,7 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def check_unique_names(cases: list[Case]) -> None:
-    """InputError for two cases of one name: their records could not be told apart."""
+    """InputError for two cases of one name: their records would be mixed up."""
     for name, count in Counter(case.name for case in cases).items():
         if count > 1:
             raise InputError(f"bench: two cases are named {name}; a name stands for one case")

@@ -216,8 +216,8 @@ def read_exr(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
         with OpenEXR.File(str(path), header_only=True) as file:
             low, high = np.asarray(file.header()["dataWindow"], "i8")
         if (high - low + 1).prod() > max_pixels:  # before a pixel is decoded
-            told = " x ".join(str(n) for n in high - low + 1)
-            raise InputError(f"{path}: {told} pixels are more than the {max_pixels} allowed")
+            shape = " x ".join(str(n) for n in high - low + 1)
+            raise InputError(f"{path}: {shape} pixels are more than the {max_pixels} allowed")
         with OpenEXR.File(str(path)) as file:
             channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     except (RuntimeError, ValueError, TypeError, OSError) as error:

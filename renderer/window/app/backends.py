@@ -155,7 +155,7 @@ class Window:
         try:
             while not (glfw.window_should_close(self.handle) or app.quit_requested):
                 self.frame(app, ui)
-        except Exception:
+        except Exception:  # noted in the session, then raised again
             clean = False
             raise
         finally:
