@@ -1,8 +1,7 @@
 """Matrix products: the kernels of the thesis (paper 5, chapter 3) and later ones, listed from the naive to the fastest.
 
-    matmul(device, a, b, out)                                out = a b by the best variant for the device and the sizes
-    matmul(device, a, b, out, variant="coalesced")           by one variant
-    matmul(device, MatrixView(...), ..., store="subtract")   out -= a b on views of larger matrices
+    matmul(device, a, b, out)                        out = a b by the best variant for the device and the sizes
+    matmul(device, a, b, out, variant="coalesced")   by one variant
 
 The variants are a lesson: the thesis's eight, then register tiles, vector loads, double buffering, warp tiles and
 CUTLASS's multistage pipeline, each one idea apart (h200_numbers.jsonl: 5.3 to 43.7 TFLOP/s of 4,096 x 4,096). Published
@@ -10,7 +9,7 @@ by `rayfold bench run products` beside the vendor's library.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,43 +17,9 @@ import numpy as np
 from renderer.errors import UserError
 from renderer.gpu import Buffer, Device
 
-STORES = {"set": 0, "add": 1, "subtract": 2}
 TILE = 16  # edge of a group's tile in the thesis's kernels
 PANEL_K = 256  # rows of b that packed_panels packs at a time
 SWIZZLE_ROWS = 8  # block rows whose groups run together and share tiles in the second-level cache
-
-
-@dataclass(frozen=True)
-class MatrixView:
-    """A (rows, columns) view of a buffer: element (i, j) is stored at offset + i * ld + j.
-
-    `transposed` exchanges i and j in that: a LAPACK matrix (column-major) is a transposed one. offset and ld count
-    elements.
-    """
-
-    buffer: Buffer
-    rows: int
-    columns: int
-    ld: int
-    offset: int = 0
-    transposed: bool = False
-
-    @property
-    def T(self) -> "MatrixView":
-        """The transposed matrix."""
-        return replace(self, rows=self.columns, columns=self.rows, transposed=not self.transposed)
-
-
-Operand = Buffer | MatrixView
-
-
-def matrix_view(buffer: Operand) -> MatrixView:
-    """The view of a complete 2-D buffer; a MatrixView as it is."""
-    if isinstance(buffer, MatrixView):
-        return buffer
-    if len(buffer.shape) != 2:
-        raise UserError(f"a matrix product takes 2-D arrays; found the shape {buffer.shape}")
-    return MatrixView(buffer, buffer.shape[0], buffer.shape[1], ld=buffer.shape[1])
 
 
 @dataclass(frozen=True)
@@ -111,13 +76,14 @@ def _register_tiled(
     if stages:
         assert group % k == 0, (name, k, group)
         return MatmulVariant(name, description, "multistage", group, block_tile, constants | {"STAGES": stages})
-    constants |= {"BUFFERS": buffers, "A_PAD": step, "B_PAD": 0}
+    constants |= {"BUFFERS": buffers, "A_PAD": step}
     return MatmulVariant(name, description, "register_tiled", group, block_tile, constants)
 
 
 PACKED_PANELS = MatmulVariant(
-    "packed_panels", "a packed panel and wide vectors for each work-item of a CPU", "packed_panels", 1, (0, 0), {}
-)
+    "packed_panels", "a packed panel and wide vectors for each work-item of a CPU", "packed_panels", 1, (0, 0),
+    {"PANEL_K": PANEL_K},
+)  # fmt: skip
 
 
 def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
@@ -183,90 +149,67 @@ def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVari
     raise AssertionError("the last block size takes every product")
 
 
-def matmul(
-    device: Device, a: Operand, b: Operand, out: Operand, variant: str | MatmulVariant = "auto", store: str = "set"
-) -> None:
-    """Computes out (m, n) = a (m, k) b (k, n), or += or -= by `store` "add" or "subtract", in float32 or float64.
+def matmul(device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | MatmulVariant = "auto") -> None:
+    """Computes out (m, n) = a (m, k) b (k, n) in float32 or float64.
 
     `variant` is "auto", a name of variants() or a MatmulVariant. UserError for shapes and types that do not fit.
     """
-    bind_matmul(device, a, b, out, variant, store)()
+    bind_matmul(device, a, b, out, variant)()
 
 
 def bind_matmul(
-    device: Device, a: Operand, b: Operand, out: Operand, variant: str | MatmulVariant = "auto", store: str = "set"
+    device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | MatmulVariant = "auto"
 ) -> Callable[[], None]:
     """The launch that matmul() makes, for repeated calls."""
-    a, b, out = matrix_view(a), matrix_view(b), matrix_view(out)
-    if out.transposed:  # out' = b' a'
-        a, b, out = b.T, a.T, out.T
-    _check(a, b, out, store)
+    _check(a, b, out)
+    (rows, inner), columns = a.shape, out.shape[1]
     if variant == "auto":
-        variant = choose_variant(device, out.rows, out.columns, out.buffer.dtype)
+        variant = choose_variant(device, rows, columns, out.dtype)
     elif isinstance(variant, str):
         known = variants()
         if variant not in known:
             raise UserError(f"variant is {variant!r}; allowed are auto, {', '.join(known)}")
         variant = known[variant]
-    return _bind(device, a, b, out, variant, store)
-
-
-def _check(a: MatrixView, b: MatrixView, out: MatrixView, store: str) -> None:
-    if store not in STORES:
-        raise UserError(f"store is {store!r}; allowed are {', '.join(STORES)}")
-    if a.columns != b.rows or out.rows != a.rows or out.columns != b.columns:
-        found = f"({a.rows}, {a.columns}) by ({b.rows}, {b.columns}) into ({out.rows}, {out.columns})"
-        raise UserError(f"a product of {found}: the shapes do not fit; (m, k) by (k, n) into (m, n) is wanted")
-    dtypes = {m.buffer.dtype for m in (a, b, out)}
-    if len(dtypes) != 1 or next(iter(dtypes)) not in (np.float32, np.float64):
-        found = ", ".join(str(m.buffer.dtype) for m in (a, b, out))
-        raise UserError(f"a product of {found}: all three must be float32 or all three float64")
-    for matrix in (a, b, out):
-        stored = (matrix.columns, matrix.rows) if matrix.transposed else (matrix.rows, matrix.columns)
-        last = matrix.offset + (stored[0] - 1) * matrix.ld + stored[1]
-        size = int(np.prod(matrix.buffer.shape, dtype=np.int64))
-        assert min(stored) == 0 or (matrix.offset >= 0 and stored[1] <= matrix.ld and last <= size), (matrix, size)
-
-
-def _bind(
-    device: Device, a: MatrixView, b: MatrixView, out: MatrixView, variant: MatmulVariant, store: str
-) -> Callable[[], None]:
-    """The bound launch of a variant; out is not transposed."""
-    rows, columns, inner = out.rows, out.columns, a.columns
     if rows == 0 or columns == 0:
         return lambda: None
-    is_single = out.buffer.dtype == np.float32
+    is_single = out.dtype == np.float32
     vector_length = 4 if is_single else 2
-    constants: dict[str, Any] = {"REAL": "float", "REAL_VECTOR": "float4"}
-    if not is_single:
-        constants = {"REAL": "double", "REAL_VECTOR": "double2"}
-    constants |= {"VECTOR_LENGTH": vector_length, "STORE": STORES[store], "TILE": TILE, **variant.constants}
-    constants |= {"A_COLUMN_MAJOR": int(a.transposed), "B_COLUMN_MAJOR": int(b.transposed)}
+    words = ("float", "float4") if is_single else ("double", "double2")
+    constants: dict[str, Any] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": vector_length}
+    constants |= {"TILE": TILE, **variant.constants}
     if variant.entry == "packed_panels":
         threads = _panel_items(device, rows, columns, vector_length)
-        constants |= {"PANEL_K": PANEL_K}
     elif variant.entry == "row_per_thread":
         threads = rows
     else:
         threads = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
     if variant.entry in ("register_tiled", "multistage"):
-        constants |= _tile_constants(variant, a, b, out, vector_length)
+        constants |= _tile_constants(variant, rows, columns, inner, vector_length)
     kernel = device.kernel("numerics/matmul.cu", variant.entry, group_size=variant.group, **constants)
-    sizes = [np.uint32(n) for n in (rows, columns, inner)]
-    offsets, strides = ([np.uint64(n) for n in f] for f in zip(*((m.offset, m.ld) for m in (a, b, out)), strict=True))
-    return kernel.bind_launch(threads, a.buffer, b.buffer, out.buffer, *sizes, *offsets, *strides)
+    return kernel.bind_launch(threads, a, b, out, *(np.uint32(n) for n in (rows, columns, inner)))
 
 
-def _tile_constants(
-    variant: MatmulVariant, a: MatrixView, b: MatrixView, out: MatrixView, vector_length: int
-) -> dict[str, int]:
+def _check(a: Buffer, b: Buffer, out: Buffer) -> None:
+    shapes = a.shape, b.shape, out.shape
+    if any(len(shape) != 2 for shape in shapes):
+        raise UserError(f"a matrix product takes 2-D arrays; found the shapes {', '.join(map(str, shapes))}")
+    if a.shape[1] != b.shape[0] or out.shape != (a.shape[0], b.shape[1]):
+        found = f"{a.shape} by {b.shape} into {out.shape}"
+        raise UserError(f"a product of {found}: the shapes do not fit; (m, k) by (k, n) into (m, n) is wanted")
+    dtypes = [m.dtype for m in (a, b, out)]
+    if len(set(dtypes)) != 1 or dtypes[0] not in (np.float32, np.float64):
+        found = ", ".join(map(str, dtypes))
+        raise UserError(f"a product of {found}: all three must be float32 or all three float64")
+
+
+def _tile_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, vector_length: int) -> dict[str, int]:
     """Whether bounds must be checked, and whether all vectors of the matrices are aligned to 16 bytes."""
     height, width, k = (variant.constants[key] for key in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
-    unguarded = a.columns > 0 and out.rows % height == 0 and out.columns % width == 0 and a.columns % k == 0
-    aligned = all(m.offset % vector_length == 0 and m.ld % vector_length == 0 for m in (a, b, out))
+    unguarded = inner > 0 and rows % height == 0 and columns % width == 0 and inner % k == 0
+    aligned = inner % vector_length == 0 and columns % vector_length == 0
     constants = {"UNGUARDED": int(unguarded), "VECTOR": int(variant.constants["VECTOR"] and aligned)}
     if variant.entry == "multistage":  # transposing stores are padded by 16 bytes, into different banks
-        constants |= {"A_PAD": 0 if a.transposed else vector_length, "B_PAD": vector_length if b.transposed else 0}
+        constants |= {"A_PAD": vector_length}
         constants |= {"STAGES": max(2, variant.constants["STAGES"] * vector_length // 4)}  # 48 KiB must hold them
     return constants
 

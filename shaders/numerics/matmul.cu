@@ -1,24 +1,14 @@
-// Matrix products out (store)= a b: the kernels of the thesis "Making parallel programs fast on CUDA" (chapter 3) and
-// later ones, all with one signature, from the naive one to the fastest. Matrices are row-major, from an offset on,
-// with a leading dimension.
-//   REAL            float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH of them
-//   A_COLUMN_MAJOR  a is stored column-major: element (i, k) at k * lda + i; B_COLUMN_MAJOR likewise
-//   STORE           0 out = a b, 1 out += a b, 2 out -= a b
+// Matrix products out = a b: the kernels of the thesis "Making parallel programs fast on CUDA" (chapter 3) and later
+// ones, all with one signature, from the naive one to the fastest. Matrices are row-major.
+//   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH of them
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
 #define MATMUL_KERNEL_RESIDENT(name, groups)                                                                 \
     KERNEL_MIN_GROUPS(groups)                                                                                \
     name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows, \
-         uint columns, uint inner, ulong a_offset, ulong b_offset, ulong out_offset, ulong lda, ulong ldb,   \
-         ulong ld_out)
-#define A_AT(i, k) a[a_offset + (A_COLUMN_MAJOR ? (k) * lda + (i) : (i) * lda + (k))]
-#define B_AT(k, j) b[b_offset + (B_COLUMN_MAJOR ? (j) * ldb + (k) : (k) * ldb + (j))]
-#define OUT_AT(i, j) out[out_offset + (i) * ld_out + (j)]
-
-DEVICE void store_out(GLOBAL REAL *target, REAL value) {
-    if (STORE == 0) *target = value;
-    if (STORE == 1) *target += value;
-    if (STORE == 2) *target -= value;
-}
+         uint columns, uint inner)
+#define A_AT(i, k) a[(i) * (ulong)inner + (k)]
+#define B_AT(k, j) b[(k) * (ulong)columns + (j)]
+#define OUT_AT(i, j) out[(i) * (ulong)columns + (j)]
 
 // One thread per row: neighboring threads read addresses a row apart.
 MATMUL_KERNEL(row_per_thread) {
@@ -27,7 +17,7 @@ MATMUL_KERNEL(row_per_thread) {
     for (uint j = 0; j < columns; j++) {
         REAL sum = 0;
         for (uint k = 0; k < inner; k++) sum += A_AT(i, k) * B_AT(k, j);
-        store_out(&OUT_AT(i, j), sum);
+        OUT_AT(i, j) = sum;
     }
 }
 
@@ -39,7 +29,7 @@ MATMUL_KERNEL(element_per_thread) {
     if (i >= rows || j >= columns) return;
     REAL sum = 0;
     for (uint k = 0; k < inner; k++) sum += A_AT(i, k) * B_AT(k, j);
-    store_out(&OUT_AT(i, j), sum);
+    OUT_AT(i, j) = sum;
 }
 
 #ifdef THREAD_TILE  // ------------------------------------------------------------ square tiles in local memory
@@ -79,15 +69,14 @@ MATMUL_KERNEL(shared_tiled) {
             a_tile[y * TILE + k] * b_tile[k * (TILE * THREAD_TILE) + e * TILE + x];
         BARRIER();
     }
-    UNROLL for (int e = 0; e < THREAD_TILE; e++) if (i < rows && j + e * TILE < columns)
-        store_out(&OUT_AT(i, j + e * TILE), sums[e]);
+    UNROLL for (int e = 0; e < THREAD_TILE; e++) if (i < rows && j + e * TILE < columns) OUT_AT(i, j + e * TILE) =
+        sums[e];
 }
 #endif
 
 #ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
 // Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N.
-// VECTOR           1: global and local memory are read 16 bytes at a time (offsets and strides are multiples of
-// VECTOR_LENGTH)
+// VECTOR           1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
 // BUFFERS          2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier per
 // tile
 // WARP_ROWS, WARP_COLUMNS   the threads of a warp as a rectangle, each with vectors WARP_* * VECTOR_LENGTH elements
@@ -100,7 +89,6 @@ MATMUL_KERNEL(shared_tiled) {
 #define SET_THREADS (GROUP_SIZE / SLICED_K)
 #define SLICE_K (BLOCK_K / SLICED_K)
 #define A_PITCH (BLOCK_M + A_PAD)
-#define B_PITCH (BLOCK_N + B_PAD)
 #define A_LOADS (BLOCK_M * BLOCK_K / GROUP_SIZE)
 #define B_LOADS (BLOCK_N * BLOCK_K / GROUP_SIZE)
 
@@ -152,9 +140,7 @@ MATMUL_KERNEL(shared_tiled) {
 #define STRIDED(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
 // a_load and b_load are where this thread's first loads are; each further load is GROUP_SIZE * STEP / extent lines on.
-#define A_EXTENT (A_COLUMN_MAJOR ? BLOCK_M : BLOCK_K)
-#define B_EXTENT (B_COLUMN_MAJOR ? BLOCK_K : BLOCK_N)
-// An operand's tile is `depth` along the inner dimension and a block along the other, its edge, which is contiguous in
+// An operand's tile is BLOCK_K along the inner dimension and a block along the other, its edge, which is contiguous in
 // memory where `edge_first` is 1. `block` is where the edge begins, of `size` in the matrix.
 #define LOAD_TILE(next, loads, source, load, ld, extent, edge_first, block, size, first)                              \
     {                                                                                                                 \
@@ -166,9 +152,9 @@ MATMUL_KERNEL(shared_tiled) {
         }                                                                                                             \
         load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }
-#define LOAD_TILES(first)                                                                         \
-    {LOAD_TILE(a_next, A_LOADS, a, a_load, lda, A_EXTENT, A_COLUMN_MAJOR, block_row, rows, first) \
-         LOAD_TILE(b_next, B_LOADS, b, b_load, ldb, B_EXTENT, !B_COLUMN_MAJOR, block_column, columns, first)}
+#define LOAD_TILES(first)                                                                    \
+    {LOAD_TILE(a_next, A_LOADS, a, a_load, (ulong)inner, BLOCK_K, 0, block_row, rows, first) \
+         LOAD_TILE(b_next, B_LOADS, b, b_load, (ulong)columns, BLOCK_N, 1, block_column, columns, first)}
 // Tiles are stored in local memory with the depth outermost, so that a thread's rows and columns are contiguous.
 #define STORE_TILE(tile, pitch, next, loads, extent, edge_first, by_vectors, buffer)                                 \
     UNROLL for (int t = 0; t < loads; t += STEP) {                                                                   \
@@ -181,9 +167,9 @@ MATMUL_KERNEL(shared_tiled) {
                 tile[((buffer) * BLOCK_K + k) * pitch + i] = next[t + r];                                            \
             }                                                                                                        \
     }
-#define STORE_TILES(buffer)                                                            \
-    {STORE_TILE(a_tile, A_PITCH, a_next, A_LOADS, A_EXTENT, A_COLUMN_MAJOR, 0, buffer) \
-         STORE_TILE(b_tile, B_PITCH, b_next, B_LOADS, B_EXTENT, !B_COLUMN_MAJOR, VECTOR && !B_COLUMN_MAJOR, buffer)}
+#define STORE_TILES(buffer)                                              \
+    {STORE_TILE(a_tile, A_PITCH, a_next, A_LOADS, BLOCK_K, 0, 0, buffer) \
+         STORE_TILE(b_tile, BLOCK_N, b_next, B_LOADS, BLOCK_N, 1, VECTOR, buffer)}
 
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_N / (WARP_COLUMNS * THREAD_TILE_N))
@@ -219,24 +205,24 @@ MATMUL_KERNEL(shared_tiled) {
     }
 
 // Stores the sums of a thread in out (CUTLASS: epilogue).
-DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint first_column, uint rows, uint columns,
-                        ulong out_offset, ulong ld_out) {
+DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint first_column, uint rows,
+                        uint columns) {
     UNROLL for (int r = 0; r < THREAD_TILE_M; r++) {
         uint i = first_row + ROW_OF(r);
         if (!UNGUARDED && i >= rows) continue;
-#if VECTOR && STORE == 0
+#if VECTOR
         UNROLL for (int c = 0; c < THREAD_TILE_N; c += VECTOR_LENGTH) {
             uint j = first_column + COLUMN_OF(c);
             if (UNGUARDED || j + VECTOR_LENGTH <= columns)
                 *(GLOBAL REAL_VECTOR *)&OUT_AT(i, j) = PACK_VECTOR(sums, r * THREAD_TILE_N + c);
             else
-                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++) if (j + f < columns)
-                    store_out(&OUT_AT(i, j + f), sums[r * THREAD_TILE_N + c + f]);
+                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++) if (j + f < columns) OUT_AT(i, j + f) =
+                    sums[r * THREAD_TILE_N + c + f];
         }
 #else
         UNROLL for (int c = 0; c < THREAD_TILE_N; c++) {
             uint j = first_column + COLUMN_OF(c);
-            if (UNGUARDED || j < columns) store_out(&OUT_AT(i, j), sums[r * THREAD_TILE_N + c]);
+            if (UNGUARDED || j < columns) OUT_AT(i, j) = sums[r * THREAD_TILE_N + c];
         }
 #endif
     }
@@ -254,7 +240,7 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
 MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     LOCAL_ARRAY(REAL_VECTOR, a_words,
                 BUFFERS * BLOCK_K * A_PITCH / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
-    LOCAL_ARRAY(REAL_VECTOR, b_words, BUFFERS * BLOCK_K * B_PITCH / VECTOR_LENGTH);
+    LOCAL_ARRAY(REAL_VECTOR, b_words, BUFFERS * BLOCK_K * BLOCK_N / VECTOR_LENGTH);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
     SWIZZLE_GROUP_INDEX
     uint slice = local_index() / SET_THREADS, member = local_index() % SET_THREADS;
@@ -262,12 +248,8 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     uint row = FIRST_ROW, column = FIRST_COLUMN;
     REAL a_next[A_LOADS], b_next[B_LOADS], sums[THREAD_TILE_M * THREAD_TILE_N];
     UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
-    ulong a_strided = STRIDED(0, A_EXTENT), a_contiguous = CONTIGUOUS(0, A_EXTENT), b_strided = STRIDED(0, B_EXTENT),
-          b_contiguous = CONTIGUOUS(0, B_EXTENT);
-    ulong a_load = a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous
-                                              : (block_row + a_strided) * lda + a_contiguous);
-    ulong b_load = b_offset + (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
-                                              : b_strided * ldb + block_column + b_contiguous);
+    ulong a_load = (block_row + STRIDED(0, BLOCK_K)) * (ulong)inner + CONTIGUOUS(0, BLOCK_K);
+    ulong b_load = STRIDED(0, BLOCK_N) * (ulong)columns + block_column + CONTIGUOUS(0, BLOCK_N);
     LOAD_TILES(0)
     STORE_TILES(0)
     BARRIER();
@@ -276,11 +258,11 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
         bool more = first + BLOCK_K < inner;
         if (BUFFERS == 2 && more) LOAD_TILES(first + BLOCK_K)
         uint depth = buffer * BLOCK_K + slice * SLICE_K;
-        LOCAL const REAL *a_read = a_tile + depth * A_PITCH + row, *b_read = b_tile + depth * B_PITCH + column;
+        LOCAL const REAL *a_read = a_tile + depth * A_PITCH + row, *b_read = b_tile + depth * BLOCK_N + column;
         UNROLL for (int k = 0; k < SLICE_K; k++) {
             REAL a_fragment[THREAD_TILE_M], b_fragment[THREAD_TILE_N];
             LOAD_FRAGMENT(a_fragment, THREAD_TILE_M, a_read, k * A_PITCH, ROW_OF)
-            LOAD_FRAGMENT(b_fragment, THREAD_TILE_N, b_read, k * B_PITCH, COLUMN_OF)
+            LOAD_FRAGMENT(b_fragment, THREAD_TILE_N, b_read, k * BLOCK_N, COLUMN_OF)
             UNROLL for (int r = 0; r < THREAD_TILE_M; r++) UNROLL for (int c = 0; c < THREAD_TILE_N; c++)
                 sums[r * THREAD_TILE_N + c] += a_fragment[r] * b_fragment[c];
         }
@@ -310,19 +292,18 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     }
     if (slice != 0) return;
 #endif
-    store_block(out, sums, block_row + row, block_column + column, rows, columns, out_offset, ld_out);
+    store_block(out, sums, block_row + row, block_column + column, rows, columns);
 }
 #else
 // Multistage (after CUTLASS): asynchronous copies fill a ring of STAGES tiles in local memory without passing through
 // registers; up to STAGES - 1 are in flight during the arithmetic. The fragments of step k + 1 are read while step k
 // multiplies, across tile boundaries too, so threads still have multiplications to issue after the one barrier per
 // tile.
-#define A_STEP (VECTOR && A_COLUMN_MAJOR ? VECTOR_LENGTH : 1)
-#define B_STEP (VECTOR && !B_COLUMN_MAJOR ? VECTOR_LENGTH : 1)
+// Numbers of a tile of b that one copy moves; those of a are stored apart, one by one.
 #define COPY_CONTIGUOUS(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
 #define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
 #define A_STAGE (BLOCK_K * A_PITCH)
-#define B_STAGE (BLOCK_K * B_PITCH)
+#define B_STAGE (BLOCK_K * BLOCK_N)
 #if VECTOR_LENGTH == 4
 #define ASYNC_ONE async_copy4
 #else
@@ -346,10 +327,10 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
         }                                                                                                             \
         load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }
-#define COPY_TILES_ASYNC(first)                                                                                        \
-    {COPY_TILE_ASYNC(a, a_load, lda, a_store, A_PITCH, A_STEP, BLOCK_M * BLOCK_K, A_EXTENT, A_COLUMN_MAJOR, block_row, \
-                     rows, first) COPY_TILE_ASYNC(b, b_load, ldb, b_store, B_PITCH, B_STEP, BLOCK_N * BLOCK_K,         \
-                                                  B_EXTENT, !B_COLUMN_MAJOR, block_column, columns, first)}
+#define COPY_TILES_ASYNC(first)                                                                                    \
+    {COPY_TILE_ASYNC(a, a_load, (ulong)inner, a_store, A_PITCH, 1, BLOCK_M * BLOCK_K, BLOCK_K, 0, block_row, rows, \
+                     first) COPY_TILE_ASYNC(b, b_load, (ulong)columns, b_store, BLOCK_N, STEP, BLOCK_N * BLOCK_K,  \
+                                            BLOCK_N, 1, block_column, columns, first)}
 
 // Serpentine order: consecutive multiply-adds share an operand, so the hardware reads that register once.
 #define MULTIPLY_FRAGMENTS                                                                          \
@@ -368,19 +349,13 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
     uint row = FIRST_ROW, column = FIRST_COLUMN;
     REAL sums[THREAD_TILE_M * THREAD_TILE_N], a_fragment[2][THREAD_TILE_M], b_fragment[2][THREAD_TILE_N];
     UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
-    uint a_strided = COPY_STRIDED(0, A_STEP, A_EXTENT), a_contiguous = COPY_CONTIGUOUS(0, A_STEP, A_EXTENT);
-    uint b_strided = COPY_STRIDED(0, B_STEP, B_EXTENT), b_contiguous = COPY_CONTIGUOUS(0, B_STEP, B_EXTENT);
-    GLOBAL const REAL *a_load =
-        a + a_offset +
-        (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous : (block_row + a_strided) * lda + a_contiguous);
-    GLOBAL const REAL *b_load = b + b_offset +
-                                (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
-                                                : b_strided * ldb + block_column + b_contiguous);
+    uint a_strided = COPY_STRIDED(0, 1, BLOCK_K), a_contiguous = COPY_CONTIGUOUS(0, 1, BLOCK_K);
+    uint b_strided = COPY_STRIDED(0, STEP, BLOCK_N), b_contiguous = COPY_CONTIGUOUS(0, STEP, BLOCK_N);
+    GLOBAL const REAL *a_load = a + (block_row + a_strided) * (ulong)inner + a_contiguous;
+    GLOBAL const REAL *b_load = b + b_strided * (ulong)columns + block_column + b_contiguous;
     // Pointers, since constant offsets from them are part of the instructions.
-    LOCAL REAL *const a_first =
-        a_tile + (A_COLUMN_MAJOR ? a_strided * A_PITCH + a_contiguous : a_contiguous * A_PITCH + a_strided);
-    LOCAL REAL *const b_first =
-        b_tile + (B_COLUMN_MAJOR ? b_contiguous * B_PITCH + b_strided : b_strided * B_PITCH + b_contiguous);
+    LOCAL REAL *const a_first = a_tile + a_contiguous * A_PITCH + a_strided;
+    LOCAL REAL *const b_first = b_tile + b_strided * BLOCK_N + b_contiguous;
     LOCAL REAL *a_store = a_first, *b_store = b_first;
     LOCAL const REAL *a_read = a_tile + row, *b_read = b_tile + column;
     uint stage = 0, filled = STAGES - 1;  // the stage that is read, the stage that is filled next
@@ -405,7 +380,7 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
             }
             const int step = (k + 1) % BLOCK_K;
             LOAD_FRAGMENT(a_fragment[(k + 1) & 1], THREAD_TILE_M, a_read, step * A_PITCH, ROW_OF)
-            LOAD_FRAGMENT(b_fragment[(k + 1) & 1], THREAD_TILE_N, b_read, step * B_PITCH, COLUMN_OF)
+            LOAD_FRAGMENT(b_fragment[(k + 1) & 1], THREAD_TILE_N, b_read, step * BLOCK_N, COLUMN_OF)
             if (k == 0) {
                 uint next = first + (STAGES - 1) * BLOCK_K;
                 if (next < inner) COPY_TILES_ASYNC(next)
@@ -417,7 +392,7 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
             MULTIPLY_FRAGMENTS
         }
     }
-    store_block(out, sums, block_row + row, block_column + column, rows, columns, out_offset, ld_out);
+    store_block(out, sums, block_row + row, block_column + column, rows, columns);
 }
 #endif
 #endif
@@ -453,7 +428,7 @@ MATMUL_KERNEL(packed_panels) {
     for (uint first = 0; first < inner; first += PANEL_K) {
         uint deep = min(inner - first, (uint)PANEL_K);
         for (uint k = 0; k < deep; k++) {
-            if (!B_COLUMN_MAJOR && wide == PANEL_WIDTH) {
+            if (wide == PANEL_WIDTH) {
                 VSTORE(VLOAD(0, &B_AT(first + k, first_column)), 2 * k, packed);
                 VSTORE(VLOAD(0, &B_AT(first + k, first_column + WIDE_LENGTH)), 2 * k + 1, packed);
             } else
@@ -468,15 +443,14 @@ MATMUL_KERNEL(packed_panels) {
             SIX(ZERO)
             for (uint k = 0; k < deep; k++) {
                 WIDE_VECTOR b_left = VLOAD(2 * k, packed), b_right = VLOAD(2 * k + 1, packed);
-#define MULTIPLY(r)                                  \
-    {                                                \
-        REAL x = a##r[A_COLUMN_MAJOR ? k * lda : k]; \
-        left##r += x * b_left;                       \
-        right##r += x * b_right;                     \
+#define MULTIPLY(r)                    \
+    {                                  \
+        left##r += a##r[k] * b_left;   \
+        right##r += a##r[k] * b_right; \
     }
                 SIX(MULTIPLY)
             }
-#define UPDATED(old, sum) (STORE == 2 ? (old) - (sum) : STORE == 1 || first > 0 ? (old) + (sum) : (sum))
+#define UPDATED(old, sum) (first > 0 ? (old) + (sum) : (sum))
 #define STORE_ROW(r)                                                    \
     if (i + r <= end) {                                                 \
         if (wide == PANEL_WIDTH) {                                      \
@@ -495,7 +469,7 @@ MATMUL_KERNEL(packed_panels) {
             SIX(STORE_ROW)
         }
     }
-    if (STORE == 0 && inner == 0)
+    if (inner == 0)
         for (uint i = first_row; i < last_row; i++)
             for (uint j = 0; j < wide; j++) OUT_AT(i, first_column + j) = 0;
 }
