@@ -63,13 +63,13 @@ $(VENV)/pip:
 	  else echo "Python's venv is missing: sudo apt install $$package, then make again"; exit 1; fi; }
 	@touch $@
 
-# PyCUDA has no wheel: where an NVIDIA GPU is present it is built, and a failure leaves OpenCL.
+# CUDA's driver and compiler come as wheels. PyCUDA, which has none, is built where that is possible.
 $(VENV)/ready: requirements.lock | $(VENV)/pip
 	@echo "installing Python packages into $(VENV) (a minute, about 300 MB)"
 	@$(PIP_INSTALL) -r requirements.lock 2>&1 | $(SHOW_PROGRESS)
 	@if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then \
-	  echo "building PyCUDA"; $(PIP_INSTALL) -q pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas \
-	    || echo "PyCUDA did not build; NVIDIA GPUs run through OpenCL"; fi
+	  echo "installing CUDA's wheels, building PyCUDA"; $(PIP_INSTALL) -q cuda-bindings nvidia-cuda-nvrtc nvidia-cublas; \
+	  $(PIP_INSTALL) -q pycuda 2>/dev/null || echo "PyCUDA did not build; CUDA devices work without it"; fi
 	@touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready requirements-dev.lock

@@ -15,8 +15,7 @@ from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 
 OPTIONAL = {  # module: what needs it, and the packages that provide it
-    "pycuda": ("CUDA devices", "pycuda"),
-    "cuda": ("CUDA kernels and GL sharing", "cuda-bindings nvidia-cuda-nvrtc"),
+    "cuda": ("CUDA devices", "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"),
     "imgui_bundle": ("controls in the window", "imgui-bundle"),
     "OpenEXR": ("EXR files", "openexr"),
     "av": ("videos", "av"),
@@ -24,7 +23,6 @@ OPTIONAL = {  # module: what needs it, and the packages that provide it
     "trimesh": ("meshes", "trimesh"),
     "scipy": ("band LU", "scipy"),
 }
-CUDA_MODULES = ("pycuda", "cuda")
 TWO_SUM = """uniform sampler2D image;
 out vec4 answer;
 void main() {
@@ -104,7 +102,7 @@ def missing_packages() -> list[str]:
     """What lacks and the command that installs it, one line for each optional package; CUDA's only beside a GPU."""
     missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
     if not shutil.which("nvidia-smi"):
-        missing = [name for name in missing if name not in CUDA_MODULES]
+        missing = [name for name in missing if name != "cuda"]
     hints = [OPTIONAL[name] for name in missing]
     return [f"{purpose}: {sys.executable} -m pip install {packages}" for purpose, packages in hints]
 

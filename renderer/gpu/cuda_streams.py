@@ -1,38 +1,37 @@
-"""Streams, events, timestamps and graphs of CUDA, over cuda.bindings.driver (CUDA driver API); see cuda.py."""
+"""Streams, events, timestamps and graphs of CUDA (CUDA driver API); see cuda.py."""
 
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from renderer.errors import KernelError
+from renderer.gpu.cuda_driver import check, cu
 
-try:
-    import pycuda.driver as pycuda_driver
-except ImportError:
-    pycuda_driver: Any = None  # type: ignore[no-redef]  # not installed
-try:
-    from cuda.bindings import driver as cu
-except ImportError:
-    cu: Any = None  # type: ignore[no-redef]  # not installed
-
-__all__ = [
-    "NON_BLOCKING",
-    "CudaGraph",
-    "CudaTimestamp",
-    "Event",
-    "PeerCopy",
-    "PriorityStream",
-    "check",
-    "cu",
-    "pycuda_driver",
-]
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not synchronize with the default stream
 
 
-class Event:
-    """A point in a stream that other streams can wait for: cuda.bindings, since PyCUDA's events have no handle.
+class Stream:
+    """A stream of its own beside the default one; `urgent` ones are preferred by the GPU's scheduler."""
 
-    The caller makes its device current. Without a stream, the default one is meant, which kernels use.
+    def __init__(self, device: Any, urgent: bool = False) -> None:
+        with device:
+            priority = cu.cuCtxGetStreamPriorityRange()[2] if urgent else 0  # status, least, greatest
+            self.handle = int(check(cu.cuStreamCreateWithPriority(NON_BLOCKING, priority)))
+        weakref.finalize(self, _destroy, device, cu.cuStreamDestroy, self.handle).atexit = False
+
+    def synchronize(self) -> None:
+        """Wait on the host for the stream's work; its device is current."""
+        check(cu.cuStreamSynchronize(self.handle))
+
+
+def _destroy(device: Any, destroy: Callable, handle: Any) -> None:
+    with device:
+        destroy(handle)
+
+
+class Event:
+    """A point in a stream that other streams can wait for. The caller makes its device current.
+
+    Without a stream, the default one is meant, which kernels use.
     """
 
     def __init__(self) -> None:
@@ -52,24 +51,13 @@ class Event:
         check(cu.cuEventSynchronize(self._event))
 
 
-def check(answer: tuple) -> Any:
-    """The value of a cuda.bindings answer; KernelError when its status is not success."""
-    status, *values = answer
-    if status != cu.CUresult.CUDA_SUCCESS:
-        raise KernelError(f"CUDA: a kernel or a copy failed: {status.name}")
-    return values[0] if values else None
-
-
-class PriorityStream:
+class PriorityStream(Stream):
     """A stream that the scheduler prefers to the default one; entered, it takes the launches of the thread."""
 
     def __init__(self, device: Any) -> None:
+        super().__init__(device, urgent=True)
         self.device = device
         self._previous_streams: list = []
-        with device:
-            _, _, urgent = cu.cuCtxGetStreamPriorityRange()
-            self.handle = int(check(cu.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
-        weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
 
     def __enter__(self) -> "PriorityStream":
         self._previous_streams.append(self.device._stream)
@@ -78,11 +66,6 @@ class PriorityStream:
 
     def __exit__(self, *error: object) -> None:
         self.device._stream = self._previous_streams.pop()
-
-
-def _destroy_stream(device: Any, handle: int) -> None:
-    with device:
-        cu.cuStreamDestroy(handle)
 
 
 class CudaTimestamp:
@@ -108,8 +91,8 @@ class CudaGraph:
     def __init__(self, device: Any, work: Callable[[], None]) -> None:
         self.device, self._kept_alive = device, work
         before = device.counters.launches
+        stream = Stream(device)  # the default stream cannot be captured
         with device:
-            stream = pycuda_driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
             mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
             check(cu.cuStreamBeginCapture(stream.handle, mode))
             entered, device._stream = device._stream, stream
@@ -120,20 +103,15 @@ class CudaGraph:
                 graph = check(cu.cuStreamEndCapture(stream.handle))
             self._graph = check(cu.cuGraphInstantiate(graph, 0))
             check(cu.cuGraphDestroy(graph))
-        weakref.finalize(self, _destroy_graph, device, self._graph).atexit = False  # the process's end frees it too
+        weakref.finalize(self, _destroy, device, cu.cuGraphExecDestroy, self._graph).atexit = False
         self._launches = device.counters.launches - before
         device.counters.launches = before
 
     def __call__(self) -> None:
-        """Launch the kernel over at least `threads` work-items."""
+        """Launch all kernels of the graph."""
         self.device.counters.launches += self._launches
         with self.device:
             check(cu.cuGraphLaunch(self._graph, self.device.stream_handle))
-
-
-def _destroy_graph(device: Any, graph: Any) -> None:
-    with device:
-        cu.cuGraphExecDestroy(graph)
 
 
 class PeerCopy:
@@ -143,5 +121,5 @@ class PeerCopy:
         with target:
             self.target_ready = Event()
         with source:
-            self.stream, self.source_ready, self.copied = pycuda_driver.Stream(NON_BLOCKING), Event(), Event()
+            self.stream, self.source_ready, self.copied = Stream(source), Event(), Event()
         source.can_access_peer(target), target.can_access_peer(source)  # makes the copies faster

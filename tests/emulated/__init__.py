@@ -1,4 +1,4 @@
-"""An emulated CUDA machine: renderer/gpu/cuda.py and cuda_streams.py, over a driver and a compiler that need no GPU.
+"""An emulated CUDA machine: renderer/gpu/cuda.py and what it imports, over a driver and a compiler that need no GPU.
 
 The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that
 is drawn (fibers.cpp, waits.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any
@@ -22,23 +22,25 @@ from renderer.gpu import cublas
 from renderer.gpu.nvrtc import cache_folder, compile_cubin
 
 from . import compiler
-from .driver import Emulation, bindings_driver, pycuda_driver
+from .driver import Emulation, bindings_driver
 from .products import Library
 
 GPU = Path(__file__).resolve().parents[2] / "renderer" / "gpu"
 
 
 def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str = "emulated_cuda") -> ModuleType:
-    """renderer/gpu/cuda.py and cuda_streams.py once more, on `devices` emulated devices: CudaDevice(0) and so on.
+    """renderer/gpu/cuda.py and what it imports once more, on `devices` emulated devices: CudaDevice(0) and so on.
 
     With `races` every access to memory is checked against those of other threads (races.cpp), ten times slower.
     """
     folder = cache_folder() / "emulated"
     emulation = Emulation(devices, seed, races, folder)
+    driver, run = _module(f"{name}_driver", "cuda_driver.py")
+    run()
+    driver.cu, driver.pycuda_driver = bindings_driver(emulation), None
     streams, run_streams = _module(f"{name}_streams", "cuda_streams.py")
-    run_streams()
-    streams.pycuda_driver, streams.cu = pycuda_driver(emulation), bindings_driver(emulation)
-    with mock.patch.dict(sys.modules, {"renderer.gpu.cuda_streams": streams}):
+    with mock.patch.dict(sys.modules, {"renderer.gpu.cuda_driver": driver, "renderer.gpu.cuda_streams": streams}):
+        run_streams()
         module, run = _module(name, "cuda.py")
         run()
     module.emulation, module.NVIDIA_CONTROL_FILE = emulation, GPU

@@ -1,4 +1,4 @@
-"""Stands in for pycuda.driver and cuda.bindings.driver: what renderer.gpu.cuda calls of them, over emulated devices.
+"""Stands in for cuda.bindings.driver: what renderer.gpu.cuda calls of it, over emulated devices.
 
 Copies, fills and launches are put off as far as CUDA allows (schedule.py). Contexts, streams and events of the wrong
 device are errors, as they are in CUDA.
@@ -24,16 +24,8 @@ SUCCESS, INVALID = SimpleNamespace(name="CUDA_SUCCESS"), SimpleNamespace(name="C
 CAPABILITY, UNITS, MEMORY = (9, 0), 4, 4 << 30
 
 
-class Error(Exception):
-    """pycuda.driver.Error."""
-
-
-class LogicError(Error):
-    pass
-
-
-class DeviceMemoryError(Error):
-    pass
+class DriverError(Exception):
+    """An answer that is not CUDA_SUCCESS."""
 
 
 class Event:
@@ -54,6 +46,7 @@ class Emulation:
         self.memories = [Memory(MEMORY, self.rng) for _ in range(count)]
         self.defaults = [self.schedule.stream(device) for device in range(count)]
         self.handles: dict[int, Stream] = {}
+        self.host_arrays: dict[int, np.ndarray] = {}  # page-locked, by address
         self._entered = threading.local()
         self._next = 1
 
@@ -69,7 +62,7 @@ class Emulation:
     def device(self) -> int:
         stack = getattr(self._entered, "stack", None)
         if not stack:
-            raise LogicError("no context is entered")
+            raise DriverError("no context is entered")
         return stack[-1]
 
     # ----------------------------------------------------------------------------------------------------- streams
@@ -83,26 +76,50 @@ class Emulation:
         """The stream of a handle (0: the entered device's own), which must be of the entered device."""
         stream = self.handles[int(handle)] if handle else self.defaults[self.device]
         if stream.device != self.device:
-            raise LogicError(f"a stream of device {stream.device} while device {self.device} is entered")
+            raise DriverError(f"a stream of device {stream.device} while device {self.device} is entered")
         return stream
 
     def raise_failures(self) -> None:
         with self.schedule.lock:
             if self.schedule.failures:
                 told, self.schedule.failures[:] = "; ".join(self.schedule.failures), []
-                raise LogicError(told)
+                raise DriverError(told)
 
     def synchronize(self, operation) -> None:
         self.schedule.until(operation)
         self.raise_failures()
 
     # ------------------------------------------------------------------------------------------------------ memory
-    def allocate(self, count: int) -> "Allocation":
+    def allocate(self, count: int) -> int:
         with self.schedule.lock:
             address = self.memories[self.device].take(count)
         if address is None:
-            raise DeviceMemoryError("out of memory")
-        return Allocation(self, self.device, address)
+            raise DriverError("CUDA_ERROR_OUT_OF_MEMORY")
+        return address
+
+    def free(self, address: int) -> None:
+        """As cuMemFree: waits for the device."""
+        device = self.device
+
+        def give() -> None:
+            self.schedule.drain(device)
+            self.memories[device].give(address)
+
+        self.schedule.lock.behind(give)
+
+    def allocate_host(self, count: int) -> int:
+        """The address of page-locked bytes."""
+        array = np.empty(count, np.uint8)
+        self.poison(array)
+        self.host_arrays[array.ctypes.data] = array
+        return array.ctypes.data
+
+    def free_host(self, address: int) -> None:
+        def give() -> None:
+            self.schedule.drain()
+            del self.host_arrays[address]
+
+        self.schedule.lock.behind(give)
 
     def poison(self, array: np.ndarray) -> None:
         array.reshape(-1).view(np.uint8)[:] = GARBAGE[self.rng.integers(len(GARBAGE))]
@@ -110,11 +127,11 @@ class Emulation:
     # ----------------------------------------------------------------------------------------------------- kernels
     def launch(self, function: "Function", grid, block, packed: bytes, stream: Stream) -> None:
         if len(packed) != function.size:
-            raise LogicError(f"{function.name}: {len(packed)} bytes of arguments, {function.size} wanted")
+            raise DriverError(f"{function.name}: {len(packed)} bytes of arguments, {function.size} wanted")
         if not 0 < block[0] <= 1024 or grid[0] <= 0:
-            raise LogicError(f"{function.name}: {grid[0]} groups of {block[0]} threads")
+            raise DriverError(f"{function.name}: {grid[0]} groups of {block[0]} threads")
         if function.device != stream.device:
-            raise LogicError(f"{function.name}: a kernel of device {function.device} on one of {stream.device}")
+            raise DriverError(f"{function.name}: a kernel of device {function.device} on one of {stream.device}")
         stream.add(lambda: self._run(function, grid[0], block[0], packed))
 
     def _run(self, function: "Function", groups: int, threads: int, packed: bytes) -> None:
@@ -152,22 +169,6 @@ def _line(match: re.Match) -> str:
     return "at " + " from ".join(os.path.basename(line).split(" ")[0] for line in lines)
 
 
-class Allocation:
-    def __init__(self, emulation: Emulation, device: int, address: int):
-        self._emulation, self._device, self._address = emulation, device, address
-
-    def __int__(self) -> int:
-        return self._address
-
-    def free(self) -> None:
-        """As cuMemFree: waits for the device."""
-        self._emulation.schedule.lock.behind(self._give)
-
-    def _give(self) -> None:
-        self._emulation.schedule.drain(self._device)
-        self._emulation.memories[self._device].give(self._address)
-
-
 @cache
 def _loaded(code: bytes) -> ctypes.CDLL:
     file = os.memfd_create("kernels")  # stays open, for addr2line
@@ -189,164 +190,26 @@ class Module:
         try:
             return Function(self, entry)
         except AttributeError:
-            raise LogicError(f"cuModuleGetFunction failed: no {entry}") from None
+            raise DriverError(f"cuModuleGetFunction failed: no {entry}") from None
 
 
 class Function:
-    num_regs, local_size_bytes = 32, 0
-
     def __init__(self, module: Module, entry: str):
         self.module, self.name, self.device = module, entry, module.device
         self.entry = ctypes.cast(getattr(module.library, f"emulated_entry_{entry}"), ctypes.c_void_p)
         self.size = getattr(module.library, f"emulated_size_{entry}")()
         self.cluster = getattr(module.library, f"emulated_cluster_{entry}")()
 
-    def _launch_kernel(self, grid, block, packed: bytes, shared: int, stream) -> None:
-        emulation = self.module.emulation
-        emulation.launch(self, grid, block, packed, emulation.stream(stream.handle if stream else 0))
-
-
-def host_memory(emulation: Emulation, count: int) -> np.ndarray:
-    """Page-locked bytes whose base can be freed."""
-
-    class Bytes:
-        def __init__(self):
-            self._bytes = np.empty(count, np.uint8)
-            self.__array_interface__ = self._bytes.__array_interface__
-
-        def free(self) -> None:
-            emulation.schedule.lock.behind(self._leave)
-
-        def _leave(self) -> None:  # bound, it keeps the bytes until then
-            emulation.schedule.drain()
-
-    array = np.asarray(Bytes())
-    emulation.poison(array)
-    return array
-
-
-def pycuda_driver(emulation: Emulation) -> SimpleNamespace:
-    """pycuda.driver."""
-    schedule = emulation.schedule
-
-    class Context:
-        def __init__(self, device: int):
-            self.handle, self._device = device, device
-
-        def push(self) -> None:
-            emulation.push(self._device)
-
-        @staticmethod
-        def pop() -> None:
-            emulation.pop()
-
-        @staticmethod
-        def synchronize() -> None:
-            schedule.drain(emulation.device)
-            emulation.raise_failures()
-
-    class Device:
-        def __init__(self, index: int):
-            if not 0 <= index < emulation.count:
-                raise LogicError(f"no device {index}")
-            self._index = index
-
-        @staticmethod
-        def count() -> int:
-            return emulation.count
-
-        def name(self) -> str:
-            return "Emulated CUDA"
-
-        def compute_capability(self) -> tuple[int, int]:
-            return CAPABILITY
-
-        multiprocessor_count = UNITS
-
-        def get_attribute(self, attribute: str) -> int:
-            return {"units": UNITS}[attribute]
-
-        def total_memory(self) -> int:
-            return MEMORY
-
-        def retain_primary_context(self) -> Context:
-            return Context(self._index)
-
-    class TheStream:
-        def __init__(self, flags: int):
-            assert flags == NON_BLOCKING, "a stream that the default stream waits for"
-            self.handle = emulation.new_stream()
-
-        def synchronize(self) -> None:
-            emulation.synchronize(emulation.stream(self.handle).last)
-
-    class TheEvent:
-        def __init__(self):
-            self._event = Event(emulation.device)
-
-        def record(self) -> None:
-            self._event.operation = emulation.stream(0).add(self._event.reached)
-
-        def synchronize(self) -> None:
-            emulation.synchronize(self._event.operation)
-
-        def time_since(self, earlier: "TheEvent") -> float:
-            return max(self._event.at - earlier._event.at, 0.0) * 1e3
-
-    def upload(pointer: int, array: np.ndarray) -> None:
-        emulation.stream(0).add(_upload(pointer, array.copy()))  # the call may return as soon as it has read the array
-
-    def download(array: np.ndarray, pointer: int) -> None:
-        emulation.poison(array)
-        operation = emulation.stream(0).add(lambda: ctypes.memmove(array.ctypes.data, pointer, array.nbytes))
-        emulation.synchronize(operation)
-
-    def upload_later(pointer: int, array: np.ndarray, stream: TheStream) -> None:
-        emulation.stream(stream.handle).add(_upload(pointer, array))
-
-    def download_later(array: np.ndarray, pointer: int, stream: TheStream) -> None:
-        emulation.poison(array)
-        emulation.stream(stream.handle).add(lambda: ctypes.memmove(array.ctypes.data, pointer, array.nbytes))
-
-    def copy_between(to: int, source: int, count: int, target_context, source_context, stream: TheStream) -> None:
-        if target_context.handle == source_context.handle:
-            raise LogicError("a copy between devices inside one")
-        emulation.stream(stream.handle).add(lambda: ctypes.memmove(to, source, count))
-
-    return SimpleNamespace(
-        Error=Error,
-        LogicError=LogicError,
-        MemoryError=DeviceMemoryError,
-        init=lambda: None,
-        get_driver_version=lambda: 12090,
-        device_attribute=SimpleNamespace(MULTIPROCESSOR_COUNT="units"),
-        Context=Context,
-        Device=Device,
-        Stream=TheStream,
-        Event=TheEvent,
-        mem_alloc=emulation.allocate,
-        memcpy_htod=upload,
-        memcpy_dtoh=download,
-        memcpy_htod_async=upload_later,
-        memcpy_dtoh_async=download_later,
-        memcpy_peer_async=copy_between,
-        pagelocked_empty=lambda count, dtype: host_memory(emulation, count),
-        module_from_buffer=lambda code: Module(emulation, code),
-    )
-
-
-def _upload(pointer: int, array: np.ndarray):
-    return lambda: ctypes.memmove(pointer, array.ctypes.data, array.nbytes)
-
 
 def bindings_driver(emulation: Emulation) -> SimpleNamespace:
     """cuda.bindings.driver: functions that answer (status, value)."""
+    schedule = emulation.schedule
 
     def answered(function):
         def answer(*arguments):
             try:
                 value = function(*arguments)
-            except Error as error:
+            except DriverError as error:
                 return SimpleNamespace(name=str(error)), None
             return SUCCESS, value
 
@@ -355,7 +218,7 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
     def record(event: Event, handle) -> None:
         stream = emulation.stream(handle)
         if stream.device != event.device:
-            raise LogicError(f"an event of device {event.device} recorded on device {stream.device}")
+            raise DriverError(f"an event of device {event.device} recorded on device {stream.device}")
         event.operation = stream.add(event.reached)
 
     def hold(handle, event: Event, flags) -> None:
@@ -388,6 +251,35 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
     def copy(to: int, source: int, count: int, stream: Stream) -> None:
         stream.add(lambda: ctypes.memmove(to, source, count))
 
+    def device_handle(index: int) -> int:
+        if not 0 <= index < emulation.count:
+            raise DriverError("CUDA_ERROR_INVALID_DEVICE")
+        return index
+
+    def new_stream(flags: int, priority: int) -> int:
+        assert flags == NON_BLOCKING, "a stream that the default stream waits for"
+        return emulation.new_stream()
+
+    def synchronize_context() -> None:
+        schedule.drain(emulation.device)
+        emulation.raise_failures()
+
+    def upload(to: int, source: int, count: int) -> None:
+        bytes_now = ctypes.string_at(source, count)  # the call may return as soon as it has read the array
+        emulation.stream(0).add(lambda: ctypes.memmove(to, bytes_now, count))
+
+    def download(to: int, source: int, count: int) -> None:
+        emulation.synchronize(download_later(to, source, count, 0))
+
+    def download_later(to: int, source: int, count: int, handle: int):
+        emulation.poison(np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(to)))
+        return emulation.stream(handle).add(lambda: ctypes.memmove(to, source, count))
+
+    def copy_between(to: int, target_context: int, source: int, source_context: int, count: int, handle: int) -> None:
+        if target_context == source_context:
+            raise DriverError("a copy between devices inside one")
+        copy(to, source, count, emulation.stream(handle))
+
     def launch(function: Function, gx, gy, gz, bx, by, bz, shared, handle, parameters, extra) -> None:
         block, size = (ctypes.c_void_p * 5).from_address(extra)[1:4:2]
         packed = ctypes.string_at(block, ctypes.c_size_t.from_address(size).value)
@@ -395,16 +287,41 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
 
     return SimpleNamespace(
         CUresult=SimpleNamespace(CUDA_SUCCESS=SUCCESS, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=None),
+        CUdevice_attribute=SimpleNamespace(
+            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT=UNITS,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=CAPABILITY[0],
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=CAPABILITY[1],
+        ),
         CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=2),
         CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2),
         CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED=14),
         CUlaunchConfig=SimpleNamespace,
-        CUcontext=lambda handle: handle,
+        cuInit=answered(lambda flags: None),
+        cuDriverGetVersion=answered(lambda: 12090),
+        cuDeviceGetCount=answered(lambda: emulation.count),
+        cuDeviceGet=answered(device_handle),
+        cuDeviceGetName=answered(lambda length, device: b"Emulated CUDA".ljust(length, b"\0")),
+        cuDeviceTotalMem=answered(lambda device: MEMORY),
+        cuDeviceGetAttribute=answered(lambda value, device: value),
+        cuDevicePrimaryCtxRetain=answered(lambda device: device),
+        cuCtxPushCurrent=answered(emulation.push),
+        cuCtxPopCurrent=answered(emulation.pop),
+        cuCtxSynchronize=answered(synchronize_context),
+        cuMemAlloc=answered(emulation.allocate),
+        cuMemFree=answered(emulation.free),
+        cuMemHostAlloc=answered(lambda count, flags: emulation.allocate_host(count)),
+        cuMemFreeHost=answered(emulation.free_host),
+        cuMemcpyHtoD=answered(upload),
+        cuMemcpyDtoH=answered(download),
+        cuMemcpyHtoDAsync=answered(lambda to, source, count, handle: copy(to, source, count, emulation.stream(handle))),
+        cuMemcpyDtoHAsync=answered(lambda *copy_arguments: download_later(*copy_arguments) and None),
+        cuMemcpyPeerAsync=answered(copy_between),
         cuFuncSetAttribute=answered(lambda function, attribute, value: None),
         cuOccupancyMaxActiveClusters=answered(lambda function, shape: shape.gridDimX <= 16),
         cuCtxEnablePeerAccess=answered(lambda context, flags: None),
         cuCtxGetStreamPriorityRange=lambda: (SUCCESS, 0, -1),
-        cuStreamCreateWithPriority=answered(lambda flags, priority: emulation.new_stream()),
+        cuStreamCreateWithPriority=answered(new_stream),
+        cuStreamSynchronize=answered(lambda handle: emulation.synchronize(emulation.stream(handle).last)),
         cuStreamDestroy=answered(lambda handle: None),
         cuStreamWaitEvent=answered(hold),
         cuStreamBeginCapture=answered(begin_capture),
