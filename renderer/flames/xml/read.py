@@ -4,16 +4,17 @@ import codecs
 import difflib
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from renderer.errors import InputError
 from renderer.flames.genome import Flame, Xform, read_only
-from renderer.flames.interpolation import CAMERA_FLOATS, FLAME_FLOATS, FLAME_INTS, KeyFrame
+from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.palette import parse_palette
@@ -22,33 +23,41 @@ from renderer.scene.schema import format_value, read_file
 MAX_XFORMS = 4096
 MAX_SIZE = 1 << 17  # pixels along each side
 FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000)  # where flam3's differ from ours
-# Attribute -> field of the Flame; floats and ints.
-FLOAT_ATTRIBUTES = {("filter" if name == "filter_radius" else name): name for name in FLAME_FLOATS}
-INT_ATTRIBUTES = {name: name for name in FLAME_INTS} | {"oversample": "supersample"}
-CAMERA_ATTRIBUTES = ("time", *CAMERA_FLOATS, "hsv_rgb_palette_blend", "hue")
-
-
-# Attribute -> whether it is the key frame's, and the allowed values.
-ENUM_ATTRIBUTES: dict[str, tuple[bool, tuple[str, ...]]] = {
-    name: (settings is KeyFrame, get_args(get_type_hints(settings)[name]))
-    for settings, names in (
-        (Flame, ("filter_shape", "palette_mode", "temporal_filter_type")),
-        (KeyFrame, ("interpolation", "interpolation_type", "palette_interpolation")),
-    )
-    for name in names
-}
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity")
-ATTRIBUTE_ALIASES = {"linear3D": "linear", "interpolation_space": "interpolation_type"}
+ATTRIBUTE_ALIASES = {"linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample"}
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
 CAMERA_3D_ATTRIBUTES = (  # of Apophysis 7X
     "cam_pitch", "cam_yaw", "cam_roll", "cam_perspective", "cam_persp", "cam_zpos", "cam_dof",
 )  # fmt: skip
-# Attributes with the limits of the settings that they set, and those of the camera.
-LIMITED = (
-    "quality", "gamma", "brightness", "supersample", "filter_radius", "temporal_samples", "passes", "estimator_curve",
-    "estimator_radius", "estimator_minimum", "gamma_threshold",
-)  # fmt: skip
-CAMERA_LIMITS = {"scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
+FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
+OTHER_FIELDS = ("flame", "extra", "xforms", "final_xform", "palette", "colors", "alphas")  # no attributes
+CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
+UNLIMITED = ("vibrancy", "highlight_power")  # flam3 accepts any value
+
+
+class Attribute(NamedTuple):
+    """An attribute of a <flame>: the field of the key frame or of its flame, the field's type and limits."""
+
+    of_keyframe: bool
+    field: str
+    hint: Any
+    low: float
+    high: float
+
+
+def _flame_attributes() -> Iterator[tuple[str, Attribute]]:
+    for settings in (KeyFrame, Flame):
+        hints = get_type_hints(settings)
+        for field in fields(settings):
+            if field.name not in OTHER_FIELDS:
+                low, high = field.metadata.get("low"), field.metadata.get("high")
+                limits = (-math.inf, math.inf) if low is None or field.name in UNLIMITED else (low, high)
+                limits = CAMERA_LIMITS.get(field.name, limits)
+                attribute = Attribute(settings is KeyFrame, field.name, hints[field.name], *limits)
+                yield FIELD_ATTRIBUTES.get(field.name, field.name), attribute
+
+
+FLAME_ATTRIBUTES = dict(_flame_attributes())  # for reading and writing
 
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
@@ -97,29 +106,13 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
     camera: dict[str, Any] = {}
     extra = {}
     for name, text in element.attrib.items():
-        name = ATTRIBUTE_ALIASES.get(name, name)
-        if name in FLOAT_ATTRIBUTES:
-            flame[FLOAT_ATTRIBUTES[name]] = parser.number(name, text)
-        elif name in CAMERA_ATTRIBUTES:
-            camera[name] = parser.number(name, text)
-        elif name in INT_ATTRIBUTES:
-            flame[INT_ATTRIBUTES[name]] = int(parser.number(name, text))
-        elif name in ENUM_ATTRIBUTES:
-            is_keyframe, allowed = ENUM_ATTRIBUTES[name]
-            (camera if is_keyframe else flame)[name] = _parse_enum(parser, name, text, allowed)
-        elif name == "background":
-            flame["background"] = tuple(parser.numbers(name, text, 3))
-        elif name == "center":
-            camera["center"] = tuple(parser.numbers(name, text, 2))
-        elif name == "size":
-            camera["size"] = tuple(int(n) for n in parser.numbers(name, text, 2))
-        elif name == "palette":
-            camera["palette_number"] = int(parser.number(name, text))
+        attribute = FLAME_ATTRIBUTES.get(ATTRIBUTE_ALIASES.get(name, name))
+        if attribute:
+            (camera if attribute.of_keyframe else flame)[attribute.field] = _parse_value(parser, name, text, attribute)
         elif name != "soloxform":
             extra[name] = text
             if name in CAMERA_3D_ATTRIBUTES and text.strip("0. "):
                 parser.warn(f"{name} is {format_value(text)}, of a 3D camera; the flame is drawn in 2D, as flam3 does")
-    _check_ranges(parser, flame, camera)
     xforms, final = _parse_xforms(parser, element)
     colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
     flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
@@ -129,28 +122,20 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
         parser.fail(str(error))
 
 
-def _parse_enum(parser: AttributeParser, name: str, text: str, allowed: tuple[str, ...]) -> str:
-    value = VALUE_ALIASES.get(text.lower(), text.lower())
-    if value in allowed:
-        return value
-    parser.warn(f"{name} is {format_value(text)}, which is unknown; using {allowed[0]} instead")
-    return allowed[0]
-
-
-def _check_ranges(parser: AttributeParser, flame: dict[str, Any], camera: dict[str, Any]) -> None:
-    """Reject values outside the limits that scene files have too."""
-    limits: list[tuple[str, float, float, float]] = [
-        ("size", side, 1, MAX_SIZE) for side in sorted(camera.get("size", ()))
-    ]
-    limits += [(name, camera[name], *bounds) for name, bounds in CAMERA_LIMITS.items() if name in camera]
-    metadata = {f.name: f.metadata for f in fields(Flame)}
-    for name in LIMITED:
-        if name in flame:
-            attribute = "filter" if name == "filter_radius" else name
-            limits.append((attribute, flame[name], metadata[name]["low"], metadata[name]["high"]))
-    for name, value, low, high in limits:
-        if not low <= value <= high:
-            parser.fail(f"{name} is {value:g}; it must be {low:g} to {high:g}")
+def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:
+    """An attribute's value, a word, a number or a tuple of numbers; fails outside the limits that scene files have."""
+    kinds = get_args(attribute.hint)
+    if get_origin(attribute.hint) is Literal:
+        value = VALUE_ALIASES.get(text.lower(), text.lower())
+        if value not in kinds:
+            parser.warn(f"{name} is {format_value(text)}, which is unknown; using {kinds[0]} instead")
+        return value if value in kinds else kinds[0]
+    kind, count = (kinds[0], len(kinds)) if kinds else (attribute.hint, 1)
+    values = tuple(kind(number) for number in parser.numbers(name, text, count))
+    for value in values:
+        if not attribute.low <= value <= attribute.high:
+            parser.fail(f"{name} is {value:g}; it must be {attribute.low:g} to {attribute.high:g}")
+    return values if kinds else values[0]
 
 
 # ---- xforms

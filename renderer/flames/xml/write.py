@@ -7,7 +7,9 @@ from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.xml.attributes import escape_attribute
-from renderer.flames.xml.read import ENUM_ATTRIBUTES, FLOAT_ATTRIBUTES
+from renderer.flames.xml.read import FLAME_ATTRIBUTES
+
+OMITTED = {"pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0}  # values that are not written: the defaults
 
 
 def _format_value(value: Any) -> str:
@@ -34,18 +36,10 @@ def to_xml(keyframes: Iterable[KeyFrame]) -> str:
 def _flame_element(key: KeyFrame) -> str:
     flame = key.flame
     attributes: dict[str, Any] = {"name": key.extra["name"]} if "name" in key.extra else {}
-    attributes |= {"time": key.time, "size": key.size, "center": key.center, "scale": key.scale}
-    attributes |= {"zoom": key.zoom, "rotate": key.rotate}
-    if key.pixel_aspect != 1:
-        attributes["pixel_aspect"] = key.pixel_aspect
-    attributes |= {"supersample": flame.supersample, "temporal_samples": flame.temporal_samples}
-    if flame.passes != 1:
-        attributes["passes"] = flame.passes
-    attributes |= {name: getattr(flame, field) for name, field in FLOAT_ATTRIBUTES.items()}
-    attributes |= {name: getattr(key if of_key else flame, name) for name, (of_key, _) in ENUM_ATTRIBUTES.items()}
-    attributes |= {"hsv_rgb_palette_blend": key.hsv_rgb_palette_blend, "background": flame.background}
-    if key.palette_number >= 0:
-        attributes |= {"palette": key.palette_number, "hue": key.hue}
+    for name, attribute in FLAME_ATTRIBUTES.items():
+        value = getattr(key if attribute.of_keyframe else flame, attribute.field)
+        if value != OMITTED.get(name):
+            attributes[name] = value
     attributes |= {name: text for name, text in key.extra.items() if name != "name"}
     children = [_xform_element(xform, "xform") for xform in flame.xforms]
     children += [_xform_element(flame.final_xform, "finalxform")] if flame.final_xform else []
