@@ -87,16 +87,6 @@ DEVICE Pair elliptic_terms(real x, real y) {
     return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
 }
 
-// The trigonometric variations below divide by sums such as cos 2x + cosh 2y. They use half angles,
-// cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), because these sums do not cancel. Beyond 40 the squares would overflow,
-// and the quotients have reached their limits. Beyond `end`, where flam3's doubles overflow, the result is NaN, as in
-// flam3: the point counts as a bad value.
-#define DOUBLE_COSH_LIMIT 710.4758f
-DEVICE real clamp_cosh_argument(real t, float end) {
-    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
-    return magnitude(t) > end ? (t - t) / (t - t) : inside;
-}
-
 // t wrapped to -m .. m.
 DEVICE real wrap(real t, real m) {
     real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
@@ -107,6 +97,56 @@ DEVICE real wrap(real t, real m) {
 DEVICE real cut_wedges(real a, float angle, float count) {
     real n = floor_of((count * a + PI) * (1.0f / TWO_PI));
     return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
+}
+
+// ---- functions of z = x + i y, times k; those of i z swap x and y: sinh z = -i sin(i z)
+
+DEVICE Pair swapped(Pair z) { return pair(z.y, z.x); }
+DEVICE Pair conjugate(Pair z) { return pair(z.x, -z.y); }
+
+DEVICE Pair complex_exp(real k, real x, real y) {
+    Pair c = circle(y);
+    return scaled(k * exponential_of(x), c.x, c.y);
+}
+
+DEVICE Pair complex_sin(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(k, c.y * h.x, c.x * h.y);
+}
+
+DEVICE Pair complex_cos(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(k, c.x * h.x, -c.y * h.y);
+}
+
+// The functions below divide by sums such as cos 2x + cosh 2y. They use half angles,
+// cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), because these sums do not cancel. Beyond 40 the squares would overflow,
+// and the quotients have reached their limits. Beyond `end`, where flam3's doubles overflow, the result is NaN, as in
+// flam3: the point counts as a bad value.
+#define DOUBLE_COSH_LIMIT 710.4758f
+DEVICE real clamp_cosh_argument(real t, float end) {
+    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
+    return magnitude(t) > end ? (t - t) / (t - t) : inside;
+}
+
+DEVICE Pair complex_tan(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
+}
+
+DEVICE Pair conjugate_cot(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.y * c.y + h.y * h.y), c.x * c.y, h.x * h.y);
+}
+
+DEVICE Pair complex_sec(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
+}
+
+DEVICE Pair conjugate_csc(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.y * c.y + h.y * h.y), c.y * h.x, c.x * h.y);
 }
 
 VARIATION(linear) { return scaled(weight, x, y); }
@@ -184,20 +224,14 @@ VARIATION(popcorn) {
     return scaled(weight, x + affine[2] * u, y + affine[5] * v);
 }
 
-VARIATION(exponential) {
-    Pair c = circle(PI * y);
-    return scaled(weight * exponential_of(x - 1.0f), c.x, c.y);
-}
+VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
 
 VARIATION(power) {
     real r = vnorm(x, y);
     return scaled(weight * power_of(r, x / r), y / r, x / r);
 }
 
-VARIATION(cosine) {
-    Pair c = circle(PI * x), h = hyperbola(y);
-    return scaled(weight, c.x * h.x, -c.y * h.y);
-}
+VARIATION(cosine) { return complex_cos(weight, PI * x, y); }
 
 VARIATION(rings) {
     real r = vnorm(x, y);
@@ -410,8 +444,8 @@ VARIATION(cell, size = 1) {
 VARIATION(cpow, r = 1, i = 0, power = 1) {
     float c = r / power, d = i / power;
     real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
-    Pair a = circle(c * theta + d * l + TWO_PI / power * floor_of(power * uniform(random)));
-    return scaled(weight * exponential_of(c * l - d * theta), a.x, a.y);
+    real wedge = TWO_PI / power * floor_of(power * uniform(random));
+    return complex_exp(weight, c * l - d * theta, c * theta + d * l + wedge);
 }
 
 VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
@@ -435,14 +469,10 @@ VARIATION(elliptic) {
 VARIATION(escher, beta = 0) {
     Pair b = circle((real)(beta));
     real c = 0.5f * (1.0f + b.x), d = 0.5f * b.y, l = 0.5f * logarithm_of(x * x + y * y), theta = angle_of(y, x);
-    Pair a = circle(c * theta + d * l);
-    return scaled(weight * exponential_of(c * l - d * theta), a.x, a.y);
+    return complex_exp(weight, c * l - d * theta, c * theta + d * l);
 }
 
-VARIATION(foci) {
-    Pair c = circle(0.5f * y), h = hyperbola(clamp_cosh_argument(0.5f * x, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
-}
+VARIATION(foci) { return swapped(conjugate_cot(weight, 0.5f * y, 0.5f * x)); }
 
 VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
     real u = x - lazysusan_x, v = y + lazysusan_y, r = vnorm(u, v);
@@ -531,72 +561,33 @@ VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
     return scaled(weight, x + scalex * sine_of(y * freqx), y + scaley * sine_of(x * freqy));
 }
 
-VARIATION(exp) {
-    Pair c = circle(y);
-    return scaled(weight * exponential_of(x), c.x, c.y);
-}
+VARIATION(exp) { return complex_exp(weight, x, y); }
 
 VARIATION(log) { return scaled(weight, 0.5f * logarithm_of(x * x + y * y), angle_of(y, x)); }
 
-VARIATION(sin) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(weight, c.y * h.x, c.x * h.y);
-}
+VARIATION(sin) { return complex_sin(weight, x, y); }
 
-VARIATION(cos) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(weight, c.x * h.x, -c.y * h.y);
-}
+VARIATION(cos) { return complex_cos(weight, x, y); }
 
-VARIATION(tan) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
-}
+VARIATION(tan) { return complex_tan(weight, x, y); }
 
-VARIATION(sec) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
-}
+VARIATION(sec) { return complex_sec(weight, x, y); }
 
-VARIATION(csc) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.y * c.y + h.y * h.y), c.y * h.x, -c.x * h.y);
-}
+VARIATION(csc) { return conjugate(conjugate_csc(weight, x, y)); }
 
-VARIATION(cot) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.y * c.y + h.y * h.y), c.x * c.y, -h.x * h.y);
-}
+VARIATION(cot) { return conjugate(conjugate_cot(weight, x, y)); }
 
-VARIATION(sinh) {
-    Pair c = circle(y), h = hyperbola(x);
-    return scaled(weight, h.y * c.x, h.x * c.y);
-}
+VARIATION(sinh) { return swapped(complex_sin(weight, y, x)); }
 
-VARIATION(cosh) {
-    Pair c = circle(y), h = hyperbola(x);
-    return scaled(weight, h.x * c.x, h.y * c.y);
-}
+VARIATION(cosh) { return conjugate(complex_cos(weight, y, x)); }
 
-VARIATION(tanh) {
-    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.x * c.x + h.y * h.y), h.x * h.y, c.x * c.y);
-}
+VARIATION(tanh) { return swapped(complex_tan(weight, y, x)); }
 
-VARIATION(sech) {
-    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, -c.y * h.y);
-}
+VARIATION(sech) { return conjugate(complex_sec(weight, y, x)); }
 
-VARIATION(csch) {
-    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.y * c.y + h.y * h.y), h.y * c.x, -h.x * c.y);
-}
+VARIATION(csch) { return conjugate(swapped(conjugate_csc(weight, y, x))); }
 
-VARIATION(coth) {
-    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
-}
+VARIATION(coth) { return swapped(conjugate_cot(weight, y, x)); }
 
 VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
     real s = sine_of(freq * x), t = sine_of(freq * y);
