@@ -24,6 +24,16 @@
 #define MAX_STATE_FLOATS STATE_FLOATS
 #endif
 #define STATE_FLOATS (3 + IS_3D + HAS_XAOS)
+// PUT and GET move one float of every point of a work-item.
+#if LANES == 1
+#define FIRST_LANE(value) (value)
+#define PUT(value, to) *(to) = value
+#define GET(value, from, slot) value = (from)[slot]
+#else
+#define FIRST_LANE(value) (value).s0
+#define PUT(value, to) STORE_LANES(value, to)
+#define GET(value, from, slots) GATHER_LANES(value, from, slots)
+#endif
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
@@ -96,9 +106,7 @@ DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, 
     q.color = speed * record[COLOR] + (1.0f - speed) * p.color;
     q.last_xform = p.last_xform;
     mask good = magnitude(q.x) <= BAD_VALUE_LIMIT && magnitude(q.y) <= BAD_VALUE_LIMIT;
-#if IS_3D
-    good = good && magnitude(q.z) <= BAD_VALUE_LIMIT;
-#endif
+    if (IS_3D) good = good && magnitude(q.z) <= BAD_VALUE_LIMIT;
     if (ANY_LANE(!good)) {
         Random spare = *random;
         real u = uniform(&spare), v = uniform(&spare);
@@ -106,9 +114,7 @@ DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, 
         mask enough = count == 4;
         q.x = good ? q.x : enough ? 2.0f * u - 1.0f : tagged_random(u, count + 17);
         q.y = good ? q.y : enough ? 2.0f * v - 1.0f : tagged_random(v, (whole)(21));
-#if IS_3D
         q.z = good ? q.z : (real)(0.0f);
-#endif
         good = good || enough;
     }
     random->position = random->position + 2u * random->gamma;
@@ -183,8 +189,7 @@ DEVICE Point first_point(Random *random) {
     p.x = 2.0f * uniform(random) - 1.0f;
     p.y = 2.0f * uniform(random) - 1.0f;
     p.color = uniform(random);
-    p.z = (real)(0.0f);
-    p.last_xform = (real)(0.0f);
+    p.z = p.last_xform = (real)(0.0f);
     return p;
 }
 
@@ -192,10 +197,10 @@ DEVICE Point first_point(Random *random) {
 DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table,
                          int xforms, uint row_random, Random *random, Point *seen, mask *bad, bits *opacity) {
     GLOBAL const float *records = parameters + CAMERA_FLOATS + HAS_FINAL * RECORD_FLOATS;
+    Random start = *random;
     Point q;
 #if LANES > 1
     if (HAS_XAOS) {  // each point of the row has its own last xform, so it chooses its own xform
-        Random start = *random;
         q = p;
         *bad = (mask)(0);
         *opacity = (bits)(0u);
@@ -216,26 +221,16 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
             *bad = mine ? wrong : *bad;
             *opacity = mine ? (bits)(as_uint(records[xform * RECORD_FLOATS + OPACITY])) : *opacity;
         }
-        random->position = start.position + RANDOM_PER_XFORM * start.gamma;  // the same for every choice of xform
     } else
 #endif
     {
-#if LANES == 1
-        bits start = random->position;
-        int last = HAS_XAOS ? (int)p.last_xform : 0;
-#else
-        int last = 0;
-#endif
+        int last = HAS_XAOS ? (int)FIRST_LANE(p.last_xform) : 0;
         int choice = choose_xform(table + last * xforms, xforms, row_random);
         q = iterate_point(p, records + choice * RECORD_FLOATS, random, bad);
         *opacity = (bits)(as_uint(records[choice * RECORD_FLOATS + OPACITY]));
-#if LANES == 1
-        if (HAS_XAOS) {
-            q.last_xform = *bad ? p.last_xform : (real)(choice + 1);
-            random->position = start + RANDOM_PER_XFORM * random->gamma;  // the same for every choice of xform
-        }
-#endif
+        if (HAS_XAOS) q.last_xform = *bad ? p.last_xform : (real)((float)(choice + 1));
     }
+    if (HAS_XAOS) random->position = start.position + RANDOM_PER_XFORM * start.gamma;  // the same for every choice
     *seen = q;
     if (HAS_FINAL) {
         mask wrong;
@@ -247,28 +242,13 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
     return q;
 }
 
-// The state of chains is stored as arrays of `stride` floats: x, y, color, z in 3D, last_xform with xaos. PUT and GET
-// move one float of every point.
-#if LANES == 1
-#define PUT(value, to) *(to) = value
-#define GET(value, from, slot) value = (from)[slot]
-#else
-#define PUT(value, to) STORE_LANES(value, to)
-#define GET(value, from, slots) GATHER_LANES(value, from, slots)
-#endif
-#if IS_3D
-#define PUT_Z(p, to, stride) PUT(p.z, (to) + 3 * (stride))
-#define GET_Z(p, from, stride, slots) GET(p.z, (from) + 3 * (stride), slots)
-#else
-#define PUT_Z(p, to, stride)
-#define GET_Z(p, from, stride, slots) p.z = (real)(0.0f)
-#endif
+// The state of chains is stored as arrays of `stride` floats: x, y, color, z in 3D, last_xform with xaos.
 #define STORE_STATE(p, to, stride)                                      \
     do {                                                                \
         PUT(p.x, to);                                                   \
         PUT(p.y, (to) + (stride));                                      \
         PUT(p.color, (to) + 2 * (stride));                              \
-        PUT_Z(p, to, stride);                                           \
+        if (IS_3D) PUT(p.z, (to) + 3 * (stride));                       \
         if (HAS_XAOS) PUT(p.last_xform, (to) + (3 + IS_3D) * (stride)); \
     } while (0)
 #define LOAD_STATE(p, from, stride, slots)                                       \
@@ -276,8 +256,8 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         GET(p.x, from, slots);                                                   \
         GET(p.y, (from) + (stride), slots);                                      \
         GET(p.color, (from) + 2 * (stride), slots);                              \
-        GET_Z(p, from, stride, slots);                                           \
-        p.last_xform = (real)(0.0f);                                             \
+        p.z = p.last_xform = (real)(0.0f);                                       \
+        if (IS_3D) GET(p.z, (from) + 3 * (stride), slots);                       \
         if (HAS_XAOS) GET(p.last_xform, (from) + (3 + IS_3D) * (stride), slots); \
     } while (0)
 

@@ -37,15 +37,12 @@ DEVICE Point apply_post(Point p, GLOBAL const float *a) {
 
 // p after the affine at `a`: 6 coefficients, in 3D 12.
 DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
-#if IS_3D
+    if (!IS_3D) return apply_post(p, a);
     Point q = p;
     q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
     q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
     q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
     return q;
-#else
-    return apply_post(p, a);
-#endif
 }
 
 DEVICE Point at_origin(Point p) {
