@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import UserError
+from renderer.export.plan import DEFAULT_SIZE
 from renderer.export.render import (
     MAX_UNTILED_PIXELS,
     RenderJob,
     RenderResult,
     TiledImage,
-    device_of,
     tonemapped_blocks,
     write,
 )
@@ -30,7 +30,6 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path
 
 __all__ = ["Image", "load", "open_picture", "refine", "render"]
-DEFAULT_SIZE = (1280, 720)
 
 
 class Image(np.ndarray):
@@ -171,7 +170,7 @@ def _refined(job: RenderJob, picture: Picture) -> Iterator[Image]:
             count += 1
         image = TiledImage(job.size)
         image.merge_tile((0, 0, *job.size), frame.read(), {})
-        yield Image._of(image.result(count, device_of(frame), frame), job)
+        yield Image._of(image.result(count, frame.device.name, frame), job)
 
 
 def _show_while_drawn(job: RenderJob, picture: Picture) -> Image:

@@ -6,39 +6,42 @@ import math
 
 def size(text: str) -> tuple[int, int]:
     """WIDTHxHEIGHT in pixels."""
-    width, cross, height = text.lower().partition("x")
-    if not (
-        cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17
-    ):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
-    return int(width), int(height)
+    return _pair(text, 1 << 17, "a size; it must be WIDTHxHEIGHT")
 
 
 def grid(text: str) -> tuple[int, int]:
     """ROWSxCOLUMNS of cameras."""
-    rows, cross, columns = text.lower().partition("x")
-    if not (cross and rows.isdigit() and columns.isdigit() and 1 <= int(rows) <= 256 and 1 <= int(columns) <= 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an array of cameras; it must be ROWSxCOLUMNS, each 1 to 256")
-    return int(rows), int(columns)
+    return _pair(text, 256, "an array of cameras; it must be ROWSxCOLUMNS")
+
+
+def _pair(text: str, high: int, wanted: str) -> tuple[int, int]:
+    one, _, two = text.lower().partition("x")
+    if not (_is_whole(one, 1, high) and _is_whole(two, 1, high)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}, each 1 to {high}")
+    return int(one), int(two)
+
+
+def _is_whole(text: str, low: int, high: float) -> bool:
+    return text.isascii() and text.isdigit() and low <= int(text) <= high
 
 
 def port(text: str) -> int:
     """A TCP port; 0 asks the system for a free one."""
-    if not (text.isdigit() and int(text) < 1 << 16):
+    if not _is_whole(text, 0, 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; it must be 0 to 65535")
     return int(text)
 
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    if not (text.isdigit() and int(text) > 0):
+    if not _is_whole(text, 1, math.inf):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
     return int(text)
 
 
 def seed(text: str) -> int:
     """A seed of random numbers, 0 to 2^31 - 1."""
-    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
+    if not _is_whole(text, 0, (1 << 31) - 1):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 0 to {(1 << 31) - 1}")
     return int(text)
 

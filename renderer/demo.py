@@ -1,6 +1,7 @@
 """`rayfold demo`: the demo picture, four kinds of panels side by side."""
 
 import argparse
+from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,9 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """Exports the bundled scene `demo`; returns the exit code."""
-    from renderer.export import command as export
+    from renderer.export.options import ExportOptions
+    from renderer.export.run import run
 
-    parser = argparse.ArgumentParser()
-    export.add_arguments(parser)
-    json = ["--json"] if args.json else []
-    return export.export(parser.parse_args(["demo", "-o", args.output, "--device", args.device, *json]))
+    return run(ExportOptions(Path("demo"), Path(args.output), device=args.device, json=args.json))

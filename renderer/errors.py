@@ -1,5 +1,10 @@
 """The errors that end a command: each is one sentence for the user and an exit code."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
 
 class UserError(Exception):
     """Something a user can cause, reported in one sentence that names file, key, value found and values allowed."""
@@ -29,3 +34,20 @@ class KernelError(Exception):
     """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
 
     exit_code = 4
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Raise an OSError of the block as an InputError that names the path of the input file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def import_optional(module: str, need: str) -> Any:
+    """The module of an optional package; UnavailableError, which begins with `need`, where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UnavailableError(f"{need} ({error})") from error

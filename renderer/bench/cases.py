@@ -26,7 +26,6 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
-from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
 from renderer.pictures import expand_layout, load, open_picture
 from renderer.scene.panel_grid import grid
@@ -241,7 +240,7 @@ class SceneRun:
 
     def case(self, name: str) -> Case:
         """The case of these frames."""
-        device = LazyDevice(lambda: _device_of_frame(self.run()))
+        device = LazyDevice(lambda: self.run().device)
         case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
         case.facts = {"size": list(self._size), "scene": self._scene.path.name}
@@ -291,7 +290,3 @@ class LazyDevice:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.opened(), name)
-
-
-def _device_of_frame(frame: Any) -> Any:
-    return frame.gl if isinstance(frame, Texture) else frame.device

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from renderer.errors import InputError, UserError
+from renderer.errors import UserError
+from renderer.scene.schema import read_text
 
 SCHEMA = "bench/1"
 MAX_FILE_BYTES = 1 << 30
@@ -32,14 +33,8 @@ class RecordFile:
 
 def read_lines(path: Path) -> list[dict]:
     """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, which no record file is")
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     rows = []
-    for line in lines:
+    for line in read_text(path, MAX_FILE_BYTES).splitlines():
         try:
             rows.append(json.loads(line))
         except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.errors import UnavailableError, UserError
+from renderer.errors import UnavailableError, UserError, import_optional
 from renderer.export.farm_worker import run_task
 from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews
@@ -67,10 +67,7 @@ def parse_farm(text: str, device: str) -> Farm:
 @contextmanager
 def open_client(farm: Farm):
     """A connected client; UnavailableError where the package or the scheduler is not there."""
-    try:
-        import distributed  # optional: the extra [farm]
-    except ImportError as error:
-        raise UnavailableError(f"--farm needs distributed: pip install distributed ({error})") from error
+    distributed = import_optional("distributed", "--farm needs distributed: pip install distributed")
     # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if farm.address:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from renderer.export.light_field import camera_array, light_field_tone, view_scene
-from renderer.export.render import RenderJob, device_of, draw, render, write
+from renderer.export.render import RenderJob, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, scene_of_table
@@ -48,7 +48,7 @@ def _tile(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
         frame, _ = draw(picture, job, tile, progress)
     layers = picture.layers(job.settings(), job.size, tile) if job.layers else {}
     texture = isinstance(frame, Texture)
-    return {"linear": frame.read(), "device": device_of(frame), "texture": texture, "layers": layers}
+    return {"linear": frame.read(), "device": frame.device.name, "texture": texture, "layers": layers}
 
 
 def _frame(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:

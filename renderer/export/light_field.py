@@ -10,14 +10,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from renderer.errors import UserError
 from renderer.export.frames import Manifest
 from renderer.export.render import RenderJob, RenderResult, render, write
 from renderer.formats.images import read_recipe
 from renderer.progress import Progress
-from renderer.scene.cameras import Camera, to_point
+from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 
 
@@ -45,9 +43,7 @@ class CameraArray:
         """The camera of a view."""
         v, u = self.camera_offset(row, column)
         right, up, _ = self.camera.axes()
-        shift = u * right - v * up
-        position, target = (to_point(np.add(point, shift)) for point in (self.camera.position, self.camera.target))
-        return replace(self.camera, position=position, target=target)
+        return self.camera.shifted(u * right - v * up)
 
     def name(self, row: int, column: int) -> str:
         """File name of a view after Stanford's convention: row, column, v, u."""

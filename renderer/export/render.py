@@ -112,7 +112,7 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
         drawn, queued = drawn + 1, queued + 1
         progress.advance()
         if queued >= most or time.monotonic() > job.deadline:
-            finish(frame)
+            frame.device.finish()
             took, waited = time.monotonic() - waited, time.monotonic()
             queued, most = 0, max(1, min(2 * most, int(queued * SYNC_SECONDS / max(took, 1e-9))))
             if waited > job.deadline:
@@ -124,7 +124,7 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
                 first = (0.0, 0.0)
         if job.stop is not None and job.stop.requested:
             break
-    finish(frame)
+    frame.device.finish()
     return frame, drawn
 
 
@@ -159,7 +159,7 @@ def render(picture, job: RenderJob, progress) -> RenderResult:
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
         image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
-    rendered = image.result(fewest, device_of(frame), frame)
+    rendered = image.result(fewest, frame.device.name, frame)
     if job.denoise:
         clean = denoise(rendered.linear[:], rendered.layers["albedo"], rendered.layers["normal"])
         rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
@@ -226,7 +226,7 @@ def tonemapped_blocks(rendered: RenderResult, scene: Scene, dtype="u1"):
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
         yield tonemap(_upload_like(rendered.prototype, band), scene.tone, dtype, rendered.meter)
-        finish(rendered.prototype)  # which frees what the band took
+        rendered.prototype.device.finish()  # which frees what the band took
 
 
 def _upload_like(frame, array: np.ndarray):
@@ -254,13 +254,3 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
     if rendered.opaque:
         bands = (band[..., :3] for band in bands)
     write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
-
-
-def finish(frame) -> None:
-    """Waits for the device or the GL that holds the frame."""
-    (frame.gl if isinstance(frame, Texture) else frame.device).finish()
-
-
-def device_of(frame) -> str:
-    """The name of the device that drew the frame."""
-    return frame.gl.renderer if isinstance(frame, Texture) else frame.device.name

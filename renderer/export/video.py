@@ -3,10 +3,11 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from renderer.errors import UnavailableError
+from renderer.errors import import_optional
 from renderer.formats.images import atomic_write, read_pixels
 
 CODECS = {
@@ -24,12 +25,8 @@ def check_installed() -> None:
     _av()
 
 
-def _av():
-    try:
-        import av  # optional: the extra [video]
-    except ImportError as error:
-        raise UnavailableError(f"videos need PyAV: pip install av ({error})") from error
-    return av
+def _av() -> Any:
+    return import_optional("av", "videos need PyAV: pip install av")
 
 
 def encode_video(frames: list[Path], output: Path, fps: int, recipe: dict) -> None:

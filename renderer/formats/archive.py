@@ -6,9 +6,11 @@ whose compression ratio is suspicious is refused before it is expanded.
 
 import zipfile
 import zlib
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
+from renderer.scene.schema import read_file
 
 MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
 MAX_NAMES = 1 << 16  # names looked at in one folder or zip
@@ -21,11 +23,9 @@ class Folder:
 
     def __init__(self, path: Path):
         self.path = Path(path)
-        try:
+        with reading(path):
             found = (entry.name for entry in self.path.iterdir() if entry.is_file() and not entry.name.startswith("."))
-            self.names = sorted(name for name, _ in zip(found, range(MAX_NAMES), strict=False))
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
+            self.names = sorted(islice(found, MAX_NAMES))
 
     def full_name(self, name: str) -> str:
         """The path of a file, for messages."""
@@ -33,13 +33,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; InputError when it cannot be read or is too large."""
-        path = self.path / name
-        try:
-            if path.stat().st_size > MAX_MEMBER_BYTES:
-                raise InputError(f"{path}: larger than the {MAX_MEMBER_BYTES >> 20} MiB that a view may have")
-            return path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
+        return read_file(self.path / name, MAX_MEMBER_BYTES)
 
 
 class Zip:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from renderer.errors import DiskFullError, InputError, UnavailableError, UserError
+from renderer.errors import DiskFullError, InputError, UserError, import_optional
 
 RECIPE = "rayfold:recipe"
 MAX_PIXELS = 1 << 28  # of a picture that a stranger hands us
@@ -231,8 +231,4 @@ def read_exr(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
 
 
 def _openexr() -> Any:
-    try:
-        import OpenEXR  # its wheel is not there for every platform
-    except ImportError as error:
-        raise UnavailableError(f"EXR files need the package openexr: pip install openexr ({error})") from error
-    return OpenEXR
+    return import_optional("OpenEXR", "EXR files need the package openexr: pip install openexr")

@@ -3,7 +3,6 @@
 Each array's size is checked against the free memory before it is read. Matrix Market: https://math.nist.gov/MatrixMarket
 """
 
-import gzip
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import io
 
-from renderer.errors import InputError, UnavailableError, UserError
+from renderer.errors import InputError, UnavailableError, UserError, reading
 from renderer.formats.images import atomic_write
-from renderer.formats.npy import ZIP_ERRORS, NpyHeader, read_data, read_header
+from renderer.formats.npy import ZIP_ERRORS, NpyHeader, check_numbers, read_data, read_header
 from renderer.host import available_memory, format_bytes
 
 MAX_ENTRY_BYTES = 64  # of one entry of a Matrix Market file while it is read
@@ -48,20 +47,20 @@ def _read_market_band(path: Path) -> tuple[np.ndarray, int, int]:
 def _read_matrix_market(path: Path) -> Any:
     """A dense array or a sparse matrix of real numbers; its memory is known from the header and checked first."""
     try:
-        rows, columns, entries, kind, field, _symmetry = io.mminfo(path)
-        if field not in ("real", "integer", "unsigned-integer", "double", "pattern"):
-            raise InputError(f"{path}: holds {field} numbers; they must be real")
-        _check_memory(path, "the matrix", (rows * columns * 8) if kind == "array" else 2 * entries * MAX_ENTRY_BYTES)
-        return io.mmread(path, spmatrix=False)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, TypeError, OverflowError, EOFError, gzip.BadGzipFile, zipfile.error) as error:
+        with reading(path):
+            rows, columns, entries, kind, field, _symmetry = io.mminfo(path)
+            if field not in ("real", "integer", "unsigned-integer", "double", "pattern"):
+                raise InputError(f"{path}: holds {field} numbers; they must be real")
+            needed = rows * columns * 8 if kind == "array" else 2 * entries * MAX_ENTRY_BYTES
+            _check_memory(path, "the matrix", needed)
+            return io.mmread(path, spmatrix=False)
+    except (ValueError, TypeError, OverflowError, EOFError, zipfile.error) as error:
         raise InputError(f"{path}: not a Matrix Market file: {error}") from error
 
 
 def _read_band_arrays(path: Path) -> tuple[np.ndarray, int, int]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with reading(path), zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
             if missing:
@@ -74,8 +73,6 @@ def _read_band_arrays(path: Path) -> tuple[np.ndarray, int, int]:
                 _check_memory(path, "ab", header.nbytes)
                 ab = read_data(file, header, f"{path}: ab")
             kl, ku = (_read_integer(path, archive, name) for name in ("kl", "ku"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
     except ZIP_ERRORS as error:
         raise InputError(f"{path}: not a band file (.npz with ab, kl, ku): {error}") from error
     return ab, kl, ku
@@ -96,10 +93,7 @@ def _read_integer(path: Path, archive: zipfile.ZipFile, name: str) -> int:
 
 def _real_header(path: Path, name: str, file: Any) -> NpyHeader:
     header = read_header(file, f"{path}: {name}")
-    dtype = header.dtype
-    if dtype.hasobject or dtype.kind not in "fiu" or dtype.itemsize > 8 or not dtype.isnative:
-        wanted = "real numbers of at most 8 bytes, in this machine's byte order"
-        raise InputError(f"{path}: {name} is of {dtype}; it must be of {wanted}")
+    check_numbers(header.dtype, f"{path}: {name}", "real numbers of at most 8 bytes are wanted", "fiu")
     return header
 
 
@@ -130,16 +124,13 @@ def _read_market_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
-    try:
-        with open(path, "rb") as file:
-            header = _real_header(path, "the right-hand side", file)
-            shape = header.shape
-            if len(shape) not in (1, 2) or shape[0] != n:
-                raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")
-            _check_memory(path, "the right-hand side", header.nbytes)
-            return read_data(file, header, str(path))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    with reading(path), open(path, "rb") as file:
+        header = _real_header(path, "the right-hand side", file)
+        shape = header.shape
+        if len(shape) not in (1, 2) or shape[0] != n:
+            raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")
+        _check_memory(path, "the right-hand side", header.nbytes)
+        return read_data(file, header, str(path))
 
 
 def write_npy(path: Path, array: np.ndarray) -> None:

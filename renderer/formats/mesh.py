@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
 from renderer.formats import gltf
 
 MAX_FILE_BYTES = 1 << 30
@@ -32,10 +32,8 @@ def load_normals(path: Path | str) -> np.ndarray | None:
 
 
 def _load_current(path: Path) -> Any:
-    try:
+    with reading(path):
         state = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     return _load(path, state.st_mtime_ns, state.st_size)
 
 

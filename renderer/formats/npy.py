@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
 
 NUMBERS = "float16, float32, float64 and integers can be summed"
 MAX_HEADER_BYTES = 1 << 16
@@ -60,9 +60,7 @@ def read_header(file: IO[bytes], name: str) -> NpyHeader:
 
 
 def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
-    """The array of a stream that stands behind its header; InputError when it is too short or holds objects."""
-    if header.dtype.hasobject:
-        raise InputError(f"{name}: holds Python objects; numbers are wanted")
+    """The array of numbers of a stream that stands behind its header; InputError when it is too short."""
     data = file.read(header.nbytes)
     if len(data) < header.nbytes:
         raise InputError(f"{name}: ends after {len(data)} of {header.nbytes} bytes")
@@ -71,13 +69,12 @@ def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class NpyFile:
-    """The numbers of a .npy file: `shape` of `dtype` from byte `start` on."""
+class ArraySource:
+    """Numbers that are read chunk by chunk: `shape` of `dtype`, in C order; `path` names them in messages."""
 
-    path: Path
+    path: Path | str
     dtype: np.dtype
     shape: tuple[int, ...]
-    start: int
 
     @property
     def count(self) -> int:
@@ -85,62 +82,49 @@ class NpyFile:
         return int(np.prod(self.shape, dtype=object))
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fills out, bytes (n,) uint8, from element `first` on; InputError when the file has shrunk."""
-        view, offset = memoryview(out.data), self.start + first * self.dtype.itemsize
-        try:
-            with open(self.path, "rb", buffering=0) as file:
-                file.seek(offset)
-                while len(view):
-                    done = file.readinto(view)
-                    if not done:
-                        raise InputError(
-                            f"{self.path}: became shorter while it was read: it ends before byte {offset + 1}"
-                        )
-                    view, offset = view[done:], offset + done
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from error
+        """Fills out, bytes (n,) uint8, from element `first` on; InputError when a file has shrunk."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class HostArray:
-    """The numbers of a C-order array in memory, with the interface of an NpyFile."""
+class NpyFile(ArraySource):
+    """The numbers of a .npy file, from byte `start` on."""
 
-    array: np.ndarray
-    path = "array"
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the elements."""
-        return self.array.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
-        return self.array.shape
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return self.array.size
+    start: int
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fills out, bytes (n,) uint8, from element `first` on."""
+        """See ArraySource."""
+        view, offset = memoryview(out.data), self.start + first * self.dtype.itemsize
+        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+            file.seek(offset)
+            while len(view):
+                done = file.readinto(view)
+                if not done:
+                    raise InputError(f"{self.path}: became shorter while it was read: it ends before byte {offset + 1}")
+                view, offset = view[done:], offset + done
+
+
+@dataclass(frozen=True)
+class HostArray(ArraySource):
+    """The numbers of a C-order array in memory."""
+
+    array: np.ndarray
+
+    def read_into(self, out: np.ndarray, first: int) -> None:
+        """See ArraySource."""
         flat = self.array.reshape(-1)[first : first + out.size // self.dtype.itemsize]
         np.copyto(out.view(self.dtype), flat)
 
 
-ArraySource = NpyFile | HostArray
-
-
 def as_source(numbers: Any) -> ArraySource:
     """What can be read chunk by chunk: an ArraySource as it is, the path of a .npy file, or an array."""
-    if isinstance(numbers, (NpyFile, HostArray)):
+    if isinstance(numbers, ArraySource):
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
         return open_npy(Path(numbers))
     array = np.ascontiguousarray(numbers)
-    _check_dtype(array.dtype, "array", NUMBERS)
-    return HostArray(array)
+    check_numbers(array.dtype, "array", NUMBERS)
+    return HostArray("array", array.dtype, array.shape, array)
 
 
 def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
@@ -148,13 +132,10 @@ def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
 
     InputError, which says what is `wanted`, for other files than C-order arrays of numbers.
     """
-    try:
-        with open(path, "rb") as file:
-            header = read_header(file, str(path))
-            start, size = file.tell(), os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    _check_dtype(header.dtype, path, wanted)
+    with reading(path), open(path, "rb") as file:
+        header = read_header(file, str(path))
+        start, size = file.tell(), os.fstat(file.fileno()).st_size
+    check_numbers(header.dtype, path, wanted)
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:
@@ -164,10 +145,11 @@ def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
     return NpyFile(Path(path), header.dtype, header.shape, start)
 
 
-def _check_dtype(dtype: np.dtype, path: Path | str, wanted: str) -> None:
+def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = "iufb") -> None:
+    """InputError, which says what is `wanted`, unless these are native numbers of the kinds and at most 8 bytes."""
     if dtype.hasobject:
         raise InputError(f"{path}: holds Python objects; {wanted}")
-    if dtype.kind not in "iufb" or dtype.itemsize > 8:
+    if dtype.kind not in kinds or dtype.itemsize > 8:
         raise InputError(f"{path}: holds {dtype}; {wanted}")
     if not dtype.isnative:
         raise InputError(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")

@@ -49,7 +49,7 @@ def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def _check_header(name: str, header: NpyHeader, expanded: int, packed: int) -> None:
     """InputError for arrays that are no light field or too large; `expanded` and `packed` are bytes in the file."""
     dtype, needed = header.dtype, header.nbytes
-    if dtype.kind not in "uif" or dtype.hasobject:
+    if dtype.kind not in "uif":
         raise InputError(f"{name}: its elements are {dtype}; numbers are wanted")
     if needed > expanded:
         raise InputError(f"{name}: tells {needed} bytes of data and holds {expanded}")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
-from renderer.gpu.device import Matrix
+from renderer.gpu.device import Matrix, VendorBlas
 
-OP_N, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
+OP_N = 0  # of cublasOperation_t: not transposed
 
 
 def _library() -> Any:
@@ -32,7 +32,7 @@ def open_blas(device: Any, dtype: DTypeLike) -> Any:
     return Cublas(device, library, np.dtype(dtype)) if library is not None else None
 
 
-class Cublas:
+class Cublas(VendorBlas):
     """Calls run on the device's queue. Float32 products are full float32: no TF32."""
 
     def __init__(self, device: Any, library: Any, dtype: np.dtype) -> None:
@@ -40,7 +40,6 @@ class Cublas:
         letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
         self._batched = getattr(library, f"cublas{letter}gemmStridedBatched_64")
-        self._trsm = getattr(library, f"cublas{letter}trsm_v2_64")
         self._one, self._minus_one = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
         self._handle = ctypes.c_void_p()
         version = ctypes.c_int()
@@ -60,31 +59,22 @@ class Cublas:
         )
         return ctypes.c_void_p(buffer.pointer + first * self.dtype.itemsize), ctypes.c_int64(leading)
 
-    def gemm_subtract(
-        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
-    ) -> None:
-        """Matrix product c -= a b; see VendorBlas."""
-        self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
-
     def bind_gemm_subtract(
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> Callable[[], None]:
-        """gemm_subtract() with its arguments converted once."""
+        """gemm_subtract() with its arguments converted once; see VendorBlas."""
         if min(m, n, k, batch[0]) <= 0:
             return lambda: None
         sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
         matrix_arguments = [self._matrix_argument(matrix) for matrix in (a, b, c)]
         count, *strides = (ctypes.c_int64(number) for number in batch)
-        if batch[0] == 1:
-            arguments: tuple
-            (a, b, c), call = matrix_arguments, self._gemm
-            arguments = self._handle, OP_N, OP_N, *sizes, self._minus_one, *a, *b, self._one, *c
-        else:
-            (a, b, c), call = (
-                [(*argument, stride) for argument, stride in zip(matrix_arguments, strides, strict=True)],
-                self._batched,
-            )
-            arguments = self._handle, OP_N, OP_N, *sizes, self._minus_one, *a, *b, self._one, *c, count
+        call, last = self._gemm, []
+        if batch[0] > 1:
+            matrix_arguments = [(*argument, stride) for argument, stride in zip(matrix_arguments, strides, strict=True)]
+            call, last = self._batched, [count]
+        a_arguments, b_arguments, c_arguments = matrix_arguments
+        scaled = self._minus_one, *a_arguments, *b_arguments, self._one, *c_arguments
+        arguments = self._handle, OP_N, OP_N, *sizes, *scaled, *last
 
         def multiply() -> None:
             with self.device:
@@ -92,22 +82,3 @@ class Cublas:
             self._check("gemm", status)
 
         return multiply
-
-    def trsm_unit_lower(self, m: int, n: int, a: Matrix, b: Matrix) -> None:
-        """Triangular solve b = L^-1 b; see VendorBlas."""
-        if min(m, n) <= 0:
-            return
-        sizes = ctypes.c_int64(m), ctypes.c_int64(n)
-        with self.device:
-            status = self._trsm(
-                self._handle,
-                LEFT,
-                LOWER,
-                OP_N,
-                UNIT,
-                *sizes,
-                self._one,
-                *self._matrix_argument(a),
-                *self._matrix_argument(b),
-            )
-        self._check("trsm", status)

@@ -204,13 +204,9 @@ class CudaBuffer(Buffer):
     def _copy(self, source: Any) -> None:
         with self.device:
             if source.device is self.device:
-                self._copy_same_device(source, self.device.stream_handle)
+                check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, self.device.stream_handle))
             else:
                 self._copy_from_peer(source)
-
-    def _copy_same_device(self, source: "CudaBuffer", stream: int) -> None:
-        """From the same GPU."""
-        check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
 
     def _copy_from_peer(self, source: "CudaBuffer") -> None:
         """From another device: a stream between the two waits for both queues, and both queues wait for the copy."""
@@ -222,7 +218,7 @@ class CudaBuffer(Buffer):
             between.source_ready.block_stream(between.stream)
             between.target_ready.block_stream(between.stream)
             if source.device.index == self.device.index:  # one GPU, opened twice
-                self._copy_same_device(source, between.stream.handle)
+                check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, between.stream.handle))
             else:
                 target, origin = (
                     (self.pointer, self.device.context.handle),
@@ -258,8 +254,8 @@ class PageLocked:
     def __del__(self) -> None:
         _free(self.device, cu.cuMemFreeHost, self._pointer)
 
-    def _wait(self) -> np.ndarray:
-        """The host's bytes after the last copy."""
+    def wait(self) -> np.ndarray:
+        """Wait for the last copy; the host's bytes."""
         with self.device:
             self._arrived.synchronize()
         return self._array
@@ -282,17 +278,13 @@ class CudaReadback(PageLocked, ReadbackBuffer):
             check(cu.cuMemcpyDtoHAsync(self._pointer, self.buffer.pointer, self.buffer.nbytes, self._stream.handle))
             self._arrived.record(self._stream)
 
-    def wait(self) -> np.ndarray:
-        """Wait for the last start_copy(); the host's bytes."""
-        return self._wait()
-
 
 class CudaStagingBuffer(PageLocked):
     """Memory to upload from; copies run on a second stream, ordered with the kernels by two events."""
 
     def map(self) -> np.ndarray:
         """The host's bytes, to be filled; waits until the last upload has read them."""
-        return self._wait()
+        return self.wait()
 
     def upload_then(self, count: int, work: Callable[..., None]) -> None:
         """Start to upload the first `count` bytes, then call work(buffer)."""

@@ -165,14 +165,12 @@ class VendorBlas(Protocol):
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> None:
         """Product c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
+        self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
 
     def bind_gemm_subtract(
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> Callable[[], None]:
         """A gemm_subtract() with its arguments converted once: for products that are made very often."""
-
-    def trsm_unit_lower(self, m: int, n: int, a: Matrix, b: Matrix) -> None:
-        """Triangular solve b (m, n) = L^-1 b, L the unit lower triangle of a (m, m)."""
 
 
 class Device(Protocol):
@@ -260,6 +258,10 @@ class Device(Protocol):
 
     def time_seconds(self, work: Callable[[], None]) -> float:
         """Device time in seconds of the launches of work()."""
+        self.finish()
+        start = self.timestamp()
+        work()
+        return self.timestamp().seconds_since(start)
 
 
 @dataclass(frozen=True)

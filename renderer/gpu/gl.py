@@ -103,7 +103,8 @@ class Texture:
             raise UnavailableError(
                 f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.max_texture_size}"
             )
-        self.gl, self.size, self.components = gl, (width, height), components
+        self.gl = self.device = gl  # `device` as of a Buffer
+        self.size, self.components = (width, height), components
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
         try:

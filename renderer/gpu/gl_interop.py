@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.errors import UnavailableError
 from renderer.gpu.cuda import CudaBuffer
+from renderer.gpu.cuda_streams import check, cu
 from renderer.gpu.gl import GlContext, Texture
-
-try:
-    from cuda.bindings import driver as cu
-except ImportError:
-    cu = None
 
 GL_TEXTURE_2D = 0x0DE1
 
@@ -53,7 +48,7 @@ class GlInterop:
         if self._resource is not None:
             (device, resource), self._resource = self._resource, None
             with device:
-                _check(cu.cuGraphicsUnregisterResource(resource))
+                check(cu.cuGraphicsUnregisterResource(resource))
 
     def _allocate_texture(self, size: tuple[int, int], channels: int, dtype: DTypeLike) -> Texture:
         texture = self._texture
@@ -85,7 +80,7 @@ class GlInterop:
         device, resource = self._resource
         height, width, channels = frame.shape
         with device:
-            _check(cu.cuGraphicsMapResources(1, resource, 0))
+            check(cu.cuGraphicsMapResources(1, resource, 0))
             try:
                 copy = cu.CUDA_MEMCPY2D()
                 copy.srcMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_DEVICE
@@ -93,15 +88,7 @@ class GlInterop:
                 copy.srcPitch = copy.WidthInBytes = width * channels * frame.dtype.itemsize
                 copy.Height = height
                 copy.dstMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_ARRAY
-                copy.dstArray = _check(cu.cuGraphicsSubResourceGetMappedArray(resource, 0, 0))
-                _check(cu.cuMemcpy2D(copy))
+                copy.dstArray = check(cu.cuGraphicsSubResourceGetMappedArray(resource, 0, 0))
+                check(cu.cuMemcpy2D(copy))
             finally:
-                _check(cu.cuGraphicsUnmapResources(1, resource, 0))
-
-
-def _check(answer: tuple) -> Any:
-    """The value of a cuda.bindings answer; raises when its status is not success."""
-    status, *values = answer
-    if status != cu.CUresult.CUDA_SUCCESS:
-        raise UnavailableError(f"CUDA-GL sharing failed: {status.name}")
-    return values[0] if values else None
+                check(cu.cuGraphicsUnmapResources(1, resource, 0))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,13 +91,6 @@ def restore_source_cache(texts: dict) -> None:
     """Put the texts of clear_source_cache() back: the last that compiled, if edited ones do not."""
     _source_cache.clear()
     _source_cache.update(texts)
-
-
-def included_files(file: str | GeneratedSource) -> list[Path]:
-    """The shader files that `file` is assembled from, itself first."""
-    names: list[str] = []
-    _expand(file, _text_of(file), names, lambda line, name: [])
-    return [SHADERS / name for name in names]
 
 
 def _text_of(file: str | GeneratedSource) -> tuple[str, ...]:

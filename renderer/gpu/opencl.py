@@ -110,15 +110,6 @@ class OpenclDevice(Device):
         with convert_errors(cl.Error, f"{self.name}: a kernel failed"):
             self._queue.finish()
 
-    def time_seconds(self, work: Callable[..., None]) -> float:
-        """Device time in seconds of what work() launches."""
-        self._queue.finish()
-        start = cl.enqueue_marker(self._queue)
-        work()
-        end = cl.enqueue_marker(self._queue)
-        end.wait()
-        return (end.profile.end - start.profile.end) * 1e-9
-
 
 @contextmanager
 def _build_lock(key: bytes) -> Iterator[None]:

@@ -72,22 +72,14 @@ class Camera(View):
 
     def drag(self, dx: float, dy: float) -> Self:
         """Orbits about the target: a drag over the panel's height turns half a circle."""
-        up_axis = np.array(self.up) / np.linalg.norm(self.up)
-        offset = np.subtract(self.position, self.target)
-        distance = np.linalg.norm(offset)
-        height = float(np.clip(offset @ up_axis / distance, -1, 1))
-        side = offset - (offset @ up_axis) * up_axis
-        side = _rotated(side / np.linalg.norm(side), up_axis, -math.pi * dx)
-        elevation = np.clip(math.asin(height) + math.pi * dy, -1.55, 1.55)
-        offset = distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
+        offset = self._rotated(np.subtract(self.position, self.target), -math.pi * dx, math.pi * dy)
         return replace(self, position=to_point(np.add(self.target, offset)))
 
     def pan(self, dx: float, dy: float) -> Self:
         """Moves camera and target in the picture's plane, so that the target follows the pointer."""
         right, up, _ = self.axes()
         target_plane_height = 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
-        shift = target_plane_height * (dy * up - dx * right)
-        return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
+        return self.shifted(target_plane_height * (dy * up - dx * right))
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Dollies towards the target: a step takes an eighth of the way."""
@@ -96,19 +88,26 @@ class Camera(View):
 
     def look_around(self, dx: float, dy: float) -> Self:
         """Looks elsewhere from the same place: as far as a drag over the panel's height covers of what is seen."""
-        up_axis = np.array(self.up) / np.linalg.norm(self.up)
-        offset = np.subtract(self.target, self.position)
-        distance = np.linalg.norm(offset)
-        side = offset - (offset @ up_axis) * up_axis
         angle = math.radians(self.fov_degrees)
-        side = _rotated(side / np.linalg.norm(side), up_axis, -angle * dx)
-        elevation = np.clip(math.asin(float(np.clip(offset @ up_axis / distance, -1, 1))) - angle * dy, -1.55, 1.55)
-        offset = distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
+        offset = self._rotated(np.subtract(self.target, self.position), -angle * dx, -angle * dy)
         return replace(self, target=to_point(np.add(self.position, offset)))
+
+    def _rotated(self, offset: np.ndarray, azimuth: float, elevation: float) -> np.ndarray:
+        """The offset rotated about the up axis and raised, in radians, but never quite to the vertical."""
+        up_axis = np.array(self.up) / np.linalg.norm(self.up)
+        distance = np.linalg.norm(offset)
+        height = float(np.clip(offset @ up_axis / distance, -1, 1))
+        side = offset - (offset @ up_axis) * up_axis
+        side = _rotated(side / np.linalg.norm(side), up_axis, azimuth)
+        elevation = np.clip(math.asin(height) + elevation, -1.55, 1.55)
+        return distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
 
     def fly(self, right: float, up: float, forward: float) -> Self:
         """Moves camera and target along the camera's axes, in units of the distance between them."""
-        shift = np.array([right, up, forward]) @ self.axes() * math.dist(self.position, self.target)
+        return self.shifted(np.array([right, up, forward]) @ self.axes() * math.dist(self.position, self.target))
+
+    def shifted(self, shift: np.ndarray) -> Self:
+        """The camera and its target moved by the same vector."""
         return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
 
 

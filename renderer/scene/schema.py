@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError, UserError, reading
 
 MAX_FILE_BYTES = 64 << 20  # of a scene file
 
@@ -113,8 +113,6 @@ def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mappin
     if kind is Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
     if origin in (typing.Union, types.UnionType):  # X | None
         if value is None:
             return None
@@ -273,11 +271,8 @@ def replace_path(node: Any, path: list[str], value: Any, context: str) -> Any:
 
 def read_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """The content of an input file, or InputError."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    with reading(path), open(path, "rb") as file:
+        data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
     return data

@@ -3,24 +3,22 @@
 import ctypes
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .driver import Emulation
 from .schedule import KernelFault
 
 VERSION = 120900
-NO, LEFT, LOWER, UNIT = 0, 0, 0, 1
+NO = 0
 
 
 class Library:
-    """The functions by their names in C; all but products without transposition, and one solve, are refused."""
+    """The functions by their names in C; all but products without transposition are refused."""
 
     def __init__(self, emulation: Emulation):
         self._emulation = emulation
         for letter, dtype in (("S", np.dtype("f4")), ("D", np.dtype("f8"))):
             setattr(self, f"cublas{letter}gemm_v2_64", self._product(dtype))
             setattr(self, f"cublas{letter}gemmStridedBatched_64", self._products(dtype))
-            setattr(self, f"cublas{letter}trsm_v2_64", self._solve(dtype))
 
     def cublasCreate_v2(self, handle) -> int:
         handle._obj.value = 1
@@ -71,20 +69,5 @@ class Library:
         def call(handle, a_as, b_as, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> int:
             none, one = ctypes.c_int64(0), ctypes.c_int64(1)
             return many(handle, a_as, b_as, m, n, k, alpha, a, lda, none, b, ldb, none, beta, c, ldc, none, one)
-
-        return call
-
-    def _solve(self, dtype: np.dtype):
-        def call(handle, side, part, a_as, diagonal, m, n, alpha, a, lda, b, ldb) -> int:
-            assert (side, part, a_as, diagonal) == (LEFT, LOWER, NO, UNIT)
-            m, n, scale = m.value, n.value, dtype.type(alpha._obj.value)
-            places = (a.value, m, m, lda.value), (b.value, m, n, ldb.value)
-
-            def solve() -> None:
-                lower, sides = (self._matrix(*place, dtype) for place in places)
-                sides[:] = solve_triangular(lower, scale * sides, lower=True, unit_diagonal=True)
-
-            self._emulation.stream(0).add(solve)
-            return 0
 
         return call

@@ -10,7 +10,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
 from renderer.formats.gltf.container import Container, stamp_of
 from renderer.formats.gltf.model import Camera, Light, Material, Model, Part, Picture
 from renderer.formats.gltf.nodes import model_of
@@ -24,10 +24,8 @@ def load(path: Path | str) -> Model:
     The arrays are shared, so they are read-only.
     """
     path = Path(path)
-    try:
+    with reading(path):
         state = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     model, linked = _load(path, state.st_mtime_ns, state.st_size)
     if any(stamp_of(file) != stamp for file, stamp in linked.items()):
         _load.cache_clear()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError, UserError
+from renderer.errors import InputError, UnavailableError, UserError, import_optional
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
@@ -224,10 +224,7 @@ def _in_json(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- farm
 def _sum_on_address(address: str, files: list[NpyFile], mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
     """The sum of the files by a farm's workers, which find them under the same paths, and the devices they used."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise UnavailableError("--farm needs the package distributed: pip install distributed") from error
+    distributed = import_optional("distributed", "--farm needs the package distributed: pip install distributed")
     try:
         client = distributed.Client(**_client_arguments(address))
     except (OSError, ValueError) as error:
