@@ -157,13 +157,6 @@ class CudaDevice(Device):
         with self:
             check(cu.cuCtxSynchronize(), f"{self.name}: a kernel failed")
 
-    def time_seconds(self, work: Callable[..., None]) -> float:
-        """Device time in seconds of what work() launches."""
-        with self:
-            start = self.timestamp()
-            work()
-            return self.timestamp().seconds_since(start)
-
 
 class CudaBuffer(Buffer):
     """Device memory of a CUDA device; see Buffer."""
@@ -220,11 +213,8 @@ class CudaBuffer(Buffer):
             if source.device.index == self.device.index:  # one GPU, opened twice
                 check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, between.stream.handle))
             else:
-                target, origin = (
-                    (self.pointer, self.device.context.handle),
-                    (source.pointer, source.device.context.handle),
-                )
-                check(cu.cuMemcpyPeerAsync(*target, *origin, self.nbytes, between.stream.handle))
+                ends = self.pointer, self.device.context.handle, source.pointer, source.device.context.handle
+                check(cu.cuMemcpyPeerAsync(*ends, self.nbytes, between.stream.handle))
             between.copied.record(between.stream)
             between.copied.block_stream(source.device._stream)
         with self.device:

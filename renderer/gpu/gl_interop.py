@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.gpu.cuda import CudaBuffer
-from renderer.gpu.cuda_streams import check, cu
+from renderer.gpu.cuda_driver import check, cu
 from renderer.gpu.gl import GlContext, Texture
 
 GL_TEXTURE_2D = 0x0DE1
