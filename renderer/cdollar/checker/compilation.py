@@ -38,25 +38,25 @@ class Compilation:
 
     # Declarations
 
-    def load(self, program: ast.Program, checked: bool = True) -> None:
-        """Declares types, functions and constants, then (if `checked`) checks each new function.
+    def load(self, items: list[ast.AstNode], checked: bool = True) -> None:
+        """Declares the types, functions and constants of a file, then (if `checked`) checks each new function.
 
         Functions are checked with abstract arguments, as if called with unknown values. Functions loaded earlier (the
         prelude) may be redefined.
         """
         types, functions = self.program.types, self.program.functions
         functions.prelude_functions = set(functions.all())
-        types.declared_later = {i.name for i in program.items if isinstance(i, (ast.ClassDeclaration, ast.TypeAlias))}
+        types.declared_later = {i.name for i in items if isinstance(i, (ast.ClassDeclaration, ast.TypeAlias))}
         try:
-            for item in program.items:
+            for item in items:
                 if isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
                     types.declare(item)
-            for item in program.items:
+            for item in items:
                 if isinstance(item, ast.FunctionDeclaration):
                     functions.declare(item)
-            for item in program.items:
-                if isinstance(item, ast.GlobalDeclaration):
-                    self.run_globally(item.declaration)
+            for item in items:
+                if isinstance(item, ast.VariableDeclaration):
+                    self.run_globally(item)
             for function in functions.all():
                 if checked and function not in functions.prelude_functions:
                     self.check(function)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, dataclass_transform
 
-from renderer.cdollar.frontend.diagnostics import SourceFile, Span
+from renderer.cdollar.frontend.diagnostics import Span
 
 PRIMITIVES = ("bool", "int", "uint", "float", "double")
 VECTORS = tuple(f"{scalar}{n}" for scalar in ("int", "uint", "float", "double") for n in (2, 3, 4))
@@ -158,7 +158,7 @@ class Restriction(AstNode):
 
 
 class VariableDeclaration(AstNode):
-    """`var x = e`, `let x(i) = e`, `float[] x = e`; kind is "var", "let" or "type"."""
+    """`var x = e`, `let x(i) = e`, `float[] x = e`; kind: "var", "let" or "type". A constant outside of functions."""
 
     kind: str
     type: AstNode | None
@@ -248,20 +248,6 @@ class TypeAlias(AstNode):
 
     name: str
     type: AstNode
-
-
-class GlobalDeclaration(AstNode):
-    """A constant of the program."""
-
-    declaration: VariableDeclaration
-
-
-@dataclass(eq=False)
-class Program:
-    """The declarations of a file, in order."""
-
-    source: SourceFile
-    items: list[AstNode]
 
 
 def children(tree: AstNode) -> Iterator[AstNode]:

@@ -5,9 +5,7 @@ Every code has its page in assets/reference/cdollar_errors.md.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 
 from renderer.errors import InputError, UserError
 
@@ -21,19 +19,9 @@ class SourceFile:
     name: str
     text: str
 
-    @cached_property
-    def line_starts(self) -> list[int]:
-        """The offset of each line's first character."""
-        return [0, *(k + 1 for k, c in enumerate(self.text) if c == "\n")]
-
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both from 1."""
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
-
-    def line(self, number: int) -> str:
-        """The text of a line, counted from 1."""
-        return self.text[self.line_starts[number - 1] :].split("\n", 1)[0].rstrip("\r")
+        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
 
 @dataclass(frozen=True)
@@ -76,7 +64,8 @@ class ProgramError(InputError):
         """The message with the line, a caret below the span, and the hint."""
         span, source = self.span, self.span.source
         line, column = source.line_and_column(span.start)
-        text = "".join(c if c.isprintable() else "?" for c in source.line(line).replace("\t", " "))
+        text = source.text[span.start - column + 1 :].split("\n", 1)[0].rstrip("\r").replace("\t", " ")
+        text = "".join(c if c.isprintable() else "?" for c in text)
         first = max(0, column - 1 - MAX_LINE_CHARS // 2)
         cut, indent = text[first : first + MAX_LINE_CHARS], column - 1 - first
         width = max(1, min(span.end - span.start, len(cut) - indent))

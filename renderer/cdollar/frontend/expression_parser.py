@@ -21,25 +21,21 @@ class ExpressionParser(TokenStream):
 
     def type(self) -> ast.AstNode:
         """A type: `float`, `float[,]`, `float(int, int)`."""
-        self.enter_nesting()
-        token = self.expect_identifier("a type")
-        type_: ast.AstNode = ast.NamedType(token.span, token.text)
-        while self.at("(", "["):
-            parameters: list[ast.AstNode] = []
-            is_array = self.advance().text == "["
-            if is_array:
-                parameters += [ast.NamedType(token.span, "int") for _ in self.separated()]
-                self.expect("]", "in the array type")
-            else:
-                while not self.at(")"):
-                    parameters.append(self.type())
-                    if self.token.is_name:
-                        self.advance()  # a parameter's name in a type is allowed and ignored
-                    if not self.at(")"):
-                        self.expect(",", "between the parameters' types")
-                self.advance()
-            type_ = ast.FunctionalType(self.span_from(token.span), type_, parameters, is_array)
-        self.depth -= 1
+        with self.nesting():
+            token = self.expect_identifier("a type")
+            type_: ast.AstNode = ast.NamedType(token.span, token.text)
+            while self.at("(", "["):
+                parameters: list[ast.AstNode] = []
+                is_array = self.advance().text == "["
+                if is_array:
+                    parameters += [ast.NamedType(token.span, "int") for _ in self.separated()]
+                    self.expect("]", "in the array type")
+                else:
+                    for _ in self.items(")", "between the parameters' types"):
+                        parameters.append(self.type())
+                        if self.token.is_name:
+                            self.advance()  # a parameter's name in a type is allowed and ignored
+                type_ = ast.FunctionalType(self.span_from(token.span), type_, parameters, is_array)
         return type_
 
     def try_type(self) -> ast.AstNode | None:
@@ -59,7 +55,9 @@ class ExpressionParser(TokenStream):
         """`(j, int k : 0..n)`, or the same in brackets."""
         close = ")" if self.advance().text == "(" else "]"
         parameters: list[ast.BoundParameter] = []
-        while not self.at(close):
+        if self.at(close):
+            self.fail("CS0105", "expected a bound variable, found nothing between the brackets")
+        for _ in self.items(close, "between bound variables"):
             start = self.token.span
             type_ = self.type() if self.peek().is_identifier else None
             name = self.expect_identifier("a bound variable")
@@ -67,11 +65,6 @@ class ExpressionParser(TokenStream):
             if any(other.name == name.text for other in parameters):
                 self.fail("CS0109", f"the bound variable `{name.text}` is declared twice", span=name.span)
             parameters.append(ast.BoundParameter(self.span_from(start), name.text, type_, domain))
-            if not self.at(close):
-                self.expect(",", "between bound variables")
-        if not parameters:
-            self.fail("CS0105", "expected a bound variable, found nothing between the brackets")
-        self.advance()
         return parameters
 
     def restriction(self) -> ast.Restriction:
@@ -96,15 +89,10 @@ class ExpressionParser(TokenStream):
 
     def expression(self) -> ast.AstNode:
         """Any expression."""
-        self.enter_nesting()
-        if self.at("let"):
-            result = self.let_in()
-        elif self.is_lambda():
-            result = self.lambda_()
-        else:
-            result = self.conditional()
-        self.depth -= 1
-        return result
+        with self.nesting():
+            if self.at("let"):
+                return self.let_in()
+            return self.lambda_() if self.text_after_names() == "=>" else self.conditional()
 
     def let_in(self) -> ast.AstNode:
         """`let x = e in body`."""
@@ -115,21 +103,14 @@ class ExpressionParser(TokenStream):
         self.expect("in", "after the value of `let`")
         return ast.LetIn(self.span_from(start), name.text, value, self.expression())
 
-    def names_in_parentheses(self) -> int:
-        """How many tokens ahead the `)` after `(i, j` is, 0 if the next tokens are others."""
-        if not self.at("("):
-            return 0
+    def text_after_names(self) -> str:
+        """The token after `i` or `(i, j)`, which tells lambdas and restrictions; "" if the next tokens are others."""
+        if self.token.is_name:
+            return self.peek().text
         ahead = 1
         while self.peek(ahead).is_identifier or self.peek(ahead).text == ",":
             ahead += 1
-        return ahead if self.peek(ahead).text == ")" else 0
-
-    def is_lambda(self) -> bool:
-        """Whether `x =>` or `(x, y) =>` is next."""
-        if self.token.is_identifier:
-            return self.peek().text == "=>"
-        ahead = self.names_in_parentheses()
-        return ahead > 0 and self.peek(ahead + 1).text == "=>"
+        return self.peek(ahead + 1).text if self.at("(") and self.peek(ahead).text == ")" else ""
 
     def lambda_(self) -> ast.AstNode:
         """`x => body`, `(x, y) => body`."""
@@ -164,7 +145,7 @@ class ExpressionParser(TokenStream):
     def binary(self, precedence: int) -> ast.AstNode:
         """Binary operators of at least this precedence."""
         left, count = self.unary(), 0
-        while self.token.kind == "punctuator" and PRECEDENCE.get(self.token.text, 0) >= precedence:
+        while PRECEDENCE.get(self.token.text, 0) >= precedence:
             operator = self.advance()
             right = self.binary(PRECEDENCE[operator.text] + 1)
             left = ast.Binary(left.span.to(right.span), operator.text, left, right)
@@ -177,38 +158,34 @@ class ExpressionParser(TokenStream):
     def unary(self) -> ast.AstNode:
         """Unary operators, reductions and casts."""
         start = self.token.span
-        if self.token.kind == "punctuator" and self.token.text in ("+", "-", "*", "!", "~"):
-            self.enter_nesting()
+        if not self.at("+", "-", "*", "!", "~"):
+            return self.cast() or self.postfix()
+        with self.nesting():
             operator = self.advance().text
             if operator in "+*" and self.at("("):
-                result = self.reduction(operator, start)
-            else:
-                operand = self.unary()
-                result = ast.Unary(start.to(operand.span), operator, operand)
-            self.depth -= 1
-            return result
-        cast = self.cast(start) if self.at("(") else None
-        return cast if cast is not None else self.postfix()
+                return self.reduction(operator, start)
+            operand = self.unary()
+            return ast.Unary(start.to(operand.span), operator, operand)
 
     def reduction(self, operator: str, start: Span) -> ast.AstNode:
         """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is an ordinary operand."""
-        operand = self.cast(self.token.span)
+        operand = self.cast()
         if operand is None:
-            state = self.position, self.depth
             self.advance()
             body = self.expression()
             if self.accept(","):
                 restrictions = [self.restriction() for _ in self.separated()]
                 end = self.expect(")", "after the reduction")
                 return ast.Unary(start.to(end.span), operator, body, restrictions)
-            self.rewind(state)
-            operand = self.postfix()
+            self.expect(")", "after the expression")
+            operand = self.postfix(body)
         return ast.Unary(start.to(operand.span), operator, operand)
 
-    def cast(self, start: Span) -> ast.AstNode | None:
-        """`(type) operand`, or None if the parenthesis is another one."""
-        state = self.position, self.depth
-        self.advance()
+    def cast(self) -> ast.AstNode | None:
+        """`(type) operand`, or None if something else is next."""
+        state, start = (self.position, self.depth), self.token.span
+        if not self.accept("("):
+            return None
         type_ = self.try_type()
         after = self.peek()
         starts_operand = after.kind in ("identifier", "real", "integer", "hex") or after.text in set("(-+!~*")
@@ -217,14 +194,13 @@ class ExpressionParser(TokenStream):
             self.rewind(state)
             return None
         self.advance()
-        self.enter_nesting()
-        operand = self.unary()
-        self.depth -= 1
+        with self.nesting():
+            operand = self.unary()
         return ast.Cast(start.to(operand.span), type_, operand)
 
-    def postfix(self) -> ast.AstNode:
-        """Calls, indices and members."""
-        result, count = self.primary(), 0
+    def postfix(self, first: ast.AstNode | None = None) -> ast.AstNode:
+        """Calls, indices and members, of `first` or of what is next."""
+        result, count = first or self.primary(), 0
         while self.at("(", "[", "."):
             count += 1
             if count > MAX_CHAIN:
@@ -261,12 +237,8 @@ class ExpressionParser(TokenStream):
 
     def at_restriction(self) -> bool:
         """Whether a restriction is next."""
-        if self.token.is_name and self.peek().text == ":":
-            return True
-        if self.token.text in (*ast.PRIMITIVES, "var") and self.peek().is_identifier:
-            return True
-        ahead = self.names_in_parentheses()
-        return ahead > 0 and self.peek(ahead + 1).text == ":"
+        is_typed = self.token.text in (*ast.PRIMITIVES, "var") and self.peek().is_identifier
+        return is_typed or self.text_after_names() == ":"
 
     def primary(self) -> ast.AstNode:
         """Literals, names, constructor calls and parentheses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -160,8 +161,18 @@ class TokenStream:
         while self.accept(","):
             yield
 
-    def enter_nesting(self) -> None:
-        """Counts a level of nesting; raises CS0106 beyond MAX_NESTING. Leaving it is `depth -= 1`."""
+    def items(self, close: str, where: str) -> Iterator[None]:
+        """Stops before each item of a list with commas between (`where`), then takes `close`."""
+        while not self.accept(close):
+            yield
+            if not self.at(close):
+                self.expect(",", where)
+
+    @contextmanager
+    def nesting(self) -> Iterator[None]:
+        """A level of nesting; raises CS0106 beyond MAX_NESTING. After an error, `rewind` restores the depth."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.fail("CS0106", f"this nests deeper than {MAX_NESTING} levels", "name the inner parts with `var`")
+        yield
+        self.depth -= 1

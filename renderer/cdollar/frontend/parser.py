@@ -19,13 +19,6 @@ class Parser(ExpressionParser):
 
     # Declarations
 
-    def program(self) -> ast.Program:
-        """All declarations of a file."""
-        items = []
-        while self.token.kind != "eof":
-            items.append(self.declaration())
-        return ast.Program(self.source, items)
-
     def declaration(self) -> ast.AstNode:
         """A function, a class, a type alias or a constant."""
         start = self.token.span
@@ -40,7 +33,8 @@ class Parser(ExpressionParser):
         if self.at("final", "class"):
             return self.class_declaration(start)
         if self.at("var", "const", "let"):
-            return self.global_variable(start)
+            kind, type_of_const = ("type", self.type()) if self.accept("const") else (self.advance().text, None)
+            return self.variable_declarator(kind, type_of_const, start)
         if not (self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
             message = f"expected a function, class, type or constant, found {self.describe_token()}"
             self.fail("CS0107", message, "a function starts with the type it returns: `float f(float x) { ... }`")
@@ -64,12 +58,6 @@ class Parser(ExpressionParser):
             self.expect("]", "after the attribute")
         return attributes
 
-    def global_variable(self, start: Span) -> ast.AstNode:
-        """`const float g = 9.8;`, `var f(i) = ...;`."""
-        kind, type_ = ("type", self.type()) if self.accept("const") else (self.advance().text, None)
-        declaration = self.variable_declarator(kind, type_, start)
-        return ast.GlobalDeclaration(self.span_from(start), declaration)
-
     def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> ast.AstNode:
         """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
@@ -83,8 +71,7 @@ class Parser(ExpressionParser):
             name = self.expect_identifier("a name after the type")
         if not self.at("("):
             self.position -= 1
-            declaration = self.variable_declarator("type", result, start)
-            return ast.GlobalDeclaration(self.span_from(start), declaration)
+            return self.variable_declarator("type", result, start)
         parameters = self.parameters()
         header = self.span_from(start)
         if self.accept("=>") or self.accept("="):
@@ -99,7 +86,7 @@ class Parser(ExpressionParser):
         """`(float[] a, int n = 5)`."""
         self.expect("(", "before the parameters")
         parameters: list[ast.Parameter] = []
-        while not self.at(")"):
+        for _ in self.items(")", "between parameters"):
             start = self.token.span
             type_ = self.type()
             name = self.expect_identifier("the parameter's name")
@@ -107,9 +94,6 @@ class Parser(ExpressionParser):
             if any(other.name == name.text for other in parameters):
                 self.fail("CS0109", f"the parameter `{name.text}` is declared twice", span=name.span)
             parameters.append(ast.Parameter(self.span_from(start), type_, name.text, default))
-            if not self.at(")"):
-                self.expect(",", "between parameters")
-        self.advance()
         return parameters
 
     def class_declaration(self, start: Span) -> ast.ClassDeclaration:
@@ -121,7 +105,7 @@ class Parser(ExpressionParser):
             self.fail("CS0110", "classes have no base class", 'a function bound to a file is file("big.npy")')
         self.expect("{", "before the fields")
         fields: list[tuple[str, ast.AstNode, Span]] = []
-        while not self.at("}"):
+        while not self.accept("}"):
             self.skip_modifiers()
             type_ = self.type()
             for _ in self.separated():
@@ -132,7 +116,6 @@ class Parser(ExpressionParser):
                     self.fail("CS0109", f"the field `{field.text}` is declared twice", span=field.span)
                 fields.append((field.text, type_, field.span))
             self.expect(";", "after the field")
-        self.advance()
         self.accept(";")
         return ast.ClassDeclaration(self.span_from(start), name.text, name.span, fields)
 
@@ -141,24 +124,20 @@ class Parser(ExpressionParser):
     def block(self) -> list[ast.AstNode]:
         """`{ ... }`."""
         self.expect("{", "before the body")
-        self.enter_nesting()
         statements = []
-        while not self.at("}"):
-            if self.token.kind == "eof":
-                self.fail("CS0104", "expected `}` at the end of the body, found the end of the file")
-            statements += self.statement()
-        self.advance()
-        self.depth -= 1
+        with self.nesting():
+            while not self.accept("}"):
+                if self.token.kind == "eof":
+                    self.fail("CS0104", "expected `}` at the end of the body, found the end of the file")
+                statements += self.statement()
         return statements
 
     def branch(self) -> list[ast.AstNode]:
         """A block or one statement."""
         if self.at("{"):
             return self.block()
-        self.enter_nesting()
-        statements = self.statement()
-        self.depth -= 1
-        return statements
+        with self.nesting():
+            return self.statement()
 
     def statement(self) -> list[ast.AstNode]:
         """One statement; a declaration of several variables is several."""
@@ -220,17 +199,9 @@ class Parser(ExpressionParser):
         self.accept("const")
         if self.at("var", "let"):
             return self.variable_declarations(self.advance().text, None, start)
-        if self.token.is_name and self.peek().text == ":":
+        if self.text_after_names() == ":":
             return [self.restriction()]
         state = self.position, self.depth
-        if self.at("("):
-            try:
-                restriction = self.restriction()
-                if restriction.domain is not None:
-                    return [restriction]
-            except ProgramError:
-                pass
-            self.rewind(state)
         type_ = self.try_type()
         if type_ is None and self.token.is_name and self.peek().is_identifier:
             self.fail("CS0201", f"unknown type `{self.token.text}`", "types: " + ", ".join(sorted(self.type_names)))
@@ -271,21 +242,19 @@ class Parser(ExpressionParser):
     def assignment(self, start: Span) -> ast.AstNode:
         """`x = e`, `x += e`, `x++`, `++x`."""
         if self.at("++", "--"):
+            operator, name = self.advance(), self.expect_identifier("a variable")
+            left: ast.AstNode = ast.Name(name.span, name.text)
+        else:
+            left = self.expression()
+            if not self.at("++", "--", *ASSIGNMENTS):
+                message = "this statement has no effect: functions are pure"
+                self.fail("CS0112", message, "return it, or name it with `var`", left.span)
             operator = self.advance()
-            name = self.expect_identifier("a variable")
-            one = ast.Literal(operator.span, 1, "int")
-            return ast.Assignment(self.span_from(start), name.text, name.span, operator.text[0], one)
-        left = self.expression()
-        if not self.at("++", "--", *ASSIGNMENTS):
-            message = "this statement has no effect: functions are pure"
-            self.fail("CS0112", message, "return it, or name it with `var`", left.span)
-        operator = self.advance()
         if not isinstance(left, ast.Name):
             self.fail_assignment(left)
-        span = self.span_from(start)
-        if operator.text in ("++", "--"):
-            return ast.Assignment(span, left.name, left.span, operator.text[0], ast.Literal(operator.span, 1, "int"))
-        return ast.Assignment(span, left.name, left.span, operator.text[:-1], self.expression())
+        span, is_step = self.span_from(start), operator.text in ("++", "--")
+        value = ast.Literal(operator.span, 1, "int") if is_step else self.expression()
+        return ast.Assignment(span, left.name, left.span, operator.text[:-1], value)
 
     def fail_assignment(self, left: ast.AstNode) -> NoReturn:
         """Raises CS0113: the left side is not a variable."""
@@ -297,9 +266,12 @@ class Parser(ExpressionParser):
         self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
 
 
-def parse(source: SourceFile) -> ast.Program:
-    """The syntax tree of a program's text; raises ProgramError."""
-    return Parser(source).program()
+def parse(source: SourceFile) -> list[ast.AstNode]:
+    """The declarations of a program's text; raises ProgramError."""
+    parser, items = Parser(source), []
+    while parser.token.kind != "eof":
+        items.append(parser.declaration())
+    return items
 
 
 def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:
@@ -315,11 +287,6 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast
     except ProgramError as error:
         expression_error = error
     parser.rewind((0, 0))
-    return parse_statements(parser, expression_error), None
-
-
-def parse_statements(parser: Parser, expression_error: ProgramError | None) -> list[ast.AstNode]:
-    """Statements and declarations; what is neither raises `expression_error` if there is one."""
     items: list[ast.AstNode] = []
     while parser.token.kind != "eof":
         position = parser.position
@@ -331,4 +298,4 @@ def parse_statements(parser: Parser, expression_error: ProgramError | None) -> l
                 items.append(parser.declaration())
             except ProgramError:
                 raise expression_error or error from None
-    return items
+    return items, None

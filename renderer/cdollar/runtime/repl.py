@@ -73,8 +73,6 @@ class Repl:
         elif isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
             program.types.declare(item)
         else:
-            if isinstance(item, ast.GlobalDeclaration):
-                item = item.declaration
             if isinstance(item, ast.VariableDeclaration):
                 program.globals.names.pop(item.name, None)
             self.compilation.run_globally(item)
