@@ -7,6 +7,7 @@ import pytest
 
 from renderer.cdollar.checker import host_executor
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets import numpy_simt
@@ -61,6 +62,11 @@ def test_arrays_larger_than_memory_are_refused_before_allocation():
         [1, 1],
         [1, 1],
     ]
+
+
+def test_nested_reductions_parse_in_linear_time():
+    with pytest.raises(ProgramError, match="CS0106"):
+        parse(SourceFile("deep.cb", "float f(float x) => " + "+(" * 200 + "x" + ")" * 200 + ";"))
 
 
 def test_infinite_loops_are_stopped(monkeypatch):

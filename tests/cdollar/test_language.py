@@ -95,6 +95,13 @@ def test_affine_indices(rng, index, expected):
     assert np.array_equal(value_of(text, b=b), expected(b))
 
 
+def test_an_index_times_zero_bounds_nothing(rng):
+    a = floats(rng, 9)
+    assert np.array_equal(
+        value_of("float[] main(float[] a) { var c(i) = a(0 * i) + a(2 * i); return c; }", a=a), a[0] + a[::2]
+    )
+
+
 def test_two_affine_constraints_intersect(rng):
     b = floats(rng, 8)
     text = "float[] main(float[] b) { var c(i) = b(2 * i) + b(2 * i + 1); return c; }"

@@ -19,7 +19,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
-from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, REDUCERS
+from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 
 
 class CallLowering(DomainLowering):
@@ -229,7 +229,7 @@ class CallLowering(DomainLowering):
         return DataValue(type_, self.dag.components(node))
 
     def reduce_by_operator(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
-        """A reduction by a name of REDUCERS; + and * of records need an operator of the program."""
+        """A reduction by a name of REDUCER_NAMES; + and * of records need an operator of the program."""
         if name in ("argmin", "argmax"):
             return self._reduce_to_index(name, variables, value, span)
         if isinstance(value.type, ty.Record):
@@ -239,8 +239,8 @@ class CallLowering(DomainLowering):
             counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
             assert counted is not None
             value = counted
-        if ty.scalar_type_of(value.type) not in REDUCERS[name].types:
-            allowed = "allowed: " + ", ".join(REDUCERS[name].types)
+        if ty.scalar_type_of(value.type) not in OPERATIONS[name].types():
+            allowed = "allowed: " + ", ".join(OPERATIONS[name].types())
             raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
         parts = [self.reduce(Reduction(name), variables, (n,), ty.Scalar(n.type), span) for n in value.nodes]
         return DataValue(value.type, tuple(part.node for part in parts))

@@ -21,8 +21,8 @@ class Affine:
     is_known: bool = True
 
     def scale(self, factor: int) -> Affine:
-        """This form times an integer."""
-        return Affine(tuple((v, c * factor) for v, c in self.terms), self.constant * factor, self.is_known)
+        """This form times an integer; 0 leaves no terms."""
+        return Affine(tuple((v, c * factor) for v, c in self.terms if factor), self.constant * factor, self.is_known)
 
     def add(self, other: Affine) -> Affine:
         """The sum of two forms; terms that cancel disappear."""

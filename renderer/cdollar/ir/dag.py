@@ -38,17 +38,12 @@ class Range:
         return f"{self.low}..{self.high}"
 
 
-class RangeState(enum.Enum):
+class RangeState(enum.StrEnum):
     """A dimension without a finite range."""
 
     INFINITE = "infinite"
     UNKNOWN = "unknown"  # while a function is checked with abstract arguments
     NOT_INFERRED = "not inferred yet"
-
-    def __str__(self) -> str:
-        return self.value
-
-    __repr__ = __str__
 
 
 INFINITE, UNKNOWN, NOT_INFERRED = RangeState
@@ -119,7 +114,7 @@ class UserCall:
 
 @dataclass(frozen=True)
 class Reduction:
-    """The combiner: a name of REDUCERS, or a DeviceFunction; `ordered` if elements may not be regrouped."""
+    """The combiner: a value of REDUCER_NAMES, or a DeviceFunction; `ordered` if elements may not be regrouped."""
 
     name: str
     function: Any = None
@@ -271,15 +266,11 @@ def rewrite(roots: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], 
     return tuple(new[root] for root in roots)
 
 
-def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same operation on other inputs."""
-    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
+def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...], attribute: Any = None) -> Node:
+    """The same operation on other inputs, and with another attribute if one is given; the source span stays."""
+    if attribute is None and all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    return with_span_of(dag, node, dag.intern(node.op, node.type, inputs, node.attribute))
-
-
-def with_span_of(dag: Dag, node: Node, new: Node) -> Node:
-    """The new node, with the source span of the old one."""
+    new = dag.intern(node.op, node.type, inputs, attribute or node.attribute)
     if node in dag.spans:
         dag.spans.setdefault(new, dag.spans[node])
     return new

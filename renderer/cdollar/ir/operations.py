@@ -10,11 +10,6 @@ import numpy as np
 
 from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS
 
-ARITHMETIC = ("+", "-", "*", "/", "%")
-COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
-BITWISE = ("&", "|", "^", "<<", ">>")
-LOGIC = ("&&", "||")
-
 
 def divide(a, b):
     """Integer division truncates toward zero and x / 0 is 0; floating-point division is IEEE's."""
@@ -46,11 +41,6 @@ def shift_right(a, b):
     return a >> (np.asarray(b).astype(np.uint32) & np.uint32(31)).astype(a.dtype)
 
 
-def sign(a):
-    """-1, 0 or 1 in the type of a."""
-    return np.sign(a).astype(np.asarray(a).dtype)
-
-
 def step(edge, x):
     """0 below the edge, 1 from it on."""
     return np.where(x < edge, 0, 1).astype(np.asarray(x).dtype)
@@ -71,10 +61,7 @@ def convert(value, target: str):
 
 @dataclass(frozen=True)
 class Operation:
-    """`parameters` are one letter each: n number, r floating point, i integer, b bool; `c` and `glsl` are formats.
-
-    `{r}` in a format is the scalar's suffix in C: f for float, nothing for double.
-    """
+    """`parameters` are one letter each: n number, r floating point, i integer, b bool; `c` and `glsl` are formats."""
 
     name: str
     parameters: str
@@ -93,10 +80,8 @@ def float_call(
     name: str, function: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8
 ) -> Operation:
     """An operation on floating point numbers that is written as a call."""
-    slots = ", ".join(f"{{{k}}}" for k in range(operands))
-    return Operation(
-        name, "r" * operands, function, c or f"{name}{{r}}({slots})", glsl or f"{name}({slots})", cost=cost
-    )
+    text = f"{name}({', '.join(f'{{{k}}}' for k in range(operands))})"
+    return Operation(name, "r" * operands, function, c or text, glsl or text, cost=cost)
 
 
 def infix(name: str, parameters: str, function: Callable, result: str = "same") -> Operation:
@@ -112,7 +97,7 @@ OPERATIONS = {
         infix("-", "nn", np.subtract),
         infix("*", "nn", np.multiply),
         Operation("/", "nn", divide, "({0} / {1})", "({0} / {1})", cost=4),
-        Operation("%", "nn", remainder, "fmod{r}({0}, {1})", "({0} - {1} * trunc({0} / {1}))", cost=8),
+        Operation("%", "nn", remainder, "fmod({0}, {1})", "({0} - {1} * trunc({0} / {1}))", cost=8),
         *(
             infix(name, "nn", function, "bool")
             for name, function in [
@@ -137,39 +122,21 @@ OPERATIONS = {
         float_call("sqrt", np.sqrt, cost=4),
         float_call("floor", np.floor, cost=1), float_call("ceil", np.ceil, cost=1),
         float_call("trunc", np.trunc, cost=1),
-        float_call("round", np.rint, glsl="roundEven({0})", c="rint{r}({0})", cost=1),
+        float_call("round", np.rint, glsl="roundEven({0})", c="rint({0})", cost=1),
         float_call("pow", np.power, 2, cost=16),
         float_call("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
-        Operation("abs", "n", np.abs, "fabs{r}({0})", "abs({0})"),
-        Operation("sign", "n", sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
-        Operation("min", "nn", np.fmin, "fmin{r}({0}, {1})", "min({0}, {1})"),
-        Operation("max", "nn", np.fmax, "fmax{r}({0}, {1})", "max({0}, {1})"),
+        Operation("abs", "n", np.abs, "fabs({0})", "abs({0})"),
+        Operation("sign", "n", np.sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
+        Operation("min", "nn", np.fmin, "fmin({0}, {1})", "min({0}, {1})"),
+        Operation("max", "nn", np.fmax, "fmax({0}, {1})", "max({0}, {1})"),
         Operation("step", "rr", step, "({1} < {0} ? 0 : 1)", "step({0}, {1})"),
         Operation("isnan", "r", np.isnan, "({0} != {0})", "isnan({0})", "bool"),
     ]
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Reducer:
-    """A reduction known by name: what combines two values, and the value of an empty domain (None: an error)."""
-
-    name: str
-    operation: str
-    neutral: Callable[[str], object] | None
-    types: tuple[str, ...]
-
-
-REDUCERS = {
-    "+": Reducer("+", "+", lambda type_: 0, NUMBERS),
-    "*": Reducer("*", "*", lambda type_: 1, NUMBERS),
-    "min": Reducer("min", "min", None, NUMBERS),
-    "max": Reducer("max", "max", None, NUMBERS),
-    "&&": Reducer("&&", "&&", lambda type_: True, ("bool",)),
-    "||": Reducer("||", "||", lambda type_: False, ("bool",)),
-    "argmin": Reducer("argmin", "<", None, NUMBERS),
-    "argmax": Reducer("argmax", ">", None, NUMBERS),
-}
+# The values of reductions over empty domains; those of others are errors.
+NEUTRAL_ELEMENTS = {"+": 0, "*": 1, "&&": True, "||": False}
 REDUCER_NAMES = {
     "sum": "+", "prod": "*", "min": "min", "max": "max", "all": "&&", "any": "||",
     "argmin": "argmin", "argmax": "argmax",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import OPERATIONS
@@ -27,18 +26,13 @@ def run_passes(
     return roots, remarks
 
 
-def literal_value(node: ir.Node) -> Any:
-    """The number of a constant, None for other nodes."""
-    return node.attribute.number if node.is_constant else None
-
-
 def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
     """Removes x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
             name, is_integer = node.attribute, node.type in INTEGERS
-            left, right = map(literal_value, inputs)
+            left, right = (n.attribute.number if n.is_constant else None for n in inputs)
             if name in ("*", "/") and right == 1 or is_integer and name in ("+", "-") and right == 0:
                 return inputs[0]
             if name == "*" and left == 1 or is_integer and name == "+" and left == 0:
@@ -158,8 +152,7 @@ def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
             return dag.bound_variable(renamed[node.attribute])
         if node.op == "reduce":
             reduction, variables = node.attribute
-            attribute = (reduction, tuple(renamed[v] for v in variables))
-            return ir.with_span_of(dag, node, dag.intern("reduce", node.type, inputs, attribute))
+            return ir.with_inputs(dag, node, inputs, (reduction, tuple(renamed[v] for v in variables)))
         return ir.with_inputs(dag, node, inputs)
 
     return ir.rewrite(body, change)
@@ -222,16 +215,13 @@ class ReductionHoister:
     def _hoist(self, node: ir.Node) -> ir.Node:
         """A reduction as an array over its free variables, read at these."""
         free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
-        types = ir.scalar_types(node)
-        state = Record("state", tuple((f"part{k}", Scalar(t)) for k, t in enumerate(types)))
-        result: Data = Scalar(types[0]) if len(types) == 1 else state
+        parts = tuple((f"part{k}", Scalar(t)) for k, t in enumerate(ir.scalar_types(node)))
+        result: Data = Record("state", parts) if len(parts) > 1 else parts[0][1]
         type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
         function = self.dag.function(free, self.dag.components(node), type_)
         name = node.attribute[0].name
         self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")
-        access = self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))
-        assert access.type == ir.tuple_type(types)
-        return access
+        return self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))
 
 
 PASSES: list[Pass] = [simplify, fuse, hoist_reductions]

@@ -117,7 +117,7 @@ def scalar_type_of(type_: Type) -> str | None:
     return type_.scalar_type if isinstance(type_, Vector) else None
 
 
-def with_scalar_type(type_: Data, scalar_type: str) -> Data:
+def with_scalar_type(type_: Type, scalar_type: str) -> Data:
     """A scalar or vector type of the same size over another scalar type."""
     return Vector(scalar_type, type_.size) if isinstance(type_, Vector) else Scalar(scalar_type)
 
@@ -126,8 +126,7 @@ def widening(source: Type, target: Type) -> int | None:
     """The cost of the implicit conversion between two data types: 0 if they are equal, None if there is none."""
     if source == target:
         return 0
-    if isinstance(source, Scalar) and isinstance(target, Scalar):
-        return WIDENING_COST.get((source.name, target.name))
-    if isinstance(source, Vector) and isinstance(target, Vector) and source.size == target.size:
-        return WIDENING_COST.get((source.scalar_type, target.scalar_type))
-    return None
+    scalar, wanted = scalar_type_of(source), scalar_type_of(target)
+    if scalar is None or wanted is None or with_scalar_type(source, wanted) != target:
+        return None
+    return WIDENING_COST.get((scalar, wanted))

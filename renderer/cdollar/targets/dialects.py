@@ -24,7 +24,7 @@ class CDialect:
 
     def operation(self, name: str, operands: list[str]) -> str:
         """An operation of the table in ir/operations.py."""
-        return OPERATIONS[name].c.format(*operands, r="")
+        return OPERATIONS[name].c.format(*operands)
 
     def variable(self, type_: str, name: str, value: str) -> str:
         """Declares a variable."""

@@ -269,8 +269,7 @@ class GraphTarget(Target):
         if reduction.name == "fold" and state is not None:
             starts = tuple(self.dag.constant(n, t) for n, t in zip(state, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
-        partial = self.dag.intern("reduce", node.type, inputs, (reduction, (variable, *others)))
-        ir.with_span_of(self.dag, node, partial)
+        partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
         self.forget_host_arrays(partial)
         self.infer_required_regions([partial])
         numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(partial, checks))]

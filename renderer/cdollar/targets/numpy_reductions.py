@@ -12,7 +12,7 @@ import numpy as np
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.contraction import contraction_factors
 from renderer.cdollar.ir.dag import BoundVariable, Node, Reduction, scalar_types, topological_order
-from renderer.cdollar.ir.operations import REDUCERS
+from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.iteration_space import IterationSpace, split_box
 from renderer.cdollar.targets.numpy_simt import SimtInterpreter
@@ -44,9 +44,7 @@ def temporary_factor(body: Node, outer: frozenset[BoundVariable]) -> int:
 def check_not_empty(node: Node, spans: WeakKeyDictionary[Node, Span]) -> None:
     """Raise the program's error if a reduction without a neutral element has an empty domain."""
     reduction, variables = node.attribute
-    reducer = REDUCERS.get(reduction.name)
-    has_neutral = reduction.name == "fold" or reducer is not None and reducer.neutral is not None
-    if not has_neutral and any(v.range.size == 0 for v in variables):
+    if reduction.name not in ("fold", *NEUTRAL_ELEMENTS) and any(v.range.size == 0 for v in variables):
         raise ProgramError("CS0318", spans[node], f"`{reduction.name}` over an empty domain has no value")
 
 
@@ -97,9 +95,7 @@ class NumpyReductions:
         if reduction.name == "fold":
             starts = node.inputs[: len(scalar_types(node))]
             return as_node_value(node, [self.evaluate(child, IterationSpace())[0] for child in starts])
-        neutral = REDUCERS[reduction.name].neutral
-        assert neutral is not None, "checked above"
-        return np.asarray(neutral(node.type)).astype(DTYPES[node.type])
+        return np.asarray(NEUTRAL_ELEMENTS[reduction.name]).astype(DTYPES[node.type])
 
     def combine_box(self, node: Node, state: Any, values: list, shape: tuple[int, ...], depth: int) -> Any:
         """The state after one more box of the reduced variables, which are the first axes of the values."""
