@@ -7,11 +7,10 @@ import re
 from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
 from renderer.cdollar.ir.types import component_types
-from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
+from renderer.cdollar.targets.dialects import CDialect, indented, literal, operation_text
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # iterations of one loop, after which it is stopped
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
-INDENT = "    "
 
 
 def identifier(prefix: str, name: str) -> str:
@@ -38,7 +37,7 @@ class FunctionTable:
     def declare(self, lines: list[str], type_: str, value: str, prefix: str = "v", constant: bool = True) -> str:
         """Append the declaration of a new constant, or variable, to lines; returns its name."""
         name = self.fresh(prefix)
-        lines.append((self.dialect.constant if constant else self.dialect.variable)(type_, name, value))
+        lines.append(self.dialect.declaration(type_, name, value, constant))
         return name
 
     def call_function(
@@ -70,7 +69,6 @@ class DeviceFunctionEmitter:
         """Name the function's parameters and locals."""
         self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
-        self.lines: list[str] = []
         self.locals = {
             local: identifier(f"l{k}", local.name) for k, local in enumerate((*function.parameters, *function.locals))
         }
@@ -78,81 +76,76 @@ class DeviceFunctionEmitter:
     def text(self) -> str:
         """The function's definition, after that of the struct it returns, if it returns several components."""
         self.table.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
-        parameters = [f"{self.dialect.types[s.type]} {self.locals[s]}" for s in self.function.parameters]
+        parameters = [f"{s.type} {self.locals[s]}" for s in self.function.parameters]
         if has_loops(self.function):
             parameters.append(self.dialect.poison_parameter)
+        lines = []
         for local in self.function.locals:
             zero = literal(0, local.type, self.dialect)
-            self.lines.append(INDENT + self.dialect.variable(local.type, self.locals[local], zero))
-        self.statements(self.function.body, INDENT)
-        self.lines.append(INDENT + self.return_text([literal(0, t, self.dialect) for t in self.types]))
-        single = len(self.types) == 1
-        result = self.dialect.types[self.types[0]] if single else f"R{self.name}"
-        struct = "" if single else self.dialect.struct(result, self.types) + "\n"
-        body = "\n".join(self.lines)
+            lines.append(self.dialect.declaration(local.type, self.locals[local], zero, constant=False))
+        lines += self.statements(self.function.body)
+        lines.append(self.return_text([literal(0, t, self.dialect) for t in self.types]))
+        result, struct = self.types[0], ""
+        if len(self.types) > 1:
+            result, members = f"R{self.name}", " ".join(f"{t} c{k};" for k, t in enumerate(self.types))
+            struct = self.dialect.struct.format(name=result, members=members) + "\n"
+        body = "\n".join(indented(lines))
         return f"{struct}DEVICE {result} {self.name}({', '.join(parameters)}) {{\n{body}\n}}\n"
 
     def return_text(self, values: list[str]) -> str:
         """A return statement."""
         if len(self.types) == 1:
             return f"return {values[0]};"
-        return self.dialect.return_struct(f"R{self.name}", values)
+        stores = " ".join(f"result.c{k} = {v};" for k, v in enumerate(values))
+        return f"{{ R{self.name} result; {stores} return result; }}"
 
-    def statements(self, body: tuple[device_function.Statement, ...], indent: str) -> None:
-        """Emit statements."""
-        for statement in body:
-            if isinstance(statement, device_function.BranchOp):
-                self.branch(statement, indent)
-            elif isinstance(statement, device_function.LoopOp):
-                self.loop(statement, indent)
-            elif isinstance(statement, device_function.JumpOp):
-                self.lines.append(f"{indent}{statement.kind};")
-            else:
-                self.lines.append(f"{indent}{{")
-                values = self.values(statement.nodes, indent + INDENT)
-                if isinstance(statement, device_function.StoreOp):
-                    for local, value in zip(statement.locals, values, strict=True):
-                        self.lines.append(f"{indent}{INDENT}{self.locals[local]} = {value};")
-                else:
-                    self.lines.append(indent + INDENT + self.return_text(values))
-                self.lines.append(f"{indent}}}")
+    def statements(self, body: tuple[device_function.Statement, ...]) -> list[str]:
+        """The lines of statements."""
+        return [line for statement in body for line in self.statement(statement)]
 
-    def branch(self, statement: device_function.BranchOp, indent: str) -> None:
-        """Emit an if statement."""
+    def statement(self, statement: device_function.Statement) -> list[str]:
+        """The lines of one statement."""
+        if isinstance(statement, device_function.BranchOp):
+            return self.branch(statement)
+        if isinstance(statement, device_function.LoopOp):
+            return self.loop(statement)
+        if isinstance(statement, device_function.JumpOp):
+            return [f"{statement.kind};"]
+        lines, values = self.values(statement.nodes)
+        if isinstance(statement, device_function.StoreOp):
+            lines += [f"{self.locals[s]} = {v};" for s, v in zip(statement.locals, values, strict=True)]
+        else:
+            lines.append(self.return_text(values))
+        return ["{", *indented(lines), "}"]
+
+    def branch(self, statement: device_function.BranchOp) -> list[str]:
+        """The lines of an if statement."""
         test = self.table.fresh("t")
-        self.lines += [f"{indent}bool {test};", f"{indent}{{"]
-        condition = self.values((statement.condition,), indent + INDENT)[0]
-        self.lines += [f"{indent}{INDENT}{test} = {condition};", f"{indent}}}", f"{indent}if ({test}) {{"]
-        self.statements(statement.if_true, indent + INDENT)
-        if statement.if_false:
-            self.lines.append(f"{indent}}} else {{")
-            self.statements(statement.if_false, indent + INDENT)
-        self.lines.append(f"{indent}}}")
+        lines, (condition,) = self.values((statement.condition,))
+        head = [f"bool {test};", "{", *indented([*lines, f"{test} = {condition};"]), "}", f"if ({test}) {{"]
+        if_true, if_false = self.statements(statement.if_true), self.statements(statement.if_false)
+        return [*head, *indented(if_true), *(["} else {", *indented(if_false)] if if_false else []), "}"]
 
-    def loop(self, statement: device_function.LoopOp, indent: str) -> None:
-        """Emit a loop.
+    def loop(self, statement: device_function.LoopOp) -> list[str]:
+        """The lines of a loop.
 
         Increment and test stand at the top of the body, so that `continue` reaches them; the same text is valid C and
         GLSL.
         """
-        count, inner = self.table.fresh("round"), indent + INDENT
+        count = self.table.fresh("round")
         stop = f"{self.dialect.poison_variable} = {LOOP_LIMIT_STATUS}; break;"
-        self.lines.append(f"{indent}for (int {count} = 0; ; {count}++) {{")
-        self.lines.append(f"{inner}if ({count} == {MAX_DEVICE_ITERATIONS}) {{ {stop} }}")
+        lines = [f"if ({count} == {MAX_DEVICE_ITERATIONS}) {{ {stop} }}"]
         if statement.step:
-            self.lines.append(f"{inner}if ({count} != 0) {{")
-            self.statements(statement.step, inner + INDENT)
-            self.lines.append(f"{inner}}}")
+            lines += [f"if ({count} != 0) {{", *indented(self.statements(statement.step)), "}"]
         if statement.condition is not None:
-            self.lines.append(f"{inner}{{")
-            condition = self.values((statement.condition,), inner + INDENT)[0]
+            evaluation, (condition,) = self.values((statement.condition,))
             test = f"!{condition}" if statement.test_first else f"{count} != 0 && !{condition}"
-            self.lines += [f"{inner}{INDENT}if ({test}) break;", f"{inner}}}"]
-        self.statements(statement.body, inner)
-        self.lines.append(f"{indent}}}")
+            lines += ["{", *indented([*evaluation, f"if ({test}) break;"]), "}"]
+        lines += self.statements(statement.body)
+        return [f"for (int {count} = 0; ; {count}++) {{", *indented(lines), "}"]
 
-    def values(self, roots: tuple[Node, ...], indent: str) -> list[str]:
-        """Emit expressions; returns the variables that hold them."""
+    def values(self, roots: tuple[Node, ...]) -> tuple[list[str], list[str]]:
+        """Lines that compute expressions, and the variables that hold them."""
         emitted: dict[int, tuple[str, ...]] = {}
         lines: list[str] = []
         for node in topological_order(roots):
@@ -164,8 +157,7 @@ class DeviceFunctionEmitter:
             if root.op == "local" and len(roots) > 1:
                 name = self.table.declare(lines, root.type, name)
             names.append(name)
-        self.lines += [indent + line for line in lines]
-        return names
+        return lines, names
 
     def node(self, node: Node, operands: list[tuple[str, ...]], lines: list[str]) -> tuple[str, ...]:
         """Emit a node whose inputs are emitted; returns the variables of its components."""

@@ -6,53 +6,50 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.ir.operations import OPERATIONS
+from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS
+from renderer.cdollar.ir.types import DTYPES, INTEGERS
+
+# The texts of operations that differ from those of the table in ir/operations.py, by scalar type.
+INTEGER_TEXTS = {
+    "/": "divide_{type}({0}, {1})", "%": "remainder_{type}({0}, {1})",
+    "min": "({1} < {0} ? {1} : {0})", "max": "({1} > {0} ? {1} : {0})",
+    "<<": "({0} << ({1} & {mask}))", ">>": "({0} >> ({1} & {mask}))",
+}  # fmt: skip
+FLOAT_TEXTS = {
+    "sign": "({0} > {zero} ? {one} : {0} < {zero} ? (-{one}) : {0})", "step": "({1} < {0} ? {zero} : {one})",
+}  # fmt: skip
+TYPED_TEXTS = {
+    "bool": {"&": "({0} && {1})", "|": "({0} || {1})", "^": "({0} != {1})"},
+    "int": INTEGER_TEXTS | {"abs": "({0} < 0 ? -{0} : {0})", "sign": "({0} > 0 ? 1 : {0} < 0 ? (-1) : 0)"},
+    "uint": INTEGER_TEXTS | {"abs": "{0}", "sign": "({0} > 0u ? 1u : 0u)"},
+    "float": FLOAT_TEXTS,
+    "double": FLOAT_TEXTS,
+}
 
 
 class CDialect:
     """The dialect of common/portable.h."""
 
-    types = {"bool": "bool", "int": "int", "uint": "uint", "float": "float", "double": "double"}
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
     min_ignores_nan = True  # fmin and fmax return the other operand of a NaN
     first_index = "0"  # of load()
+    struct = "typedef struct {{ {members} }} {name};"  # declares a struct
+    poison_parameter = "int *poison"  # of device functions with loops
+    poison_variable = "*poison"  # inside of them
+    poison_address = "&"  # before the variable that such a function sets
 
     def cast(self, target: str, text: str) -> str:
         """A conversion."""
         return f"(({target}){text})"
 
-    def operation(self, name: str, operands: list[str]) -> str:
-        """An operation of the table in ir/operations.py."""
-        return OPERATIONS[name].c.format(*operands)
+    def operation(self, name: str) -> str:
+        """The format of an operation of the table in ir/operations.py."""
+        return OPERATIONS[name].c
 
-    def variable(self, type_: str, name: str, value: str) -> str:
-        """Declares a variable."""
-        return f"{self.types[type_]} {name} = {value};"
-
-    def constant(self, type_: str, name: str, value: str) -> str:
-        """Declares a variable that is not assigned again."""
-        return f"const {self.variable(type_, name, value)}"
-
-    def struct(self, name: str, types: tuple[str, ...]) -> str:
-        """Declares a struct with members c0, c1, ..."""
-        return f"typedef struct {{ {self.members(types)} }} {name};"
-
-    def members(self, types: tuple[str, ...]) -> str:
-        """The members of a struct."""
-        return " ".join(f"{self.types[t]} c{k};" for k, t in enumerate(types))
-
-    def return_struct(self, name: str, values: list[str]) -> str:
-        """Returns a struct with these members."""
-        stores = " ".join(f"result.c{k} = {v};" for k, v in enumerate(values))
-        return f"{{ {name} result; {stores} return result; }}"
-
-    poison_parameter = "int *poison"  # of device functions with loops
-    poison_variable = "*poison"  # inside of them
-
-    def poison_argument(self, name: str) -> str:
-        """The argument that lets a device function set a variable."""
-        return f"&{name}"
+    def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
+        """Declares a variable; a constant is not assigned again."""
+        return f"{'const ' if constant else ''}{type_} {name} = {value};"
 
     def load(self, buffer: str, index: str, type_: str) -> str:
         """An element of an array."""
@@ -67,8 +64,10 @@ class GlslDialect(CDialect):
     nan = "uintBitsToFloat(0x7fc00000u)"
     min_ignores_nan = False
     first_index = "0, 0"
+    struct = "struct {name} {{ {members} }};"
     poison_parameter = "inout int poison"
     poison_variable = "poison"
+    poison_address = ""
 
     def __init__(self, strict: bool = False) -> None:
         """`strict`: no contraction, correctly rounded division and square root."""
@@ -78,28 +77,15 @@ class GlslDialect(CDialect):
         """A conversion."""
         return f"{target}({text})"
 
-    def operation(self, name: str, operands: list[str]) -> str:
-        """An operation of the table in ir/operations.py."""
-        if self.strict and name in ("/", "sqrt"):
-            return f"strict_{'divide' if name == '/' else 'sqrt'}({', '.join(operands)})"
-        return OPERATIONS[name].glsl.format(*operands)
+    def operation(self, name: str) -> str:
+        """The format of an operation of the table in ir/operations.py."""
+        exact = {"/": "strict_divide({0}, {1})", "sqrt": "strict_sqrt({0})"} if self.strict else {}
+        return exact.get(name, OPERATIONS[name].glsl)
 
-    def variable(self, type_: str, name: str, value: str) -> str:
+    def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
         """Declares a variable."""
         precise = "precise " if self.strict and type_ == "float" else ""
-        return f"{precise}{self.types[type_]} {name} = {value};"
-
-    def constant(self, type_: str, name: str, value: str) -> str:
-        """Declares a variable that is not assigned again."""
-        return self.variable(type_, name, value)
-
-    def struct(self, name: str, types: tuple[str, ...]) -> str:
-        """Declares a struct with members c0, c1, ..."""
-        return f"struct {name} {{ {self.members(types)} }};"
-
-    def poison_argument(self, name: str) -> str:
-        """The argument that lets a device function set a variable."""
-        return name
+        return f"{precise}{type_} {name} = {value};"
 
     def load(self, buffer: str, index: str, type_: str) -> str:
         """An element of an array; `index` is the texel's column and row."""
@@ -109,14 +95,14 @@ class GlslDialect(CDialect):
 
 def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
     """The start value of a reduction; for min and max of floats NaN if it is ignored, else an infinity."""
-    if name in ("min", "max"):
-        if type_ in ("float", "double"):
-            if dialect.min_ignores_nan:
-                return dialect.nan
-            return dialect.infinity if name == "min" else f"(-{dialect.infinity})"
-        limits = {"int": ("2147483647", "(-2147483647 - 1)"), "uint": ("4294967295u", "0u")}[type_]
-        return limits[name == "max"]
-    return literal({"*": 1, "&&": 1}.get(name, 0), type_, dialect)
+    if name not in ("min", "max"):
+        return literal(NEUTRAL_ELEMENTS.get(name, 0), type_, dialect)
+    if type_ in INTEGERS:
+        limits = np.iinfo(DTYPES[type_])
+        return literal(limits.max if name == "min" else limits.min, type_, dialect)
+    if dialect.min_ignores_nan:
+        return dialect.nan
+    return literal(np.inf if name == "min" else -np.inf, type_, dialect)
 
 
 def literal(number: Any, type_: str, dialect: CDialect) -> str:
@@ -144,30 +130,13 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
 
 def operation_text(dialect: CDialect, name: str, type_: str, result: str, operands: list[str]) -> str:
     """One operation on variables of scalar type `type_`."""
-    a, b = operands[0], operands[-1]
     if name == "select":
-        return f"({a} ? {operands[1]} : {b})"
+        return "({} ? {} : {})".format(*operands)
     if name == "convert":
-        return conversion_text(dialect, type_, result, a)
-    if name == "sign" and type_ != "bool":
-        one, zero = literal(1, type_, dialect), literal(0, type_, dialect)
-        minus = zero if type_ == "uint" else f"(-{one})"
-        return f"({a} > {zero} ? {one} : {a} < {zero} ? {minus} : {a if type_ in ('float', 'double') else zero})"
-    if type_ in ("int", "uint"):
-        if name in ("/", "%"):
-            return f"{'divide' if name == '/' else 'remainder'}_{type_}({a}, {b})"
-        if name in ("min", "max"):
-            return f"({b} {'<' if name == 'min' else '>'} {a} ? {b} : {a})"
-        if name == "abs":
-            return a if type_ == "uint" else f"({a} < 0 ? -{a} : {a})"
-        if name in ("<<", ">>"):
-            return f"({a} {name} ({b} & {literal(31, type_, dialect)}))"
-    if type_ == "bool" and name in ("&", "|", "^", "==", "!="):
-        sign = {"&": "&&", "|": "||", "^": "!="}.get(name, name)
-        return f"({a} {sign} {b})"
-    if name == "step" and type_ in ("float", "double"):
-        return f"({b} < {a} ? {literal(0, type_, dialect)} : {literal(1, type_, dialect)})"
-    return dialect.operation(name, operands)
+        return conversion_text(dialect, type_, result, operands[0])
+    zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 31))
+    text = TYPED_TEXTS[type_].get(name) or dialect.operation(name)
+    return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
 
 
 def conversion_text(dialect: CDialect, source: str, target: str, name: str) -> str:
@@ -176,4 +145,9 @@ def conversion_text(dialect: CDialect, source: str, target: str, name: str) -> s
         return name
     if source in ("float", "double") and target in ("int", "uint"):
         return f"{source}_to_{target}({name})"
-    return dialect.cast(dialect.types[target], name)
+    return dialect.cast(target, name)
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Lines of an inner block."""
+    return ["    " + line for line in lines]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
-from renderer.cdollar.targets.dialects import CDialect
+from renderer.cdollar.targets.dialects import CDialect, indented
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.expression_emitter import EmittedValue, RangesOf, indented
+from renderer.cdollar.targets.expression_emitter import EmittedValue, RangesOf
 
 VECTOR = "xyzw"  # components of a vector of four elements
 

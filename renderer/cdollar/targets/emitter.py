@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import BoundVariable, Node, scalar_types
 from renderer.cdollar.targets.device_functions import has_loops
-from renderer.cdollar.targets.dialects import literal, neutral_text, operation_text
-from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, indented
+from renderer.cdollar.targets.dialects import indented, literal, neutral_text, operation_text
+from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter
 
 MAX_UNROLLED_EXTENT = 16  # a reduction over at most this many indices has its bounds in the text, to be unrolled
 
@@ -90,7 +90,7 @@ class LoopReduction:
         if self.first:
             stores = " ".join(f"{s} = {n};" for s, n in zip(self.state, names, strict=True))
             opening = f"if ({self.first}) {{ {self.first} = false; {stores} }} else {{"
-        results = e.call_function(function, [*self.state, *names], e.dialect.poison_argument(self.poison), lines)
+        results = e.call_function(function, [*self.state, *names], e.dialect.poison_address + self.poison, lines)
         lines += [f"{s} = {r};" for s, r in zip(self.state, results, strict=True)]
         e.blocks[-1].lines += [opening, *indented(lines), "}"]
         self.may_poison |= has_loops(function)
@@ -114,7 +114,7 @@ class LoopReduction:
             return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
         lines = ["int ignored = 0;"] if has_loops(reduction.function) else []
         arguments = [*state[:-1], *later[:-1]]
-        results = e.call_function(reduction.function, arguments, e.dialect.poison_argument("ignored"), lines)
+        results = e.call_function(reduction.function, arguments, e.dialect.poison_address + "ignored", lines)
         lines += [f"{s} = {r};" for s, r in zip(state[:-1], results, strict=True)]
         return [
             f"if ({later[-1]} != 0 && {state[-1]} != 0) {{",
@@ -166,7 +166,7 @@ class Emitter(ExpressionEmitter):
         for variable in reversed(variables):
             body = self.blocks.pop().lines
             low, high = self.loop_bounds(variable)
-            name, type_ = self.variable_names[variable], self.dialect.types[variable.type]
+            name, type_ = self.variable_names[variable], variable.type
             self.line(f"for ({type_} {name} = {low}; {name} < {high}; {name}++) {{")
             self.blocks[-1].lines += indented(body)
             self.line("}")

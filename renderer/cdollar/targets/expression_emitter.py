@@ -290,14 +290,9 @@ class ExpressionEmitter(FunctionTable):
         if has_loops(function):
             poison = self.declare(block.lines, "int", "0", "poison", constant=False)
             poisons.append(poison)
-            argument = self.dialect.poison_argument(poison)
+            argument = self.dialect.poison_address + poison
         names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)
         return EmittedValue(names, self.merge_poison(poisons, block))
-
-
-def indented(lines: list[str]) -> list[str]:
-    """Lines of an inner block."""
-    return ["    " + line for line in lines]
 
 
 def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import GlslDialect
+from renderer.cdollar.targets.dialects import GlslDialect, indented
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf, indented
+from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext
 

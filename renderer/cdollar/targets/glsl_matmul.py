@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from renderer.cdollar.targets.expression_emitter import indented
+from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.glsl_emitter import GlslEmitter, pass_text
 from renderer.cdollar.targets.glsl_passes import GlslPasses
 from renderer.cdollar.targets.kernel_plan import volume

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import LoopReduction
-from renderer.cdollar.targets.expression_emitter import indented
 from renderer.cdollar.targets.glsl_emitter import TextureLayout, texel_of, texture_layout
 from renderer.cdollar.targets.glsl_matmul import can_pack, draw_product
 from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, GlslPasses

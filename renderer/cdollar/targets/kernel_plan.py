@@ -12,8 +12,8 @@ import numpy as np
 from renderer.cdollar.ir.dag import BoundVariable, Node, scalar_types
 from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.ir.types import DTYPES, FunctionType
+from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.expression_emitter import indented
 
 BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]

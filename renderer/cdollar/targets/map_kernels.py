@@ -6,9 +6,10 @@ A kernel computes a function of bound variables (its result is an array) or a re
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Component, Node
+from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.elementwise import emitter_of
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.expression_emitter import RangesOf, indented
+from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
 from renderer.cdollar.targets.matrix_product import match_matrix_product

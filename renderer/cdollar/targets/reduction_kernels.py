@@ -6,10 +6,10 @@ A second kernel combines the partial results of the groups, in order.
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import CDialect
+from renderer.cdollar.targets.dialects import CDialect, indented
 from renderer.cdollar.targets.elementwise import emitter_of
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction
-from renderer.cdollar.targets.expression_emitter import RangesOf, indented
+from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
