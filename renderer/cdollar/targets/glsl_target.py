@@ -68,7 +68,7 @@ class GlslTarget(GlslPasses):
         layout = texture_layout((partials,), self.gl.max_texture_size)
         textures = [self.texture(layout, t) for t in state.passed_types]
         poison = state.result_poison
-        self.draw(node, emitter, state.passed_values(), state.passed_types, poison, partials, layout, textures, checks)
+        self.draw(node, emitter, state.state, state.passed_types, poison, partials, layout, textures, checks)
         self.combine_partials(node, textures, layout, partials, outputs)
 
     def combine_partials(
@@ -91,7 +91,7 @@ class GlslTarget(GlslPasses):
         emitter.blocks[0].lines += [
             *loads(names, "0"),
             f"for (int index = 1; index < {count}; index++) {{",
-            *indented([*loads(nexts, "index"), *state.combine(names, nexts)]),
+            *indented([*loads(nexts, "index"), *state.combine_passed(names, nexts)]),
             "}",
         ]
         samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.passed_types)}

@@ -44,7 +44,7 @@ def plan_reduction(
         "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
-        *tree(state, state.passed_values(), contiguous),
+        *tree(state, state.state, contiguous),
         "if (local_index() == 0) {",
         *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.passed_types))),
         "}",
@@ -110,7 +110,7 @@ def tree(state: LoopReduction, values: list[str], ordered: bool, threads: str = 
 
     `ordered` combines neighbors first, which keeps the order of the elements, for the first `threads` of the group.
     """
-    count = range(len(state.passed_types))
+    element, other = ([f"shared{k}[{index}]" for k in range(len(values))] for index in ("index", "next"))
     steps, condition = "int step = GROUP_SIZE / 2; step > 0; step /= 2", "index < step"
     if ordered:
         steps = "int step = 1; step < GROUP_SIZE; step *= 2"
@@ -122,7 +122,7 @@ def tree(state: LoopReduction, values: list[str], ordered: bool, threads: str = 
         f"for ({steps}) {{",
         "    const int index = (int)local_index(), next = index + step;",
         f"    if ({condition}) {{",
-        *indented(indented(state.combine([f"shared{k}[index]" for k in count], [f"shared{k}[next]" for k in count]))),
+        *indented(indented(state.combine_passed(element, other))),
         "    }",
         "    BARRIER();",
         "}",
@@ -147,7 +147,7 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         *(f"{t} {v} = in{k}[start];" for k, (v, t) in enumerate(zip(values, types, strict=True))),
         "for (int partial = begin + 1; partial < end; partial++) {",
         *(f"    const {t} {n} = in{k}[partial];" for k, (n, t) in enumerate(zip(nexts, types, strict=True))),
-        *indented(state.combine(values, nexts)),
+        *indented(state.combine_passed(values, nexts)),
         "}",
         *tree(state, values, True, "threads"),
         "if (local_index() == 0) {",
