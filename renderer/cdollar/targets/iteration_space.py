@@ -41,9 +41,14 @@ class IterationSpace:
         """Whether the variable is bound here."""
         return variable in self.axes or variable in self.values
 
-    def axis_size(self, axis: int) -> int:
-        """The extent of an axis."""
-        return next(self.ranges[v].size for v, a in self.axes.items() if a == axis)
+    @property
+    def sizes(self) -> list[int]:
+        """The extent of each axis."""
+        return [self.ranges[variable].size for variable in self.axes]
+
+    def broadcast_shape(self, axes: Collection[int]) -> tuple[int, ...]:
+        """The shape of an array along some axes, which broadcasts over the space."""
+        return tuple(self.sizes[a] if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
 
     def hoist_target(self, node: Node) -> IterationSpace:
         """The outermost space that binds all variables a node depends on."""

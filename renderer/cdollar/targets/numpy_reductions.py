@@ -19,7 +19,7 @@ from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 from renderer.cdollar.targets.poison import Poison, merge_poison
 
 MAX_TEMPORARY_ELEMENTS = 1 << 22
-MAX_EINSUM_AXES = 26  # one letter each
+MAX_EINSUM_AXES = 52  # np.einsum's letters
 Evaluated = tuple[Any, Poison | None]  # an array, or a list of one array per component, and where it is poisoned
 COMBINERS = {
     "+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax, "&&": np.logical_and, "||": np.logical_or,
@@ -127,30 +127,23 @@ class NumpyReductions:
         inner = space.inner(variables, tuple(v.range for v in variables))
         if len(inner.axes) > MAX_EINSUM_AXES or space.values:
             return None
-        letters = {v: chr(ord("a") + k) for k, v in enumerate(inner.axes)}
-        operands: list[np.ndarray] = []
-        subscripts: list[str] = []
-        used: set[BoundVariable] = set()
+        arguments: list[Any] = []  # each factor and its axes
+        used: set[int] = set()
         for factor in factors:
             value, poison = self.evaluate(factor, inner)
             if poison is not None:
                 return None
-            value = np.asarray(value)
-            axes = [v for v in sorted(inner.axes, key=lambda v: -inner.axes[v]) if v in factor.free_variables]
-            dimensions = [value.ndim - 1 - inner.axes[v] for v in axes]
-            array = value.reshape(tuple(value.shape[d] if d >= 0 else 1 for d in dimensions))
-            shape = tuple(inner.ranges[v].size for v in axes)
-            operands.append(np.broadcast_to(array, shape).astype(np.float64))
-            subscripts.append("".join(letters[v] for v in axes))
+            axes = sorted((inner.axes[v] for v in factor.free_variables), reverse=True)
+            dimensions = [np.ndim(value) - 1 - axis for axis in axes]
+            array = np.reshape(value, tuple(np.shape(value)[d] if d >= 0 else 1 for d in dimensions))
+            array = np.broadcast_to(array, [inner.sizes[axis] for axis in axes])
+            arguments += [array.astype(np.float64), axes]
             used |= set(axes)
-        out = [v for v in sorted(space.axes, key=lambda v: -space.axes[v]) if v in used]
-        repeats = math.prod(v.range.size for v in variables if v not in used)
-        expression = ",".join(subscripts) + "->" + "".join(letters[v] for v in out)
-        product = np.einsum(expression, *operands, optimize="greedy")
-        out_axes = [space.axes[v] for v in out]
-        shape = tuple(space.axis_size(a) if a in out_axes else 1 for a in range(max(out_axes, default=-1), -1, -1))
+        out = sorted(used & set(space.axes.values()), reverse=True)
+        repeats = math.prod(v.range.size for v in variables if inner.axes[v] not in used)
+        product = np.einsum(*arguments, out, optimize="greedy")
         with np.errstate(all="ignore"):
-            return (product * repeats).reshape(shape).astype(DTYPES[node.type]), None
+            return (product * repeats).reshape(space.broadcast_shape(out)).astype(DTYPES[node.type]), None
 
 
 def arg_extremum(name: str, state: list | None, full: list[np.ndarray], axes: int) -> list:
@@ -160,11 +153,8 @@ def arg_extremum(name: str, state: list | None, full: list[np.ndarray], axes: in
         values = np.where(np.isnan(values), np.inf if name == "argmin" else -np.inf, values)
     position = (np.argmin if name == "argmin" else np.argmax)(values, axis=0)[None]
     best = [np.take_along_axis(values, position, axis=0)[0]]
-    for index in full[1:]:
-        shape = np.broadcast_shapes(index.shape, full[0].shape[:axes] + (1,) * (index.ndim - axes))
-        flat = np.broadcast_to(index, shape).reshape((-1,) + shape[axes:])
-        flat = np.broadcast_to(flat, (flat.shape[0],) + values.shape[1:])
-        best.append(np.take_along_axis(flat, position, axis=0)[0])
+    shape = full[0].shape[:axes]
+    best += [index.reshape(shape)[np.unravel_index(position[0], shape)] for index in full[1:]]
     if state is None:
         return best
     better = best[0] < state[0] if name == "argmin" else best[0] > state[0]

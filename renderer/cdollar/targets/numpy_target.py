@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.cdollar.checker.arrays import evaluated_array
+from renderer.cdollar.checker.arrays import EvaluatedArray, evaluated_array
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.ir import dag as ir
@@ -33,7 +33,6 @@ from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 from renderer.cdollar.targets.poison import Poison, merge_poison, propagate_poison, raise_if_poisoned
 
 PASSES = (simplify, fuse)
-Reader = Callable[[tuple], list[np.ndarray]]  # the components of an array at NumPy indices
 
 
 class NumpyTarget(Target):
@@ -70,11 +69,11 @@ class NumpyTarget(Target):
         node = ir.without_lets(node)
         if node not in self.optimized:
             self.optimized[node] = run_passes(self.dag, (node,), self.passes)[0][0]
-        return self.materialized_components(self.optimized[node])
+        return self.components_of(self.optimized[node])
 
     # Functions over their whole domain
 
-    def materialized_components(self, node: ir.Node) -> list[np.ndarray]:
+    def components_of(self, node: ir.Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, cached."""
         node = ir.without_lets(node)
         if isinstance(node.attribute, ir.ArraySource):
@@ -144,22 +143,17 @@ class NumpyTarget(Target):
     def access(self, node: ir.Node, space: IterationSpace) -> Evaluated:
         """A function at indices: by slices where possible, else by gathering elements."""
         function, indices = ir.without_lets(node.inputs[0]), node.inputs[1:]
-        read: Reader
         if isinstance(function.attribute, ir.ArraySource):
-            ranges, read = function.attribute.ranges, function.attribute.data.read
+            ranges, data = function.attribute.ranges, function.attribute.data
         elif all(isinstance(v.range, ir.Range) for v in function.attribute):
-            ranges = tuple(v.range for v in function.attribute)
-            arrays = self.materialized_components(function)
-
-            def read(box: tuple) -> list[np.ndarray]:
-                return [array[box] for array in arrays]
+            ranges, data = tuple(v.range for v in function.attribute), EvaluatedArray(self.components_of(function))
         else:
             return self.inlined(node, function, space)
         slices = slices_of(indices, ranges, space)
         if slices is None:
-            return self.gathered(node, ranges, read, space)
+            return self.gathered(node, ranges, data, space)
         box, order, shape = slices
-        return as_node_value(node, [np.transpose(a, order).reshape(shape) for a in read(box)]), None
+        return as_node_value(node, [np.transpose(a, order).reshape(shape) for a in data.read(box)]), None
 
     def inlined(self, node: ir.Node, function: ir.Node, space: IterationSpace) -> Evaluated:
         """A function with an infinite domain: its body, with its variables bound to the values of the arguments."""
@@ -170,7 +164,7 @@ class NumpyTarget(Target):
         poison = merge_poison([p for _, p in operands] + [p for _, p in results])
         return as_node_value(node, [v for v, _ in results]), poison
 
-    def gathered(self, node: ir.Node, ranges: tuple[ir.Range, ...], read: Reader, space: IterationSpace) -> Evaluated:
+    def gathered(self, node: ir.Node, ranges: tuple[ir.Range, ...], data: Any, space: IterationSpace) -> Evaluated:
         """An array at any indices: by their border modes, poisoned where an index without one is out of bounds."""
         operands = [self.value(index, space) for index in node.inputs[1:]]
         poisons = [poison for _, poison in operands]
@@ -187,7 +181,7 @@ class NumpyTarget(Target):
             positions.append(apply_border(position, range_.size, border))
         elements = tuple(np.broadcast_arrays(*positions))
         if all(r.size for r in ranges):
-            components = read(elements)
+            components = data.read(elements)
         else:
             types = component_types(node.inputs[0].type.result)
             components = [np.zeros(elements[0].shape, DTYPES[t]) for t in types]
@@ -234,8 +228,7 @@ def slices_of(
         box.append(slice(first - range_.low, stop if stop >= 0 else None, coefficient))
         axes.append(axis)
     order = sorted(range(len(axes)), key=lambda k: -axes[k])
-    shape = tuple(space.axis_size(a) if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
-    return tuple(box), order, shape
+    return tuple(box), order, space.broadcast_shape(axes)
 
 
 def apply_border(position: np.ndarray, size: int, border: str | None) -> np.ndarray:
