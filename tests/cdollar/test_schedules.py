@@ -187,6 +187,24 @@ def test_reductions_read_large_files_in_chunks(device, rng, tmp_path, monkeypatc
     assert max(largest) <= 4096 + 40 * 4
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "float2 step(float2 s, float x) => float2(s.y, s.x * 0.5 + x);"
+        'float2 main() { var f = file("big.npy"); return fold(step, float2(0, 1), f); }',
+        "final class A { float s, t; } [Associative] A then(A f, A g) => A(g.s * f.s, g.s * f.t + g.t);"
+        'A main() { var f = file("big.npy"); var g(i, j) = A(cos(f(i, j)), f(i, j)); return then(g); }',
+        'uint main() { var f = file("big.npy"); var g(i, j) = (uint) (f(i, j) * 1e9); return prod(g) + max(g); }',
+    ],
+)
+def test_chunks_pass_on_the_state_of_a_reduction(device, rng, tmp_path, monkeypatch, program):
+    monkeypatch.setattr(graph_target, "CHUNK_BYTES", 4096)
+    np.save(tmp_path / "big.npy", rng.standard_normal((300, 40)).astype("f4"))
+    result = value_of(program, lambda dag: DeviceTarget(dag, device, "device"), folder=tmp_path)
+    expected = value_of(program, folder=tmp_path)
+    assert np.allclose(result.tolist(), expected.tolist(), rtol=1e-5)
+
+
 def test_scalars_are_kernel_arguments(device, rng):
     a = rng.standard_normal(50).astype("f4")
     text = "float[] main(float[] a, float s, int n) { var c(i) = s * a(i) + n; return c; }"

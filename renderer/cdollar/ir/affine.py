@@ -69,6 +69,12 @@ def value_bounds(form: Affine) -> tuple[int, int] | None:
     return low, high
 
 
+def index_bounds(index: Node) -> tuple[int, int] | None:
+    """The least and the greatest value of an index; None if they are not known."""
+    form = affine(index)
+    return value_bounds(form) if form is not None and form.is_known else None
+
+
 def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[int, int] | None:
     """The half-open bounds of `variable` for which the form stays in `range_` at all values of its other variables.
 

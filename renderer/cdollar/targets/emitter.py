@@ -75,21 +75,22 @@ class LoopReduction:
         The first of equal values is the extremum.
         """
         e, reduction, count = self.emitter, self.reduction, len(self.types)
+        if reduction.function is None and not self.is_arg_extremum:
+            type_ = self.types[0]
+            return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
+        call = [] if poison else ["int ignored = 0;"]
+        if reduction.function is not None:
+            arguments = [*state[:count], *(later if self.is_fold else later[:count])]
+            argument = e.dialect.poison_address + (poison or "ignored")
+            results = e.call_function(reduction.function, arguments, argument, call)
+            call += [f"{s} = {r};" for s, r in zip(state[:count], results, strict=True)]
+        if self.is_fold:
+            return ["{", *indented(call), "}"]
         stores = " ".join(f"{a} = {b};" for a, b in zip(state, later, strict=True))
         if self.is_arg_extremum:
             sign = "<" if reduction.name == "argmin" else ">"
             return [f"if ({condition} && ({state[-1]} == 0 || {later[-2]} {sign} {state[-2]})) {{ {stores} }}"]
-        if reduction.function is None:
-            type_ = self.types[0]
-            return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
-        lines = [] if poison else ["int ignored = 0;"]
-        arguments = [*state[:count], *(later if self.is_fold else later[:count])]
-        argument = e.dialect.poison_address + (poison or "ignored")
-        results = e.call_function(reduction.function, arguments, argument, lines)
-        lines += [f"{s} = {r};" for s, r in zip(state[:count], results, strict=True)]
-        if self.is_fold:
-            return ["{", *indented(lines), "}"]
-        lines = [f"if ({state[-1]} == 0) {{ {stores} }} else {{", *indented(lines), "}"]
+        lines = [f"if ({state[-1]} == 0) {{ {stores} }} else {{", *indented(call), "}"]
         return [f"if ({condition}) {{", *indented(lines), "}"] if condition else lines
 
     def combine_passed(self, state: list[str], later: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import affine, value_bounds
+from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
@@ -297,8 +297,5 @@ class ExpressionEmitter(FunctionTable):
 
 def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:
     """Whether an index lies in a range for all values of its variables."""
-    form = affine(index)
-    if form is None or not form.is_known:
-        return False
-    bounds = value_bounds(form)
+    bounds = index_bounds(index)
     return bounds is not None and bounds[0] >= range_.low and bounds[1] < range_.high

@@ -19,15 +19,15 @@ from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import affine, value_bounds
+from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
 from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
 from renderer.cdollar.targets.device_functions import LOOP_LIMIT_STATUS, MAX_DEVICE_ITERATIONS, has_loops
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
 from renderer.cdollar.targets.memory import check_memory
-from renderer.cdollar.targets.numpy_reductions import COMBINERS, check_not_empty
-from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded, SimtInterpreter
+from renderer.cdollar.targets.numpy_reductions import check_not_empty
+from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.poison import HINT
 
@@ -116,7 +116,7 @@ class GraphTarget(Target):
         if isinstance(node.attribute, ir.ArraySource):
             return function
         representation, domain = self.run(node), tuple(function.domain)
-        type_ = FunctionType(function.type.result, function.type.parameters, True)
+        type_ = function.type.as_array_type
         array = self.dag.array(type_, "array", DeviceArray(self, representation), domain)
         self.representations[array] = representation
         return FunctionValue(type_, array, domain)
@@ -232,15 +232,15 @@ class GraphTarget(Target):
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
             return self.run_kernel(node, checks)
-        types = output_types(node)
-        state: list | None = None
+        reductions, is_fold, state = self.numpy.reductions, node.attribute[0].name == "fold", None
         for chunk in chunks:
-            state = combine_chunks(node, state, self.reduce_chunk(node, chunk, state, checks))
-        assert state is not None
-        buffers = [
-            self.upload(np.asarray(n).reshape(1).astype(DTYPES[t]), t) for n, t in zip(state, types, strict=True)
-        ]
-        return Representation((), buffers, types)
+            numbers = self.reduce_chunk(node, chunk, state, checks)
+            state = numbers if is_fold else reductions.combine_box(node, state, numbers, (1,), 0)
+        value, types = reductions.result(node, state), output_types(node)
+        components = value if isinstance(node.type, tuple) else [value]
+        return Representation(
+            (), [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)], types
+        )
 
     def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
         """Split the range of the first reduced variable, so that each chunk reads about CHUNK_BYTES of the host.
@@ -267,12 +267,12 @@ class GraphTarget(Target):
         variable = ir.BoundVariable(first.name, first.type, chunk, True)
         inputs = ir.substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
         if reduction.name == "fold" and state is not None:
-            starts = tuple(self.dag.constant(n, t) for n, t in zip(state, output_types(node), strict=True))
+            starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(state, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
         self.forget_host_arrays(partial)
         self.infer_required_regions([partial])
-        numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(partial, checks))]
+        numbers = [array.reshape(1) for array in self.read_back(self.run_kernel(partial, checks))]
         self.forget_host_arrays(partial)
         return numbers
 
@@ -281,19 +281,6 @@ class GraphTarget(Target):
         for function in host_arrays_under(node):
             self.representations.pop(function, None)
             self.required_regions.pop(function, None)
-
-
-def combine_chunks(node: ir.Node, state: list | None, numbers: list) -> list:
-    """The result of a reduction over one more chunk."""
-    reduction, types = node.attribute[0], output_types(node)
-    if state is None or reduction.name == "fold":
-        return [n.item() for n in numbers]
-    if reduction.function is not None:
-        before = [DTYPES[t](s) for s, t in zip(state, types, strict=True)]
-        return [n.reshape(-1)[0].item() for n in SimtInterpreter(reduction.function).call([*before, *numbers])]
-    dtype = DTYPES[node.type] if node.type in ("int", "uint", "bool") else np.float64
-    with np.errstate(all="ignore"):
-        return [COMBINERS[reduction.name](np.asarray(state[0], dtype), numbers[0]).item()]
 
 
 def is_closed_and_finite(node: ir.Node) -> bool:
@@ -324,8 +311,7 @@ def accessed_region(node: ir.Node, ranges: tuple[ir.Range, ...]) -> tuple[ir.Ran
     """The box of indices that an access can read: all of a dimension whose index is not affine."""
     region = []
     for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
-        form = affine(index)
-        bounds = value_bounds(form) if form is not None and form.is_known and border is None else None
+        bounds = index_bounds(index) if border is None else None
         if bounds is None or bounds[0] < range_.low or bounds[1] >= range_.high:
             region.append(ir.Range(range_.low, range_.high))
         else:
