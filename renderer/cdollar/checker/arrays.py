@@ -29,7 +29,6 @@ class InputArray:
 
     name: str
     array: np.ndarray
-    sizes: tuple[int, ...]
     scalar_types: tuple[str, ...]  # of each component
     paths: tuple[tuple, ...]  # how to reach each component: field names, or an index of the last axis
 
@@ -66,11 +65,6 @@ class EvaluatedArray:
     """Arrays in memory, one a component."""
 
     arrays: list[np.ndarray]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The shape of each component."""
-        return self.arrays[0].shape
 
     def read(self, box: tuple) -> list[np.ndarray]:
         """The components at NumPy indices."""
@@ -144,8 +138,8 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
     else:
         check_element(element, types[0], array.dtype, shown, wanted)
         paths = [(k,) for k in range(len(types))] if has_components else [()]
-    data = InputArray(shown, array, array.shape[:rank], types, tuple(paths))
-    ranges, type_ = tuple(Range(0, size) for size in data.sizes), wanted.as_array_type
+    data = InputArray(shown, array, types, tuple(paths))
+    ranges, type_ = tuple(Range(0, size) for size in array.shape[:rank]), wanted.as_array_type
     return FunctionValue(type_, dag.array(type_, shown, data, ranges), ranges)
 
 
@@ -168,6 +162,3 @@ def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted
     if (element, scalar) != ("double", "float"):
         raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(ty.DTYPES[scalar])}")
     print(f"note: {shown} holds float64; it is rounded to float32 for {wanted}", file=sys.stderr)
-
-
-# Texts

@@ -12,8 +12,7 @@ from itertools import chain, repeat, zip_longest
 from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.node_builder import FUNCTIONS
-from renderer.cdollar.checker.overload_resolution import is_exact_match
-from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.program import Body, NameRestriction, UserFunction
 from renderer.cdollar.checker.values import Blank, DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -74,7 +73,7 @@ class CallLowering(DomainLowering):
             chosen = self.resolve_overload(overloads, values)
             if chosen is not None:
                 is_builtin = name in OPERATIONS and is_data and self.builder.function(name, values) is not None
-                if not is_builtin or is_exact_match(chosen, values):
+                if not is_builtin or tuple(v.type for v in values) == chosen.parameter_types:
                     return self.call_user(chosen, values, tree)
             builtin = self.builder.call(name, values) if name in FUNCTIONS and is_data else None
             if builtin is not None:
@@ -84,7 +83,9 @@ class CallLowering(DomainLowering):
                 return self._promote_user_call(*completed, tree)
         partial = [f for f in overloads if len(values) < len(f.parameter_types) + has_blanks]
         if partial and (has_blanks or not any(len(f.parameter_types) == len(values) for f in overloads)):
-            return self._curry_overload(partial[0], values, tree)
+            if not partial[0].takes_data:
+                return self.fail_overload(name, partial[:1], values, tree.span)
+            return self.apply(self.user_function(partial[0], tree.span), values, tree)
         resolved = self._resolved(values, tree)
         promoted = self.resolve_overload(overloads, resolved, promote=True)
         if promoted is not None:
@@ -109,8 +110,8 @@ class CallLowering(DomainLowering):
             defaults = [p.default for p in function.declaration.parameters[len(values) :]]
             if not defaults or None in defaults:
                 continue
-            with self.body.isolated():
-                full = values + [self.lower_expression(tree) for tree in defaults if tree is not None]
+            apart = type(self)(self.program, self.user_calls, Body(in_device_code=self.body.in_device_code))
+            full = values + [apart.lower_expression(tree) for tree in defaults if tree is not None]
             if self.resolve_overload([function], list(full), promote=True) is not None:
                 return function, full
         return None
@@ -176,11 +177,6 @@ class CallLowering(DomainLowering):
         converted = [self.convert_data(value, type_, span) for value, type_, span in triples]
         return self.apply_at(function, converted, tree.span, free)
 
-    def _curry_overload(self, function: UserFunction, values: list[Value | Blank], tree: ast.Call) -> Value:
-        if not function.takes_data:
-            return self.fail_overload(function.name, [function], values, tree.span)
-        return self.apply(self.user_function(function, tree.span), values, tree)
-
     # Bodies of reductions
 
     def lower_body(self, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[list[BoundVariable], Operand]:
@@ -192,8 +188,8 @@ class CallLowering(DomainLowering):
             if names or variables:
                 self.body.require_host()
             for name in names:
-                type_ = self.type_from_first_use(name, operand)
-                variables.append(self.new_variable(name, tree.span, True, type_, None))
+                declared = NameRestriction(self.type_from_first_use(name, operand), None, tree.span)
+                variables.append(self.new_variable(name, tree.span, True, declared))
             return variables, self._operand(operand)
 
     def lower_reduction_body(

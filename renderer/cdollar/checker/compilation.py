@@ -11,12 +11,12 @@ from renderer.cdollar.checker.expressions import ExpressionLowering
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
 from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope, UserFunction, Variable
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
+from renderer.cdollar.checker.values import DataValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.types import Data, FunctionType, Type, component_types
+from renderer.cdollar.ir.types import Data, FunctionType, component_types
 
 MAX_CALL_DEPTH = 64
 
@@ -85,19 +85,6 @@ class Compilation:
         """Lowers expressions in a scope; without one, only the program's own names are known."""
         return ExpressionLowering(self.program, self, Body(scope or Scope()))
 
-    def lower_constant(self, tree: ast.AstNode, type_: Type) -> Operand:
-        """A default value of a parameter."""
-        lowering = self.expressions()
-        return lowering.convert(lowering.lower_expression(tree), type_, tree.span)
-
-    def resolve(self, value: Value, span: Span) -> Operand:
-        """Data or a function: overload sets are resolved."""
-        return self.expressions().resolve(value, span)
-
-    def materialize(self, value: FunctionValue, span: Span) -> FunctionValue:
-        """The function as an array; raises CS0306 if a dimension is infinite."""
-        return self.expressions().materialize(value, span)
-
     def call_main(self, function: UserFunction, values: list[Value]) -> Value:
         """A call whose index constraints are checked."""
         with self.program.inference.context():
@@ -163,10 +150,8 @@ class Compilation:
         if statement.value is None:
             raise ProgramError("CS0208", statement.span, "`return` needs a value")
         body = Body(self._scope_of_call(function, values), in_device_code=True)
-        lowering = ExpressionLowering(self.program, self, body)
         with self._calling(function, span):
-            value = lowering.lower_expression(statement.value)
-            return lowering.convert(value, function.result_type, statement.value.span)
+            return ExpressionLowering(self.program, self, body).lower_as(statement.value, function.result_type)
 
     def _call_device_function(self, function: DeviceFunction, values: list[DataValue]) -> DataValue:
         inputs = (node for value in values for node in value.nodes)

@@ -53,14 +53,11 @@ class DeviceFunctionLowering(StatementLowering):
     def _statements(self, statements: list[ast.AstNode]) -> list[device.Statement]:
         return [op for tree in statements for op in getattr(self, "visit_" + type(tree).__name__)(tree)]
 
-    def _value(self, tree: ast.AstNode) -> DataValue:
+    def _value(self, tree: ast.AstNode, type_: Data | None = None) -> DataValue:
         value = self.expressions.lower_operand(tree)
         if not isinstance(value, DataValue):
             raise NotDeviceCode
-        return value
-
-    def _converted(self, value: DataValue, type_: Data, tree: ast.AstNode) -> DataValue:
-        return self.expressions.convert_data(value, type_, tree.span)
+        return value if type_ is None else self.expressions.convert_data(value, type_, tree.span)
 
     def _condition(self, tree: ast.AstNode) -> Node:
         return check_condition(self._value(tree), tree.span).node
@@ -82,7 +79,7 @@ class DeviceFunctionLowering(StatementLowering):
             if tree.value is None:
                 value = self.builder.zero(type_)
             else:
-                value = self._converted(self._value(tree.value), type_, tree.value)
+                value = self._value(tree.value, type_)
         local = self._new_local(tree.name, type_)
         self.body.scope.names[tree.name] = Variable(local, type_)
         return [store(local, value)]
@@ -117,7 +114,7 @@ class DeviceFunctionLowering(StatementLowering):
         if tree.value is None:
             message = f"`return` needs a value: {self.function.name} returns {self.result_type}"
             raise ProgramError("CS0208", tree.span, message)
-        return [device.ReturnOp(self._converted(self._value(tree.value), self.result_type, tree.value).nodes)]
+        return [device.ReturnOp(self._value(tree.value, self.result_type).nodes)]
 
     def visit_Block(self, tree: ast.Block) -> list[device.Statement]:
         """Statements in a scope of their own."""

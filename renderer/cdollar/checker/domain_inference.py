@@ -6,7 +6,7 @@ When the expression is lowered, its variables are solved; constraints on variabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -26,28 +26,15 @@ class IndexConstraint:
     guarded: bool = False
     has_border: bool = False  # a border mode makes every index valid
 
-    @property
-    def provenance(self) -> str:
-        """Where the constraint comes from, for messages."""
-        return f"{self.span.excerpt} at {self.span.location}"
-
 
 @dataclass
 class InferenceContext:
     """The bound variables of one whole expression and what is known about them."""
 
-    variables: list[BoundVariable] = field(default_factory=list)
+    variables: dict[BoundVariable, Span] = field(default_factory=dict)  # in order, with where each is bound
+    restricted: set[BoundVariable] = field(default_factory=set)  # whose range a restriction gives
     constraints: list[IndexConstraint] = field(default_factory=list)
-    restriction_spans: dict[BoundVariable, Span] = field(default_factory=dict)
-    spans: dict[BoundVariable, Span] = field(default_factory=dict)
     binders: dict[int, list[str]] = field(default_factory=dict)  # id of a reduction's tree -> names that it binds
-
-    def add(self, variable: BoundVariable, span: Span, restriction: Span | None) -> None:
-        """Adds a variable, and the span of the restriction that gives its range."""
-        self.variables.append(variable)
-        self.spans[variable] = span
-        if restriction is not None:
-            self.restriction_spans[variable] = restriction
 
 
 class InferenceStack:
@@ -93,19 +80,19 @@ class InferenceStack:
         inference = Inference(context)
         inference.run()
         self.log += inference.log
-        own = set(context.variables)
+        own = context.variables.keys()
         if outer is not None:
             outer.constraints += [
                 c for c, form in inference.forms if form is None or any(v not in own for v, _ in form.terms)
             ]
-        for variable in context.variables:
+        for variable, span in context.variables.items():
             if variable.range is not NOT_INFERRED:
                 continue
             if outer is not None and inference.depends_on_outer(variable, own):
-                outer.add(variable, context.spans[variable], None)
+                outer.variables[variable] = span
             elif variable.reduced:
                 raise ProgramError(
-                    "CS0304", context.spans[variable],
+                    "CS0304", span,
                     f"the reduction over `{variable.name}` has an infinite domain:"
                     " no function or restriction bounds it",
                     f"restrict it: `{variable.name} : 0..n`, or `{variable.name} : f` for the domain of a function f",
@@ -130,7 +117,7 @@ class Inference:
         self._narrow()
         self._check()
 
-    def depends_on_outer(self, variable: BoundVariable, own: set[BoundVariable]) -> bool:
+    def depends_on_outer(self, variable: BoundVariable, own: Set[BoundVariable]) -> bool:
         """Whether an unsolved variable depends on one that an outer expression will solve."""
         for _, form in self.forms:
             names = [v for v, _ in form.terms] if form else []
@@ -160,12 +147,12 @@ class Inference:
                 continue
             is_direct = form.terms == ((variable, 1),) and form.constant == 0
             if use.has_border:
-                candidate = Range(use.range.low, use.range.high, True, use.provenance)
+                candidate = Range(use.range.low, use.range.high, True, use.span.provenance)
             else:
                 bounds = solve_bounds(form, variable, use.range)
                 if bounds is None:
                     continue
-                candidate = Range(bounds[0], max(bounds), use.range.narrowed or not is_direct, use.provenance)
+                candidate = Range(bounds[0], max(bounds), use.range.narrowed or not is_direct, use.span.provenance)
             if is_direct and not candidate.narrowed and not use.has_border:
                 if direct is not None and (direct.low, direct.high) != (candidate.low, candidate.high):
                     conflict(variable.name, direct, candidate, use.span)
@@ -193,13 +180,13 @@ class Inference:
             for use, form, range_, _ in self._violations():
                 candidates = [
                     v for v, _ in form.terms
-                    if v in self.context.variables and v not in self.context.restriction_spans and not v.reduced
+                    if v in self.context.variables and v not in self.context.restricted and not v.reduced
                 ]  # fmt: skip
                 if len(candidates) != 1 or form == Affine(((candidates[0], 1),), 0):
                     continue
                 bounds = solve_bounds(form, candidates[0], range_)
                 if bounds is not None:
-                    narrowed = Range(bounds[0], max(bounds), True, use.provenance)
+                    narrowed = Range(bounds[0], max(bounds), True, use.span.provenance)
                     candidates[0].range = intersect(candidates[0].range, narrowed)
                     changed = True
             if not changed:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.overload_resolution import OverloadResolver
-from renderer.cdollar.checker.program import Variable
+from renderer.cdollar.checker.program import NameRestriction, Variable
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -31,15 +32,20 @@ class DomainLowering(OverloadResolver, ABC):
             self.assign_binders(tree, context, [])
             return self.lower(tree, expected)
 
+    def lower_as(self, tree: ast.AstNode, type_: Type) -> Operand:
+        """A whole expression, converted to a type."""
+        return self.convert(self.lower_expression(tree, type_), type_, tree.span)
+
     def lower_operand(self, tree: ast.AstNode) -> Operand:
         """A whole expression that is data or a function."""
         return self.resolve(self.lower_expression(tree), tree.span)
 
-    def lower_ranges(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
-        """The ranges of a restriction that is a statement."""
+    def lower_restriction(self, tree: ast.Restriction) -> list[NameRestriction]:
+        """What a restriction that is a statement says about each of its names."""
         with self.program.inference.context() as context:
-            self.assign_binders(tree, context, [])
-            return self.ranges_of(tree, rank)
+            if tree.domain is not None:
+                self.assign_binders(tree.domain, context, [])
+            return self._declared(tree.type, tree.domain, tree.span, len(tree.names))
 
     def _operand(self, tree: ast.AstNode) -> Operand:
         """Data or a function."""
@@ -68,7 +74,7 @@ class DomainLowering(OverloadResolver, ABC):
         low, high = self.host_int(tree.low), self.host_int(tree.high)
         if low is None or high is None:
             return DomainValue((UNKNOWN,))
-        return DomainValue((Range(low, max(low, high), False, f"{tree.span.excerpt} at {tree.span.location}"),))
+        return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
 
     def ranges_of(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
         """The ranges that a restriction's right side gives: a range, a domain or a function's domain."""
@@ -85,59 +91,51 @@ class DomainLowering(OverloadResolver, ABC):
             raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
         if INFINITE in value.ranges:
             raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
-        provenance = f"{span.excerpt} at {span.location}"
-        return [Range(r.low, r.high, r.narrowed, provenance) if isinstance(r, Range) else r for r in value.ranges]
+        return [replace(r, provenance=span.provenance) if isinstance(r, Range) else r for r in value.ranges]
 
     # Bound variables
 
-    def new_variable(
-        self, name: str, span: Span, reduced: bool, declared_type: Type | None, domain: ast.AstNode | None
-    ) -> BoundVariable:
-        """A bound variable in the current scope and context, restricted by its declaration or by a statement."""
-        statement = self.body.scope.restriction(name)
-        type_ = declared_type or (statement.type if statement is not None else None) or INT
+    def new_variable(self, name: str, span: Span, reduced: bool, declared: NameRestriction) -> BoundVariable:
+        """A bound variable in the current scope and context; what its declaration leaves open, a statement may say."""
+        restrictions = [r for r in (declared, self.body.scope.restriction(name)) if r is not None]
+        type_ = next((r.type for r in restrictions if r.type is not None), INT)
         if not isinstance(type_, Scalar) or type_.name == "bool":
             message = f"a bound variable cannot be {type_}"
             raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
-        range_: Dimension = NOT_INFERRED
-        restriction = None
-        if domain is not None:
-            range_, restriction = self.ranges_of(domain, 1)[0], domain.span
-        elif statement is not None and statement.range is not None:
-            range_, restriction = statement.range, statement.span
-        if type_ not in (INT, UINT):
-            if restriction is not None:
-                raise ProgramError("CS0305", restriction, f"`{name}` is {type_}: only int and uint have a range")
-            range_ = INFINITE
+        range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE
+        restriction = next((r for r in restrictions if r.range is not None), None)
+        if restriction is not None and restriction.range is not None:
+            if range_ is INFINITE:
+                raise ProgramError("CS0305", restriction.span, f"`{name}` is {type_}: only int and uint have a range")
+            range_ = restriction.range
         variable = BoundVariable(name, type_.name, range_, reduced)
         context = self.program.inference.current
         assert context is not None
-        context.add(variable, span, restriction)
+        context.variables[variable] = span
+        if restriction is not None:
+            context.restricted.add(variable)
         value = DataValue(type_, (self.dag.bound_variable(variable),))
         self.body.scope.names[name] = Variable(value, None, "a bound variable")
         return variable
 
     def reduced_variables(self, restriction: ast.Restriction) -> list[BoundVariable]:
         """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
-        type_ = self.program.types.resolve(restriction.type) if restriction.type is not None else None
-        is_single = len(restriction.names) == 1
-        ranges: list[Dimension] = []
-        if not is_single:
-            assert restriction.domain is not None
-            ranges = self.ranges_of(restriction.domain, len(restriction.names))
-        variables = []
-        for position, (name, span) in enumerate(restriction.names):
+        span, count = (restriction.domain or restriction).span, len(restriction.names)
+        declared, variables = self._declared(restriction.type, restriction.domain, span, count), []
+        for (name, span), own in zip(restriction.names, declared, strict=True):
             if self.body.scope.find(name) is not None:
                 message = f"`{name}` is already declared, so this reduction cannot reduce it"
                 raise ProgramError("CS0312", span, message, "use another name")
-            domain = restriction.domain if is_single else None
-            variables.append(self.new_variable(name, restriction.span, True, type_, domain))
-            if not is_single:
-                variables[-1].range = ranges[position]
-                context = self.program.inference.current
-                assert context is not None
-                context.restriction_spans[variables[-1]] = restriction.span
+            variables.append(self.new_variable(name, restriction.span, True, own))
         return variables
+
+    def _declared(
+        self, type_: ast.AstNode | None, domain: ast.AstNode | None, span: Span, rank: int
+    ) -> list[NameRestriction]:
+        """What a written type and domain, each if there is one, say about each of `rank` bound variables."""
+        resolved = self.program.types.resolve(type_) if type_ is not None else None
+        ranges = self.ranges_of(domain, rank) if domain is not None else [None] * rank
+        return [NameRestriction(resolved, range_, span) for range_ in ranges]
 
     def lower_bound_function(
         self, parameters: list[ast.BoundParameter], tree: ast.AstNode, expected: Type | None = None
@@ -148,11 +146,13 @@ class DomainLowering(OverloadResolver, ABC):
             self.assign_binders(tree, context, [p.name for p in parameters])
             variables = []
             for position, parameter in enumerate(parameters):
-                type_ = self.program.types.resolve(parameter.type) if parameter.type is not None else None
+                span = (parameter.domain or parameter).span
+                (own,) = self._declared(parameter.type, parameter.domain, span, 1)
+                type_ = own.type
                 if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                     type_ = expected.parameters[position]
-                type_ = type_ or self.type_from_first_use(parameter.name, tree)
-                variables.append(self.new_variable(parameter.name, parameter.span, False, type_, parameter.domain))
+                own = replace(own, type=type_ or self.type_from_first_use(parameter.name, tree))
+                variables.append(self.new_variable(parameter.name, parameter.span, False, own))
             value = self._operand(tree)
             rest: list[BoundVariable] = []
             if isinstance(value, FunctionValue):
@@ -164,10 +164,18 @@ class DomainLowering(OverloadResolver, ABC):
     def call_builtin(self, name: str, tree: ast.Call) -> Value | None:
         """A call of `domain`, `size`, `low`, `high` or `file`; None for other names."""
         if name == "file":
-            return self._file(tree)
+            file = tree.arguments[0] if len(tree.arguments) == 1 else None
+            if not isinstance(file, ast.Literal) or file.kind != "string":
+                message = "file takes the name of a .npy file as a string"
+                raise ProgramError("CS0501", tree.span, message, 'file("big.npy")')
+            return self.program.open_file(str(file.value), file.span)
         if name not in ("domain", "size", "low", "high"):
             return None
-        function = self._function_argument(tree, "domain(f)" if name != "size" else "size(f)")
+        if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
+            raise ProgramError("CS0205", tree.span, f"{'size' if name == 'size' else 'domain'}(f) needs a function")
+        function, span = self._operand(tree.arguments[0]), tree.arguments[0].span
+        if not isinstance(function, FunctionValue):
+            raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
         dimension = tree.arguments[1] if len(tree.arguments) > 1 else None
         if name == "size":
             return self.size_of(function, dimension, tree.span)
@@ -178,15 +186,6 @@ class DomainLowering(OverloadResolver, ABC):
             message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
             raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
         return self._end(ranges[0], name, tree.span)
-
-    def _function_argument(self, tree: ast.Call, usage: str) -> FunctionValue:
-        if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
-            raise ProgramError("CS0205", tree.span, f"{usage} needs a function")
-        span = tree.arguments[0].span
-        value = self.resolve(self.lower(tree.arguments[0]), span)
-        if not isinstance(value, FunctionValue):
-            raise ProgramError("CS0408", span, f"{span.excerpt} is {value.type}, not a function")
-        return value
 
     def _dimensions(self, ranges: tuple[Dimension, ...], dimension: ast.AstNode | None) -> tuple[Dimension, ...]:
         """All ranges, or that of one dimension."""
@@ -230,9 +229,3 @@ class DomainLowering(OverloadResolver, ABC):
         if len(tree.arguments) != 1:
             raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
         return DomainValue(self._dimensions(domain.ranges, tree.arguments[0]))
-
-    def _file(self, tree: ast.Call) -> FunctionValue:
-        name = tree.arguments[0] if len(tree.arguments) == 1 else None
-        if not isinstance(name, ast.Literal) or name.kind != "string":
-            raise ProgramError("CS0501", tree.span, "file takes the name of a .npy file as a string", 'file("big.npy")')
-        return self.program.files.open(str(name.value), name.span)

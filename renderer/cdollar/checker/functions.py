@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from renderer.cdollar.checker.domain_inference import IndexConstraint, unify_ranges
 from renderer.cdollar.checker.names import NameResolver
@@ -11,6 +12,9 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Dag, Dimension, Node, Range, substitute
 from renderer.cdollar.ir.types import INT, INTEGERS, Data, FunctionType, Record, Scalar, component_types
+
+# The bound variables of a promotion by type and position, in order, with the dimensions that each must fit.
+SharedVariables = dict[tuple[str, int], tuple[BoundVariable, list[Dimension]]]
 
 
 def make_function(dag: Dag, variables: list[BoundVariable], value: DataValue) -> FunctionValue:
@@ -145,11 +149,11 @@ class FunctionBuilder(NameResolver):
         if not any(isinstance(v, FunctionValue) for v in values):
             return operation(values)
         self.body.require_host()
-        shared = SharedVariables()
+        shared: SharedVariables = {}
         data = [self._eta_expand_shared(v, shared, span) if isinstance(v, FunctionValue) else v for v in values]
-        for variable, dimensions in shared.dimensions.items():
+        for variable, dimensions in shared.values():
             variable.range = unify_ranges(variable.name, dimensions, span)
-        return make_function(self.dag, list(shared.dimensions), operation(data))
+        return make_function(self.dag, [variable for variable, _ in shared.values()], operation(data))
 
     def _eta_expand_shared(self, function: FunctionValue, shared: SharedVariables, span: Span) -> DataValue:
         """A function applied to the variables of a promotion: the k-th parameter of each type is one of them."""
@@ -159,26 +163,13 @@ class FunctionBuilder(NameResolver):
         def variable(type_: str) -> Node:
             dimension = next(dimensions)
             if isinstance(dimension, Range) and not dimension.provenance:
-                provenance = f"{span.excerpt} at {span.location}"
-                dimension = Range(dimension.low, dimension.high, dimension.narrowed, provenance)
+                dimension = replace(dimension, provenance=span.provenance)
             position = counts[type_] = counts.get(type_, -1) + 1
-            return self.dag.bound_variable(shared.variable(type_, position, dimension))
+            if (type_, position) not in shared:
+                name = ("ijkmnp" if type_ in INTEGERS else "xyzuvw")[position % 6]
+                shared[type_, position] = BoundVariable(name, type_), []
+            bound, dimensions_to_fit = shared[type_, position]
+            dimensions_to_fit.append(INFINITE if dimension is NOT_INFERRED else dimension)
+            return self.dag.bound_variable(bound)
 
         return self._apply_to_variables(function, variable, span)
-
-
-class SharedVariables:
-    """The bound variables of a promotion, in order, with the dimensions that each must fit."""
-
-    def __init__(self) -> None:
-        self.by_position: dict[tuple[str, int], BoundVariable] = {}
-        self.dimensions: dict[BoundVariable, list[Dimension]] = {}
-
-    def variable(self, type_: str, position: int, dimension: Dimension) -> BoundVariable:
-        """The variable of a type and position, which must also fit `dimension`."""
-        variable = self.by_position.get((type_, position))
-        if variable is None:
-            name = ("ijkmnp" if type_ in INTEGERS else "xyzuvw")[position % 6]
-            variable = self.by_position[type_, position] = BoundVariable(name, type_)
-        self.dimensions.setdefault(variable, []).append(INFINITE if dimension is NOT_INFERRED else dimension)
-        return variable

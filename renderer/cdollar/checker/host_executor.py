@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import NoReturn
 
 from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
-from renderer.cdollar.checker.program import Body, NameRestriction, Program, Scope, UserCalls, UserFunction, Variable
+from renderer.cdollar.checker.program import Body, Program, Scope, UserCalls, UserFunction, Variable
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
@@ -121,9 +122,7 @@ class HostExecutor(StatementLowering):
         """`return value;`."""
         if tree.value is None or self.function is None:
             raise ProgramError("CS0208", tree.span, "`return` needs a value")
-        type_ = self.function.result_type
-        value = self.expressions.lower_expression(tree.value, type_)
-        return Returned(self.expressions.convert(value, type_, tree.value.span))
+        return Returned(self.expressions.lower_as(tree.value, self.function.result_type))
 
     # Conditions
 
@@ -203,24 +202,22 @@ class HostExecutor(StatementLowering):
                 self.loop_depth -= 1
 
     def _iterate(self, tree: ast.Loop, scope: Scope) -> Outcome:
-        iterations = 0
-        while True:
+        for iteration in count(1):
             self._count_statement(tree)
-            if iterations or tree.test_first:
-                if self._loop_condition(tree, scope) is False:
-                    return None
+            if (iteration > 1 or tree.test_first) and self._loop_condition(tree, scope) is False:
+                break
             with self.body.block(Scope(scope)):
                 outcome = self.run(tree.body)
             if isinstance(outcome, Returned):
                 return outcome
             if outcome == "break":
-                return None
+                break
             self.run(tree.step)
-            iterations += 1
             if self.program.host.abstract_depth:
-                return None  # one iteration checks the body
-            if iterations % MATERIALIZE_EVERY == 0:
+                break  # one iteration checks the body
+            if iteration % MATERIALIZE_EVERY == 0:
                 self.program.host.materialize_variables(scope)
+        return None
 
     def _loop_condition(self, tree: ast.Loop, scope: Scope) -> bool | None:
         if tree.condition is None:
@@ -241,27 +238,26 @@ class HostExecutor(StatementLowering):
         """`var x = e`, `let f(i) = e`, `float[] x = e`, or a declaration without a value."""
         self.declare_once(tree)
         type_ = self.program.types.resolve(tree.type) if tree.type is not None and tree.kind == "type" else None
-        names, resolver = self.body.scope.names, self.expressions
+        names, expressions = self.body.scope.names, self.expressions
         if tree.value is None:
             names[tree.name] = Variable(None, type_)
             return
         if tree.parameters is not None:
             value: Value = self._declared_function(tree, tree.parameters, tree.value, type_)
             type_ = None
+        elif type_ is not None:
+            value = expressions.lower_as(tree.value, type_)
         else:
-            value = self.expressions.lower_expression(tree.value, type_)
-            if type_ is not None:
-                value = resolver.convert(value, type_, tree.value.span)
+            value = expressions.lower_expression(tree.value)
         if isinstance(value, OverloadSet):
-            value = resolver.resolve(value, tree.value.span)
+            value = expressions.resolve(value, tree.value.span)
         if tree.kind == "let":
-            value = resolver.let_bind(value, tree.value.span)
+            value = expressions.let_bind(value, tree.value.span)
         if isinstance(value, DataValue):
             value = self.builder.with_default_type(value)
-        if isinstance(value, FunctionValue):
-            type_ = type_ or value.type.as_function_type
-        elif isinstance(value, DataValue):
             type_ = type_ or value.type
+        elif isinstance(value, FunctionValue):
+            type_ = type_ or value.type.as_function_type
         names[tree.name] = Variable(value, type_)
 
     def _declared_function(
@@ -291,13 +287,10 @@ class HostExecutor(StatementLowering):
 
     def visit_Restriction(self, tree: ast.Restriction, rest: Statements) -> None:
         """`int i : 0..n;`: restricts the bound variables of this name in the rest of the block."""
-        type_ = self.program.types.resolve(tree.type) if tree.type is not None else None
-        count = len(tree.names)
-        ranges = [None] * count if tree.domain is None else self.expressions.lower_ranges(tree.domain, count)
-        for (name, span), range_ in zip(tree.names, ranges, strict=True):
+        for (name, span), restriction in zip(tree.names, self.expressions.lower_restriction(tree), strict=True):
             if self.body.scope.find(name) is not None:
                 raise ProgramError("CS0312", span, f"`{name}` is already declared, so it cannot be a bound variable")
-            self.body.scope.restrictions[name] = NameRestriction(type_, range_, tree.span)
+            self.body.scope.restrictions[name] = restriction
 
 
 def always_returns(body: list[ast.AstNode]) -> bool:

@@ -256,12 +256,6 @@ class OverloadResolver(FunctionBuilder):
         return DataValue(target, tuple(nodes))
 
 
-def is_exact_match(function: UserFunction, values: list[Value | Blank]) -> bool:
-    """Whether the values are data of exactly the parameters' types."""
-    pairs = zip(values, function.parameter_types, strict=True)
-    return all(isinstance(v, DataValue) and v.type == t for v, t in pairs)
-
-
 def fits_uint(value: DataValue, target: ty.Type) -> bool:
     """Whether the value is a literal int that is a uint just as well."""
     return value.is_literal and (value.type, target) == (ty.INT, ty.UINT) and value.node.attribute.number >= 0

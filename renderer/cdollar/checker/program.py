@@ -73,7 +73,7 @@ class UserFunction:
 
 @dataclass(frozen=True)
 class NameRestriction:
-    """`int i : 0..n;` as a statement: for the variables of this name in the rest of the block."""
+    """`int i : 0..n`: the type and range of a bound variable; as a statement, of all of this name in the block."""
 
     type: Type | None
     range: Dimension | None
@@ -133,16 +133,6 @@ class Body:
             yield self.scope
         finally:
             self.scope = outer
-
-    @contextmanager
-    def isolated(self) -> Iterator[None]:
-        """Lowers apart from the surrounding names and conditions: default values of parameters."""
-        outer, self.guard_depth = self.guard_depth, 0
-        try:
-            with self.block(Scope()):
-                yield
-        finally:
-            self.guard_depth = outer
 
     @contextmanager
     def guarded(self, is_guarded: bool = True) -> Iterator[None]:
@@ -337,25 +327,6 @@ def has_unknown(node: Node) -> bool:
     return False
 
 
-class FileTable:
-    """Files that the program opens: paths are relative to the program's folder, then to the current one."""
-
-    def __init__(self, dag: Dag, folder: Path | None):
-        self.dag, self.folder = dag, folder
-        self.opened: dict[str, FunctionValue] = {}
-
-    def open(self, name: str, span: Span) -> FunctionValue:
-        """`file("big.npy")`: a function of its indices; nothing is read yet."""
-        if name not in self.opened:
-            paths = [Path(name)] if Path(name).is_absolute() else [(self.folder or Path()) / name, Path(name)]
-            path = next((p for p in paths if p.is_file()), None)
-            if path is None:
-                searched = ", ".join(dict.fromkeys(map(str, paths)))
-                raise ProgramError("CS0502", span, f"the file {name} does not exist", f"looked at {searched}")
-            self.opened[name] = open_array(self.dag, path, None, name, span)
-        return self.opened[name]
-
-
 class Program:
     """All tables of one compilation, its DAG and its inference contexts."""
 
@@ -367,7 +338,22 @@ class Program:
         self.globals = Scope()
         self.inference = InferenceStack()
         self.host = HostEvaluator(make_target(self.dag))
-        self.files = FileTable(self.dag, folder)
+        self.folder = folder or Path()
+        self.opened_files: dict[str, FunctionValue] = {}
+
+    def open_file(self, name: str, span: Span) -> FunctionValue:
+        """`file("big.npy")`: a function of its indices; nothing is read yet.
+
+        Paths are relative to the program's folder, then to the current one.
+        """
+        if name not in self.opened_files:
+            paths = [Path(name)] if Path(name).is_absolute() else [self.folder / name, Path(name)]
+            path = next((p for p in paths if p.is_file()), None)
+            if path is None:
+                searched = ", ".join(dict.fromkeys(map(str, paths)))
+                raise ProgramError("CS0502", span, f"the file {name} does not exist", f"looked at {searched}")
+            self.opened_files[name] = open_array(self.dag, path, None, name, span)
+        return self.opened_files[name]
 
     def abstract_value(self, name: str, type_: Type) -> Operand:
         """A value of the type of which nothing else is known (JAX's abstract value)."""

@@ -42,15 +42,15 @@ class Span:
         return " ".join(self.source.text[self.start : self.end].split())
 
     @property
-    def location(self) -> str:
-        """`line:column` of the start."""
-        line, column = self.source.line_and_column(self.start)
-        return f"{line}:{column}"
-
-    @property
     def excerpt(self) -> str:
         """The text, cut to what fits in a sentence."""
         return self.text if len(self.text) <= 40 else self.text[:37] + "..."
+
+    @property
+    def provenance(self) -> str:
+        """The excerpt and where it is: `a(i) at 3:14`."""
+        line, column = self.source.line_and_column(self.start)
+        return f"{self.excerpt} at {line}:{column}"
 
 
 class ProgramError(InputError):

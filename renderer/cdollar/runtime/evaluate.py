@@ -164,7 +164,7 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
     """Evaluate a value to NumPy data; raises ProgramError for functions that are no arrays."""
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
-    value = compilation.resolve(value, span)
+    value = compilation.expressions().resolve(value, span)
     if isinstance(value, DataValue):
         numbers = compilation.target.evaluate_scalars(list(value.nodes))
         return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
@@ -175,7 +175,7 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
             f"the result is {value.type}: only functions of int indices become arrays",
             "apply it to points: `var g(i : 0..n) = f(i * step)`",
         )
-    whole = compilation.materialize(value, span)
+    whole = compilation.expressions().materialize(value, span)
     components = compilation.target.evaluate(whole.node)
     origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
     return Result(whole.type, pack_components(components, whole.type.result), origin)

@@ -123,7 +123,7 @@ def cached_array(compilation: Compilation, name: str, path: str, type_: Type) ->
     """An array parameter's file, opened once for each path."""
     if not path:
         raise_missing(name, type_)
-    key, opened = f"parameter {name} {path}", compilation.program.files.opened
+    key, opened = f"parameter {name} {path}", compilation.program.opened_files
     if key not in opened:
         opened[key] = open_array(compilation.dag, Path(path), type_, path)
     return opened[key]
@@ -131,7 +131,7 @@ def cached_array(compilation: Compilation, name: str, path: str, type_: Type) ->
 
 def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Operand:
     """The default of a parameter; its numbers are passed to kernels as arguments."""
-    value = compilation.lower_constant(expression, type_)
+    value = compilation.expressions().lower_as(expression, type_)
     if not isinstance(value, DataValue):
         return value
     numbers = tuple(map(compilation.program.host.node_number, value.nodes))

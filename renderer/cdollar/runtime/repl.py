@@ -99,7 +99,7 @@ class Repl:
         if isinstance(value, OverloadSet) and len(self.functions.get(value.name)) > 1:
             self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.functions.get(value.name)))
             return
-        value = self.compilation.resolve(value, expression.span)
+        value = self.compilation.expressions().resolve(value, expression.span)
         self.show(self.describe(value))
         if command == ":d":
             self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
