@@ -35,45 +35,36 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_view(args: argparse.Namespace) -> int:
-    """Runs `rayfold view` with its parsed arguments."""
-    view(requested_session(args.inputs, args.restore), args.device, args.size)
-    return 0
-
-
-def run_serve(args: argparse.Namespace) -> int:
-    """Runs `rayfold serve` with its parsed arguments."""
-    serve(requested_session(args.inputs, args.restore), args.device, args.size, args.host, args.port)
-    return 0
-
-
-def view(session: "Session", device: str, size: tuple[int, int]) -> None:
-    """Runs the window, `size` units large, until the user closes it."""
+    """Runs `rayfold view` with its parsed arguments: the window, until the user closes it."""
     from renderer.gpu import open_context
     from renderer.window.app.backends import Window
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import default_path
 
+    session = requested_session(args.inputs, args.restore)
     message = rotate_session(default_path())
-    window = Window(size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
+    window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
     with contextlib.closing(window):
-        app = AppState.of_session(session, open_context(device, gl=window.gl), default_path())
+        app = AppState(session, open_context(args.device, gl=window.gl), default_path())
         if message:
             app.show_message(message)
         window.run(app)
+    return 0
 
 
-def serve(session: "Session", device: str, size: tuple[int, int], host: str, port: int) -> None:
-    """Draws the window without a display, `size` pixels large, and serves it to a browser until the user quits."""
+def run_serve(args: argparse.Namespace) -> int:
+    """Runs `rayfold serve`: draws the window without a display and serves it to a browser until the user quits."""
     from renderer.gpu import open_context
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
     from renderer.window.state.app_state import AppState
 
-    gpu = open_context(device)
-    with contextlib.closing(RemoteServer(host, port)) as server:
-        with contextlib.closing(OffscreenWindow(AppState.of_session(session, gpu), gpu.gl, size)) as window:
+    session, gpu = requested_session(args.inputs, args.restore), open_context(args.device)
+    with contextlib.closing(RemoteServer(args.host, args.port)) as server:
+        with contextlib.closing(OffscreenWindow(AppState(session, gpu), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window)
+    return 0
 
 
 def requested_session(inputs: list[str], restore_last: bool) -> "Session":

@@ -13,6 +13,7 @@ from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
+from renderer.window.state.session import Session
 
 FRAME = 1 / 60  # seconds of the window's clock
 
@@ -40,7 +41,9 @@ class SteppedWindow(OffscreenWindow):
 @contextmanager
 def window(scenes, gpu, gl, size, scale=1.0, **more):
     """A SteppedWindow of the scenes on the devices of `gpu` and on `gl`; `scale` is 1 at 96 dots per inch."""
-    screen = SteppedWindow(AppState(scenes, context_with(gl, gpu), clock=Clock(), **more), gl, size, scale)
+    screen = SteppedWindow(
+        AppState(Session(tuple(scenes)), context_with(gl, gpu), clock=Clock(), **more), gl, size, scale
+    )
     try:
         yield screen
     finally:
@@ -94,7 +97,7 @@ def draw_full_sample(screen) -> None:
     def is_there() -> bool:
         assert not panel.error, panel.error
         size = app.image_rects[app.visible().index(app.active)][2:]
-        full = panel.budget.divisor == 1 and panel.is_current(size, app.now())
+        full = panel.budget.divisor == 1 and panel._draw_key(size, app.now()) == panel._drawn
         return full and panel.shows_full_sample and not panel.busy
 
     until(screen, is_there)

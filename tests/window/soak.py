@@ -29,6 +29,7 @@ from renderer.window.state import (
     view_actions,  # noqa: E402
 )
 from renderer.window.state.app_state import AppState  # noqa: E402
+from renderer.window.state.session import Session  # noqa: E402
 from renderer.window.timeline import actions
 
 SCENES = ("julia", "mirrors", "fern")
@@ -43,8 +44,8 @@ def main() -> int:
     args = parser.parse_args()
     gpu = open_context(args.device)
     os.chdir(tempfile.mkdtemp())
-    scenes = [load(ROOT / "scenes" / f"{name}.toml") for name in SCENES]
-    screen = OffscreenWindow(AppState(scenes, gpu), gpu.gl, SIZES[0])
+    scenes = tuple(load(ROOT / "scenes" / f"{name}.toml") for name in SCENES)
+    screen = OffscreenWindow(AppState(Session(scenes), gpu), gpu.gl, SIZES[0])
     rows, began = [], time.perf_counter()
     for count in range(args.frames):
         simulate_user(screen, count)

@@ -17,7 +17,7 @@ from renderer.scene.scene import Scene
 from renderer.window.app.key_bindings import ACTIONS
 from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
-from renderer.window.flame_editor import sections, triangles
+from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.triangles import WindowTransform
 from tests.window.headless import finish, frames, press, wait_for_undo_step, window
 
@@ -213,7 +213,7 @@ def places(monkeypatch):
 
     for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
                  "invisible_button", "tree_node", "tree_node_ex"):  # fmt: skip
-        monkeypatch.setattr(sections.imgui, name, noting(getattr(imgui, name)))
+        monkeypatch.setattr(imgui, name, noting(getattr(imgui, name)))
     return places
 
 

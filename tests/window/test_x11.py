@@ -93,10 +93,11 @@ from renderer.gpu import DeviceContext
 from renderer.pictures import load
 from renderer.window.app.backends import UiContext, Window
 from renderer.window.state.app_state import AppState
+from renderer.window.state.session import Session
 from renderer.window.controls.toolkit import glfw
 
 window = Window((500, 300), "Rayfold")
-app = AppState([load(Path(sys.argv[1]))], DeviceContext(gl=window.gl))
+app = AppState(Session((load(Path(sys.argv[1])),)), DeviceContext(gl=window.gl))
 ui = UiContext(app, window.gl, window.scale)
 
 

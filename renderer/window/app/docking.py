@@ -7,7 +7,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state import layout, layout_actions
-from renderer.window.state.app_state import AppState
+from renderer.window.state.app_state import GAP, AppState
 from renderer.window.state.layout import LayoutNode, Splitter
 
 HIT_MARGIN = 3  # units beside a gap where it can be grabbed too, at scale 1
@@ -24,7 +24,7 @@ class Docking:
     def drag_splitters(self) -> None:
         """Handles the gaps. Called before the panels, whose edges the buttons overlap."""
         app, margin = self.app, int(HIT_MARGIN * self.scale)
-        for number, splitter in enumerate(layout.splitters(app.layout_root, app.area, app.gap)):
+        for number, splitter in enumerate(layout.splitters(app.layout_root, app.area, GAP)):
             x, y, width, height = splitter.rectangle
             x, width = (x - margin, width + 2 * margin) if splitter.horizontal else (x, width)
             y, height = (y, height) if splitter.horizontal else (y - margin, height + 2 * margin)
@@ -38,7 +38,7 @@ class Docking:
             if imgui.is_item_active() and self._grabbed:
                 root, grabbed = self._grabbed
                 delta = imgui.get_mouse_drag_delta(0, 0.0)
-                if by := (delta.x if grabbed.horizontal else delta.y) / (grabbed.length + app.gap):
+                if by := (delta.x if grabbed.horizontal else delta.y) / (grabbed.length + GAP):
                     app.layout = layout.move_splitter(root, grabbed, by)
 
     def title_bar(self, index: int, rect: Rect, image_rect: Rect) -> None:

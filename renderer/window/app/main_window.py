@@ -13,15 +13,15 @@ from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
 from renderer.window.controls import theme
-from renderer.window.controls.settings import edit_settings
-from renderer.window.controls.shortcuts import Action, Modifiers, active_actions, chord, pressed
+from renderer.window.controls.settings import edit_settings, label
+from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels import statistics
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.state import open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state.app_state import GAP, AppState
 from renderer.window.timeline import actions, view
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
@@ -55,10 +55,9 @@ class MainWindow:
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
         if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
-        gap = app.gap
         timeline = self.scale * view.HEIGHT if toolbar and actions.shows_timeline(app) else 0.0
-        below = int(height - toolbar - timeline) - gap
-        app.place_panels(gap, int(toolbar), int(width - sidebar) - 2 * gap, below, int(BAR_HEIGHT * self.scale))
+        below = int(height - toolbar - timeline) - GAP
+        app.place_panels(GAP, int(toolbar), int(width - sidebar) - 2 * GAP, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
             self._toolbar(width, toolbar, now)
         self._panels(width - sidebar, height - toolbar - timeline, toolbar, now)
@@ -111,11 +110,7 @@ class MainWindow:
             labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
             labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
             labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
-            for label, keys in labels.items():
-                if imgui.button(label):
-                    next(action for action in ACTIONS if action.keys == keys).run(app)
-                imgui.set_item_tooltip(keys)
-                imgui.same_line(0, 6 * self.scale)
+            action_buttons(app, ACTIONS, labels, 6 * self.scale)
             summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
             with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
                 left = width - imgui.calc_text_size(summary).x - 14 * self.scale
@@ -164,42 +159,33 @@ class MainWindow:
             settings = panel.settings()
             if editor := self.active_editor():
                 editor.controls()
-            scene = panel.scene
-            if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
-                scene = self._presets(scene)
-                if scene == panel.scene:
-                    edited = edit_settings(settings, _reset_scene(panel).settings)
-                    if edited != settings:
-                        app.edit_settings(edited)
-                        scene = panel.scene
+            if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open) and not self._open_preset():
+                edited = edit_settings(settings, _reset_scene(panel).settings)
+                if edited != settings:
+                    app.edit_settings(edited)
             if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
-                tone = edit_settings(scene.tone, _reset_scene(panel).tone)
-                scene = replace(scene, tone=tone) if tone != scene.tone else scene
+                tone = edit_settings(panel.scene.tone, _reset_scene(panel).tone)
+                panel.show(replace(panel.scene, tone=tone), moved=imgui.is_any_item_active())
             imgui.pop_id()
             if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
                 statistics.draw(panel, self.fonts, self.scale)
-            if scene != panel.scene:
-                app.panel.show(scene, moved=imgui.is_any_item_active())
             imgui.pop_item_flag()
 
-    def _presets(self, scene: Scene) -> Scene:
-        """A list of the scenes of this kind in the scene's folder; returns the chosen one, else `scene`."""
-        presets = open_files.presets(self.app)
+    def _open_preset(self) -> bool:
+        """A list of the scenes of this kind in the scene's folder; opens the chosen one and returns whether it did."""
+        presets, opened = open_files.presets(self.app), False
         if len(presets) < 2:
-            return scene
-        imgui.align_text_to_frame_padding()
-        imgui.text_disabled("preset")
-        imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
-        imgui.set_next_item_width(-imgui.get_frame_height() - imgui.get_style().item_inner_spacing.x - 1)
-        original = self.app.panel.original
-        name = original.path.stem
-        if imgui.begin_combo("##preset", name if scene == original else f"{name} (changed)"):
+            return False
+        label("preset")
+        panel = self.app.panel
+        name = panel.original.path.stem
+        if imgui.begin_combo("##preset", name if panel.scene == panel.original else f"{name} (changed)"):
             for preset in presets:
-                if imgui.selectable(preset.path.stem, preset.path == original.path)[0]:
+                if imgui.selectable(preset.path.stem, preset.path == panel.original.path)[0]:
                     open_files.open_in_active_panel(self.app, preset)
-                    scene = preset
+                    opened = True
             imgui.end_combo()
-        return scene
+        return opened
 
     @contextmanager
     def _region(

@@ -39,19 +39,12 @@ def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
 
 def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
     """A label and its control, as wide as the window; returns the edited value."""
-    label = f.name.replace("_", " ")
+    name = f.name.replace("_", " ")
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or _is_list_of_tables(value):
-        return _tree(label, value, original)
-    imgui.align_text_to_frame_padding()
+        return _tree(name, value, original)
     changed = value != original
-    if changed:
-        imgui.text(label)
-    else:
-        imgui.text_disabled(label)
+    reset = label(name, changed)
     _tooltip(f)
-    imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
-    reset = imgui.get_frame_height()  # always reserved, so that a slider does not move under the pointer
-    imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
     value = _control(f, kind, value)
     _tooltip(f)
     if changed:
@@ -60,6 +53,19 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
             value = original
         imgui.set_item_tooltip("reset to the scene's value")
     return value
+
+
+def label(text: str, highlighted: bool = False) -> float:
+    """A label, with the next control in the column beside it; returns the width that stays free for a reset button.
+
+    It is always free, so that a slider does not move under the pointer.
+    """
+    imgui.align_text_to_frame_padding()
+    (imgui.text if highlighted else imgui.text_disabled)(text)
+    imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
+    reset = imgui.get_frame_height()
+    imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
+    return reset
 
 
 def _tooltip(f: Field) -> None:

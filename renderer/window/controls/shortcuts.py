@@ -99,3 +99,13 @@ def active_actions(window_actions: list[Action], settings: Any) -> list[Action]:
     own = setting_actions(settings_class) if settings is not None else []
     taken = {action.keys for action in own}
     return own + [action for action in window_actions if action.keys not in taken]
+
+
+def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spacing: float) -> None:
+    """A row of buttons: label -> the keys of the action that it runs, which the tooltip shows."""
+    for number, (label, keys) in enumerate(labels.items()):
+        if number:
+            imgui.same_line(0, spacing)
+        if imgui.button(label):
+            next(action for action in actions if action.keys == keys).run(app)
+        imgui.set_item_tooltip(keys)

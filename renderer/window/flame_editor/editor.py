@@ -351,13 +351,3 @@ class Editor:
             action("Y", "play key frames", self.play),
             action("Ctrl+E", "save as .flame", self.save),
         ]
-
-    def xform_color(self, index: int) -> theme.Color:
-        """The color of an xform in the palette, brightened for a line; white for the final one."""
-        if index == edit.FINAL_XFORM:
-            return theme.TEXT
-        flame = self.flame
-        entry = int(min(max(edit.xform_at(flame, index).color, 0.0), 1.0) * 255)
-        color = flame.colors[entry] if flame.colors else palettes.builtin(flame.palette)[entry]
-        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in color)
-        return r, g, b, 1.0

@@ -103,18 +103,11 @@ def apply_drag(flame: Any, drag: Drag, point: Point) -> Any:
     """The flame with the pressed handle moved to a point of the plane."""
     o, x, y = (np.asarray(corner, "f8") for corner in drag.corners)
     shift = np.asarray(point, "f8") - drag.start
-    if drag.handle in ("O", INSIDE):
-        o, x, y = o + shift, x + shift, y + shift
-    elif drag.handle == "X":
-        x = x + shift
-    elif drag.handle == "Y":
-        y = y + shift
-    elif drag.handle == "OX":
-        o, x = o + shift, x + shift
-    elif drag.handle == "OY":
-        o, y = o + shift, y + shift
-    else:
+    if drag.handle == "XY":
         x, y = _rotate_scale(o, x, y, np.asarray(drag.start) - o, np.asarray(point, "f8") - o)
+    else:
+        moved = CORNERS if drag.handle in ("O", INSIDE) else drag.handle
+        o, x, y = (corner + shift if name in moved else corner for name, corner in zip(CORNERS, (o, x, y), strict=True))
     corners = ((float(o[0]), float(o[1])), (float(x[0]), float(x[1])), (float(y[0]), float(y[1])))
     return edit.with_triangle(flame, drag.index, corners, drag.post)
 

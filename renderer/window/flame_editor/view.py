@@ -1,27 +1,346 @@
-"""The flame editor as the main window uses it: edits and keys, with what is drawn over and beside the picture."""
+"""What the flame editor draws: the triangles over the picture, and the sections of controls beside it."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from renderer.flames import edit, evolve, palettes
+from renderer.flames.genome import IDENTITY_2D, Flame
+from renderer.flames.variations import parameter_owners, variation_table
 from renderer.window.controls import theme
+from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
-from renderer.window.flame_editor.sections import Sections, draw_triangles
+from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
+from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
+
+GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
+SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
 
 class FlameEditor(Editor):
-    """An editor with its triangles and its sections of controls."""
+    """The flame editor as the main window uses it: edits and keys, with what is drawn over and beside the picture."""
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         super().__init__(app, fonts, scale)
-        self.sections = Sections(self)
+        self._filter = ""  # of the variations that can be added
+        self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
+
+    # Over the picture
 
     def draw(self, rect: Rect) -> None:
-        """Draws the triangles over the picture."""
-        if self.triangles and not self.flame.is_3d:
-            draw_triangles(self, self.transform(rect))
+        """Draws the triangle of each xform over the picture in `rect`; the selected one with all its handles."""
+        flame = self.flame
+        if not self.triangles or flame.is_3d:
+            return
+        draw, scale, transform = imgui.get_window_draw_list(), self.scale, self.transform(rect)
+        o, x, y = [transform.to_window(corner) for corner in ((0, 0), (1, 0), (0, 1))]
+        draw.add_triangle(o, x, y, theme.color_u32((1, 1, 1, 0.18)), scale)
+        for index in sorted(xform_indices(flame), key=lambda index: index == self.index):
+            selected = index == self.index
+            corners = edit.triangle(edit.xform_at(flame, index), self.post)
+            points = handles([transform.to_window(corner) for corner in corners])
+            color, (o, x, y) = self._xform_color(index), [points[name] for name in CORNERS]
+            draw.add_triangle(o, x, y, theme.color_u32((0, 0, 0, 0.6)), (4.0 if selected else 2.6) * scale)
+            if selected:
+                draw.add_triangle_filled(o, x, y, theme.color_u32(color, 0.13))
+            outline = theme.color_u32(color, 1.0 if selected else 0.85)
+            draw.add_triangle(o, x, y, outline, (2.0 if selected else 1.2) * scale)
+            active = self.drag or self.hovered
+            for name in (*CORNERS, *EDGES) if selected else CORNERS:
+                lit = active is not None and active.index == index and active.handle == name
+                self._handle(points[name], name, color, selected, lit)
+            if selected:
+                label = _xform_label(index) + (" post" if self.post else "")
+                px, py = points["O"][0] - 6 * scale, points["O"][1] + 8 * scale
+                theme.shadow_text(draw, self.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
+
+    def _handle(self, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool) -> None:
+        draw, scale = imgui.get_window_draw_list(), self.scale
+        radius = (6.0 if lit else 4.5 if selected and name in CORNERS else 3.0) * scale
+        draw.add_circle_filled(point, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
+        draw.add_circle_filled(point, radius, theme.color_u32(theme.TEXT if lit else color))
+        if name == "O" and selected:
+            draw.add_circle_filled(point, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
+        if selected and name in ("X", "Y"):
+            x, y = point[0] + 7 * scale, point[1] - 16 * scale
+            theme.shadow_text(draw, imgui.get_font(), imgui.get_font_size(), x, y, color, name)
+
+    def _xform_color(self, index: int) -> theme.Color:
+        """The color of an xform in the palette, brightened for a line; white for the final one."""
+        if index == edit.FINAL_XFORM:
+            return theme.TEXT
+        flame = self.flame
+        entry = int(min(max(edit.xform_at(flame, index).color, 0.0), 1.0) * 255)
+        color = flame.colors[entry] if flame.colors else palettes.builtin(flame.palette)[entry]
+        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in color)
+        return r, g, b, 1.0
+
+    # Beside the picture
 
     def controls(self) -> None:
         """Draws the flame's section of the controls."""
         if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
             with imgui_ctx.push_id("flame"):
-                self.sections.draw()
+                self._sections()
+
+    def _sections(self) -> None:
+        flame = self.flame
+        if flame.is_3d:
+            imgui.text_wrapped("3D xforms have no triangles; their numbers are under Settings.")
+        else:
+            self.triangles = imgui.checkbox("triangles", self.triangles)[1]
+            imgui.set_item_tooltip("G")
+            imgui.same_line()
+            self.post = imgui.checkbox("of post-affines", self.post)[1]
+            imgui.set_item_tooltip("O")
+        self._action_buttons({"Random": "B", "Variants": "V", "Mutate": "Shift+V", "Fit": "U"})
+        self._symmetry()
+        self._keyframes()
+        self._xforms(flame)
+        self._xform()
+        sections: dict[str, Callable[[], None]] = {
+            "variations": self._variations,
+            "affine": lambda: self._affine("affine", self.xform.affine),
+            "post-affine": lambda: self._affine("post", self.xform.post),
+            "xaos": lambda: self._xaos(flame),
+            "palette": lambda: self._palette(flame),
+        }
+        for name, section in sections.items():
+            if imgui.tree_node_ex(name, imgui.TreeNodeFlags_.default_open if name == "variations" else 0):
+                section()
+                imgui.tree_pop()
+        self._action_buttons({"Save as .flame": "Ctrl+E"})
+
+    def _action_buttons(self, keys: dict[str, str]) -> None:
+        action_buttons(self.app, self.actions(), keys, 4 * self.scale)
+
+    def _symmetry(self) -> None:
+        imgui.align_text_to_frame_padding()
+        imgui.text_disabled("symmetry")
+        for kind in SYMMETRIES:
+            imgui.same_line(0, 3 * self.scale)
+            if imgui.small_button(f"{kind}##symmetry"):
+                self.change(evolve.add_symmetry, kind)
+            imgui.set_item_tooltip(f"{abs(kind)} rotations" + (" and a mirror" if kind < 0 else ""))
+
+    def _keyframes(self) -> None:
+        """The key frames: their times, the edited one, and other flames that can be added."""
+        keys = self.settings.keyframes
+        if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
+            return
+        playing = keys and not self.app.panel.paused
+        self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y"})
+        for index, key in enumerate(keys):
+            if imgui.radio_button(f"{index + 1}##key", index == self.key):
+                self.select_keyframe(index)
+            imgui.same_line()
+            imgui.set_next_item_width(-1)
+            changed, time = imgui.input_double(f"##time{index}", key.time, 0.0, 0.0, "at %.4g s")
+            low = keys[index - 1].time if index else -1e9
+            high = keys[index + 1].time if index + 1 < len(keys) else 1e9
+            if changed and low < time < high:
+                moved = (*keys[:index], replace(key, time=time), *keys[index + 1 :])
+                self.show(replace(self.settings, keyframes=moved))
+                self.select_keyframe(index)
+        panel = self.app.panel
+        others = [p.scene for p in self.app.panels if p is not panel] + open_files.presets(self.app)
+        others = [scene for scene in others if scene.picture == panel.scene.picture]
+        imgui.set_next_item_width(-1)
+        if others and imgui.begin_combo("##other", "add another flame"):
+            for number, scene in enumerate(others):
+                if imgui.selectable(f"{scene.title}##{number}", False)[0]:
+                    self.add_keyframe(scene)
+            imgui.end_combo()
+        imgui.tree_pop()
+
+    def _xforms(self, flame: Flame) -> None:
+        """A button for each xform, in its color, and buttons that add and delete xforms."""
+        right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
+        for index in xform_indices(flame):
+            label = _xform_label(index)
+            width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
+            if index and imgui.get_item_rect_max().x + width < right:
+                imgui.same_line(0, 4 * self.scale)
+            background = theme.COLORS["button_active" if index == self.index else "button"]
+            text_color = imgui_ctx.push_style_color(imgui.Col_.text, self._xform_color(index))
+            with text_color, imgui_ctx.push_style_color(imgui.Col_.button, background):
+                if imgui.button(f"{label}##map{index}"):
+                    self.selected = index
+        final = "No final" if flame.final_xform else "Final"
+        self._action_buttons({"Add##xform": "A", "Duplicate": "Shift+A", "Delete##xform": "Delete", final: "F"})
+
+    def _xform(self) -> None:
+        """The numbers of the selected xform; Ctrl+click accepts numbers beyond a slider's range."""
+        xform, logarithmic = self.xform, imgui.SliderFlags_.logarithmic
+        ranges = {} if self.index == edit.FINAL_XFORM else {"weight": (0.001, 10.0, logarithmic, 0.0)}
+        ranges |= {name: (0.0, 1.0, imgui.SliderFlags_.none, -1e9) for name in ("color", "color_speed", "opacity")}
+        for name, (low, high, flags, lowest) in ranges.items():
+            self._label(name)
+            changed, new = imgui.slider_float(f"##{name}", getattr(xform, name), low, high, "%.4g", flags)
+            if changed and np.isfinite(new):
+                self.change_xform(**{name: float(min(max(new, lowest), 1e9))})
+
+    def _label(self, name: str) -> None:
+        """A label, with the next control in the column beside it."""
+        imgui.align_text_to_frame_padding()
+        imgui.text_disabled(name.replace("_", " "))
+        imgui.same_line(imgui.get_cursor_start_pos().x + 110 * self.scale)
+        imgui.set_next_item_width(-1)
+
+    def _affine(self, name: str, values: tuple[float, ...]) -> None:
+        """The rows of an affine, and buttons that rotate, scale, mirror and reset it."""
+        out = list(values)
+        per_row = 4 if len(values) == 12 else 3
+        width = (imgui.get_content_region_avail().x - 16 * self.scale) / per_row
+        for k, value in enumerate(values):
+            if k % per_row:
+                imgui.same_line(0, 4 * self.scale)
+            imgui.set_next_item_width(width)
+            new = _drag(f"##{name}{k}", value, 0.005)
+            if new is not None and abs(new) < 1e9:
+                out[k] = new
+        if tuple(out) != tuple(values):
+            self.change_xform(**{name: tuple(out)})
+        if len(values) != 6:
+            return
+
+        a, b, c, d, e, f = out
+        turns = {"-15°": (-15.0, 1.0), "+15°": (15.0, 1.0), "x 1.1": (0.0, 1.1), "x 0.9": (0.0, 1 / 1.1)}
+        for label, (degrees, factor) in turns.items():
+            if imgui.button(label):
+                self.change(edit.rotate_scale, self.index, degrees, factor, name == "post")
+            imgui.same_line(0, 4 * self.scale)
+        if imgui.button("Mirror"):
+            self.change_xform(**{name: (-a, b, c, -d, e, f)})
+        imgui.same_line(0, 4 * self.scale)
+        if imgui.button("Reset"):
+            self.change_xform(**{name: IDENTITY_2D})
+
+    def _variations(self) -> None:
+        """Each variation of the xform with its weight and parameters, and a search for more."""
+        xform, reset = self.xform, imgui.get_frame_height()
+        for name, weight in xform.variations.items():
+            with imgui_ctx.push_id(name):
+                self._label(name)
+                imgui.set_next_item_width(-reset - 6 * self.scale)
+                new = _drag("##amount", weight, 0.005)
+                if new is not None:  # a weight of 0 would remove the control under the pointer
+                    self.change(edit.with_variation, self.index, name, new or 1e-6)
+                imgui.same_line(0, 6 * self.scale)
+                if imgui.button("x", (reset, 0)):
+                    self.change(edit.with_variation, self.index, name, 0.0)
+                imgui.set_item_tooltip("remove variation")
+                for parameter in variation_table()[name].parameters:
+                    self._label("  " + parameter.removeprefix(f"{name}_"))
+                    new = _drag(f"##{parameter}", xform.parameter_value(parameter), 0.01)
+                    if new is not None and parameter_owners()[parameter] == name:
+                        self.change(edit.with_parameter, self.index, parameter, new)
+        self._search()
+
+    def _search(self) -> None:
+        """A list of variations, filtered by the typed text; Enter adds the first."""
+        imgui.set_next_item_width(-1)
+        flags = imgui.InputTextFlags_.enter_returns_true
+        entered, self._filter = imgui.input_text_with_hint("##search", "add a variation", self._filter, flags)
+        words = self._filter.lower().split()
+        unused = [name for name in variation_table() if name not in self.xform.variations]
+        found = [name for name in unused if all(word in name for word in words)]
+        chosen = found[0] if entered and words and found else None
+        if imgui.begin_list_box("##found", (-1, 110 * self.scale)):
+            for name in found:
+                if imgui.selectable(name, False)[0]:
+                    chosen = name
+            imgui.end_list_box()
+        if chosen:
+            self.change(edit.with_variation, self.index, chosen, 0.5)
+            self._filter = ""
+
+    def _xaos(self, flame: Flame) -> None:
+        """The xaos matrix: factors on the probability that an xform (column) follows another (row)."""
+        count = len(flame.xforms)
+        flags = imgui.TableFlags_.scroll_x | imgui.TableFlags_.sizing_fixed_fit
+        height = (count + 1.6) * imgui.get_frame_height_with_spacing()
+        if not imgui.begin_table("##xaos", count + 1, flags, (0, min(height, 220 * self.scale))):
+            return
+        for column in range(-1, count):
+            imgui.table_next_column()
+            imgui.text_disabled("after" if column < 0 else str(column + 1))
+        for before, xform in enumerate(flame.xforms):
+            imgui.table_next_row()
+            imgui.table_next_column()
+            imgui.align_text_to_frame_padding()
+            imgui.text_disabled(str(before + 1))
+            for after in range(count):
+                imgui.table_next_column()
+                imgui.set_next_item_width(52 * self.scale)
+                value = xform.xaos[after] if after < len(xform.xaos) else 1.0
+                new = _drag(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
+                if new is not None and new >= 0:
+                    self.change(edit.with_xaos, before, after, new)
+        imgui.end_table()
+
+    def _palette(self, flame: Flame) -> None:
+        """The flame's gradient, sliders that rotate it and its hue, and all built-in palettes."""
+        self._gradient("the flame's colors", flame.palette_colors)
+        self._palette_slider("rotate", -128, 128)
+        self._palette_slider("hue", -180, 180)
+        imgui.spacing()
+        for name in palettes.builtin_names():
+            if self._gradient(name, palettes.builtin(name), not flame.colors and flame.palette == name):
+                self.change(edit.with_palette, name)
+        imgui.dummy((0, 2 * self.scale))
+
+    def _palette_slider(self, name: str, low: int, high: int) -> None:
+        """A slider that returns to 0; while held, it rotates the palette as it was when pressed."""
+        held = self._held_slider if self._held_slider and self._held_slider[0] == name else None
+        self._label(name)
+        changed, value = imgui.slider_int(f"##{name}", held[1] if held else 0, low, high)
+        base = held[2] if held else self.flame.palette_colors
+        if changed:
+            entries, hue = (value, 0.0) if name == "rotate" else (0, value / 360)
+            self.change(edit.with_palette_colors, edit.rotate_palette(base, entries, hue))
+        if imgui.is_item_active():
+            self._held_slider = name, value, base
+        elif held:
+            self._held_slider = None
+
+    def _gradient(self, name: str, colors: np.ndarray, selected: bool = False) -> bool:
+        """A palette from left to right; whether it was clicked."""
+        scale = self.scale
+        size = imgui.ImVec2(imgui.get_content_region_avail().x, GRADIENT_HEIGHT * scale)
+        low = imgui.get_cursor_screen_pos()
+        clicked = imgui.invisible_button(f"gradient {name}", size)
+        imgui.set_item_tooltip(name)
+        draw, packed = imgui.get_window_draw_list(), _packed_colors(colors.tobytes())
+        step = size.x / GRADIENT_SEGMENTS
+        for k in range(GRADIENT_SEGMENTS):
+            left, right = (low.x + k * step, low.y), (low.x + (k + 1) * step, low.y + size.y)
+            draw.add_rect_filled_multi_color(left, right, packed[k], packed[k + 1], packed[k + 1], packed[k])
+        if selected or imgui.is_item_hovered() or imgui.is_item_focused():
+            draw.add_rect(low, low + size, theme.color_u32(theme.ACCENT if selected else theme.TEXT), 0, 1.5 * scale)
+        return clicked
+
+
+@lru_cache(maxsize=64)
+def _packed_colors(palette: bytes) -> list[int]:
+    """The colors at the ends of a gradient's segments as draw lists take them; `palette` is (256, 3) float64."""
+    entries = np.linspace(0, 255, GRADIENT_SEGMENTS + 1).astype(int)
+    colors = np.frombuffer(palette).reshape(256, 3)[entries] / 255
+    return [theme.color_u32((*rgb, 1.0)) for rgb in colors.tolist()]
+
+
+def _xform_label(index: int) -> str:
+    return "final" if index == edit.FINAL_XFORM else str(index + 1)
+
+
+def _drag(
+    label: str, value: float, speed: float, low: float = 0.0, high: float = 0.0, text: str = "%.4f"
+) -> float | None:
+    """A number that is dragged or typed: the new value, or None if it was not changed to a finite one."""
+    changed, new = imgui.drag_float(label, value, speed, low, high, text)
+    return float(new) if changed and np.isfinite(new) else None

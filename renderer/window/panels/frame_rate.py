@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import deque
 from operator import sub
+from statistics import median
 
 WINDOW_SECONDS = 1.0  # over which the median is taken
 HISTORY_LENGTH = 240  # intervals kept for the plot
@@ -37,6 +38,5 @@ class FrameRateCounter:
             return 0.0
         recent = timestamps[bisect_left(timestamps, now - WINDOW_SECONDS) :]
         recent = recent if len(recent) > 2 else timestamps[-2:]
-        intervals = sorted(map(sub, recent[1:], recent))
-        interval = (intervals[len(intervals) // 2] + intervals[(len(intervals) - 1) // 2]) / 2
+        interval = median(map(sub, recent[1:], recent))
         return 1 / max(interval, 1e-9) if now - timestamps[-1] < max(WINDOW_SECONDS, 2 * interval) else 0.0

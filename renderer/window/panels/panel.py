@@ -7,7 +7,6 @@ interrupt the sample. Panels draw in turn.
 """
 
 import sys
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -41,6 +40,8 @@ REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may 
 PREVIEW_INTERVAL = 0.1  # seconds between two displays of a sample whose tiles are being drawn
 UNLIMITED = 1e9  # seconds
 
+Clock = Callable[[], float]  # seconds
+
 
 class DrawKey(NamedTuple):
     """What samples belong to: if it changes, they are discarded."""
@@ -66,12 +67,7 @@ class Panel:
     """
 
     def __init__(
-        self,
-        scene: Scene,
-        gpu: DeviceContext,
-        completion_thread: ThreadPoolExecutor,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.perf_counter,
+        self, scene: Scene, gpu: DeviceContext, completion_thread: ThreadPoolExecutor, wake: Callable, now: Clock
     ):
         self._now, self._wake = now, wake
         self._gpu, self._completion_thread = gpu, completion_thread
@@ -96,7 +92,7 @@ class Panel:
         # the current sample
         self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
         self._size = (1, 1)
-        self._draw_time = self.scene_time  # scene time of the picture that is being drawn
+        self.drawn_time = self.scene_time  # scene time, in seconds, of the picture that is being drawn
         self._drawing_state: tuple | None = None  # what is being drawn
         self._displayed_state: tuple | None = None  # what the last whole sample displayed
         self._last_frame: Frame | None = None
@@ -296,24 +292,15 @@ class Panel:
         complete = self.display_texture is not None and self.tiles is not None and self.tiles.done == 0
         return complete and self.samples > 0 and self._displayed_state == self._requested_state()
 
-    @property
-    def drawn_time(self) -> float:
-        """The scene time, in seconds, of what is displayed."""
-        return self._draw_time
-
     def is_finished(self) -> bool:
         """Whether all samples are drawn."""
         return not self.busy and 0 < self.target_samples <= self.samples
-
-    def is_current(self, size: Size, now: float) -> bool:
-        """Whether the last draw is what a panel of `size` pixels shows."""
-        return self._draw_key(size, now) == self._drawn
 
     # What to draw, within which time
 
     def _draw_key(self, size: Size, now: float) -> DrawKey:
         continues = self.tiles is not None and self.tiles.done and self.is_animated()
-        scene_time = self._draw_time if continues else self.scene_time  # the same for all tiles of a sample
+        scene_time = self.drawn_time if continues else self.scene_time  # the same for all tiles of a sample
         settings = settings_at(self.scene, scene_time)
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if self._depends_on_time(settings) else 0.0
@@ -362,7 +349,7 @@ class Panel:
             if self._drawn and key.settings != self._drawn.settings:
                 self.budget.keep_as_estimate()
             if not (self.tiles.done and self.is_animated()):
-                self._draw_time = self.scene_time
+                self.drawn_time = self.scene_time
             self.budget.divisor, self._replanned = self._divisor(size, now), False
             self._start_picture(key)
         self.budget.divisor = self._divisor(size, now)
@@ -485,7 +472,7 @@ class Panel:
             self.update_tone_mapping()
 
 
-def _wait_for(device: Any, now: Callable[[], float]) -> float:
+def _wait_for(device: Any, now: Clock) -> float:
     """Blocks until the device has finished; returns the timestamp."""
     device.finish()
     return now()

@@ -29,37 +29,37 @@ from renderer.window.state.undo import UndoStack
 DRAW_SECONDS = 0.03  # of a frame that panels may draw in the window's GL; at least one panel draws
 SAVE_INTERVAL = 3.0  # seconds between two saves of the session
 MESSAGE_SECONDS = 4.0  # a message is shown
+GAP = 4  # window units between panels
 
 
 class AppState:
-    """All state of the window that is not Dear ImGui's.
+    """All state of the window that is not Dear ImGui's, from a session.
 
     `session_path` is the file that the session is saved to; None saves none. `clock` returns seconds.
     """
 
     def __init__(
         self,
-        scenes: list[Scene],
+        session: Session,
         gpu: DeviceContext,
-        columns: int = 0,
-        gap: int = 4,
         session_path: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.gpu, self.now = gpu, clock
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
-        self.panels = self._make_panels(scenes)
-        self.active = 0
+        self.panels = self._make_panels(session.scenes)
+        self.active = session.active
         # layout
-        self.columns, self.gap = columns, gap
-        self.layout: LayoutNode | None = None  # None is a grid of `columns`
+        self.columns = session.columns
+        self.layout = session.layout  # None is a grid of `columns`
         self.layout_root: LayoutNode = 0  # of the visible panels
         self.area: Rect = (0, 0, 1, 1)  # of the window, for the panels
         self.panel_rects: list[Rect] = []  # of the visible panels, in window units
         self.image_rects: list[Rect] = []  # of their pictures, between the title bar and the status bar
         # what is open
-        self.solo = self.fullscreen = False
+        self.solo = session.solo
+        self.fullscreen = False
         self.sidebar = True
         self.help = self.palette = self.inspector = self.timeline = False
         self.picking = False  # the next click picks the focus
@@ -81,13 +81,6 @@ class AppState:
         self._saved_session: Session | None = None
         self._undo_stack = UndoStack(self._scenes())
 
-    @classmethod
-    def of_session(cls, session: Session, gpu: DeviceContext, session_path: Path | None = None) -> "AppState":
-        """The state with the panels and the layout of a session."""
-        app = cls(list(session.scenes), gpu, session_path=session_path)
-        app._apply_layout(session)
-        return app
-
     def _make_panels(self, scenes: Iterable[Scene]) -> list[Panel]:
         return [Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now) for scene in scenes]
 
@@ -104,7 +97,7 @@ class AppState:
         """Places the visible panels in this area of the window; small panels have no bars."""
         self.area = left, top, max(width, 1), max(height, 1)
         self.layout_root = self.active if self.solo else self.current_layout()
-        rects = layout.rectangles(self.layout_root, self.area, self.gap)
+        rects = layout.rectangles(self.layout_root, self.area, GAP)
         self.panel_rects = [rects[index] for index in self.visible()]
         bars = [bar_height if h > 4 * bar_height and w > 6 * bar_height else 0 for _, _, w, h in self.panel_rects]
         self.image_rects = [(x, y + b, w, h - 2 * b) for (x, y, w, h), b in zip(self.panel_rects, bars, strict=True)]
@@ -217,12 +210,9 @@ class AppState:
         for panel in self.panels:
             panel.close()
         self.panels = self._make_panels(session.scenes)
-        self._apply_layout(session)
-        self._panels_changed()
-
-    def _apply_layout(self, session: Session) -> None:
         self.active, self.columns, self.solo = session.active, session.columns, session.solo
         self.layout = session.layout
+        self._panels_changed()
 
     # Undo
 
@@ -386,7 +376,7 @@ class AppState:
         for panel in self._make_panels(scenes[:free]):
             self.panels.append(panel)
             if self.layout is not None:
-                _, _, width, height = layout.rectangles(self.layout, self.area, self.gap)[self.active]
+                _, _, width, height = layout.rectangles(self.layout, self.area, GAP)[self.active]
                 side = "right" if width > height else "below"
                 self.layout = layout.insert(self.layout, len(self.panels) - 1, self.active, side)
             self.active = len(self.panels) - 1

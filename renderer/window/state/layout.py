@@ -146,11 +146,7 @@ def drop_side(rect: Rect, x: float, y: float) -> str:
 
 def drop_preview(rect: Rect, side: str) -> Rect:
     """What a panel dropped at a side of the rectangle gets: one half, or all of it for the middle."""
-    x, y, width, height = rect
-    w, h = (width // 2, height) if side in ("left", "right") else (width, height // 2)
-    if side == "middle":
-        return rect
-    return (x + (width - w if side == "right" else 0), y + (height - h if side == "below" else 0), w, h)
+    return rect if side == "middle" else rectangles(_pair(0, 1, side, 0.5), rect, 0)[1]
 
 
 def layout_to_table(node: LayoutNode) -> int | dict[str, Any]:

@@ -1,7 +1,7 @@
 """Actions on the panel layout: move, swap and dock panels, and reset to a grid."""
 
 from renderer.window.state import layout
-from renderer.window.state.app_state import AppState
+from renderer.window.state.app_state import GAP, AppState
 
 
 def move_panel(app: AppState, index: int, target: int, side: str) -> None:
@@ -12,7 +12,7 @@ def move_panel(app: AppState, index: int, target: int, side: str) -> None:
 
 def swap_panel(app: AppState, side: str) -> None:
     """Swaps the active panel with its neighbor on a side."""
-    rects = layout.rectangles(app.current_layout(), app.area, app.gap)
+    rects = layout.rectangles(app.current_layout(), app.area, GAP)
     other = layout.nearest(rects, app.active, side)
     if other is None or app.solo:
         app.show_message("no panel on that side")

@@ -62,11 +62,13 @@ def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:
 
 def to_toml(table: dict[str, Any]) -> str:
     """The TOML text of plain data: numbers, texts, lists and tables."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key in table.keys() - plain.keys():
-        lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in table[key].items())]
-    return "\n".join(lines) + "\n"
+    lines, tables = [], []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            tables += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in value.items())]
+        else:
+            lines.append(f"{_key(key)} = {_value(value)}")
+    return "\n".join(lines + tables) + "\n"
 
 
 def _key(key: str) -> str:
