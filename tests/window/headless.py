@@ -111,9 +111,8 @@ def draw_samples(screen, samples: int) -> None:
 def press(screen, keys: str) -> None:
     """Presses and releases a key with its modifiers."""
     io, wanted = imgui.get_io(), chord(keys)
-    modifiers = (
-        [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
-    )
+    names = (imgui.Key.mod_ctrl, imgui.Key.mod_shift, imgui.Key.mod_alt)
+    modifiers = [name for name, held in zip(names, wanted.modifiers, strict=True) if held]
     for down in (True, False):
         for key in [*modifiers, wanted.key]:
             io.add_key_event(key, down)

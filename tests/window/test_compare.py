@@ -132,7 +132,7 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         until(screen, panel.is_finished)
         noisy = panel.frame.read()
         press(screen, "Ctrl+N")
-        until(screen, lambda: panel.denoised)
+        until(screen, lambda: panel.denoiser.displayed)
         picture = open_picture(scene, screen.app.gpu)
         for _ in range(2):
             drawn = picture.draw(scene.settings, panel.display_texture.size, 0.0)
@@ -141,9 +141,9 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         draw_full_sample(screen)
-        until(screen, lambda: panel.denoised)
+        until(screen, lambda: panel.denoiser.displayed)
         press(screen, "Shift+D")
         press(screen, "Ctrl+N")
         draw_full_sample(screen)
         until(screen, panel.is_finished)
-        assert not panel.denoised and np.array_equal(panel.frame.read(), noisy)
+        assert not panel.denoiser.displayed and np.array_equal(panel.frame.read(), noisy)

@@ -26,7 +26,8 @@ MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
 
 # Dear ImGui's keys by GLFW's numbers; the names differ in arrows and digits only
 KEYS: dict[int | None, imgui.Key] = {
-    getattr(glfw, f"KEY_{str(key.name).removesuffix('_arrow').lstrip('_').upper()}", None): key for key in imgui.Key
+    getattr(glfw, f"KEY_{name.removesuffix('_arrow').lstrip('_').upper()}", None): key
+    for name, key in imgui.Key.__members__.items()
 }
 
 

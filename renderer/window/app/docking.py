@@ -26,10 +26,9 @@ class Docking:
         app, margin = self.app, int(HIT_MARGIN * self.scale)
         for number, splitter in enumerate(layout.splitters(app.layout_root, app.area, GAP)):
             x, y, width, height = splitter.rectangle
-            x, width = (x - margin, width + 2 * margin) if splitter.horizontal else (x, width)
-            y, height = (y, height) if splitter.horizontal else (y - margin, height + 2 * margin)
-            imgui.set_cursor_screen_pos((x, y))
-            imgui.invisible_button(f"gap {number}", (max(width, 1), max(height, 1)))
+            dx, dy = (margin, 0) if splitter.horizontal else (0, margin)
+            imgui.set_cursor_screen_pos((x - dx, y - dy))
+            imgui.invisible_button(f"gap {number}", (max(width + 2 * dx, 1), max(height + 2 * dy, 1)))
             if imgui.is_item_hovered() or imgui.is_item_active():
                 cursors = imgui.MouseCursor_
                 imgui.set_mouse_cursor(cursors.resize_ew if splitter.horizontal else cursors.resize_ns)

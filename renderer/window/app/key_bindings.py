@@ -62,17 +62,13 @@ ACTIONS = [
     Action("Escape", "close what is open", WINDOW, AppState.escape),
     Action("Ctrl+Q", "quit", WINDOW, lambda s: setattr(s, "quit_requested", True)),
 ]
-ARROWS = {"Left": ("left", -1, 0), "Right": ("right", 1, 0), "Up": ("above", 0, -1), "Down": ("below", 0, 1)}
-for key, (side, dx, dy) in ARROWS.items():
-    drag, pan = (
-        methodcaller("drag", ARROW_STEP * dx, ARROW_STEP * dy),
-        methodcaller("pan", ARROW_STEP * dx, ARROW_STEP * dy),
-    )
+SIDES = {"Left": ("left", -1, 0), "Right": ("right", 1, 0), "Up": ("above", 0, -1), "Down": ("below", 0, 1)}
+for key, (side, right, down) in SIDES.items():
+    dx, dy = ARROW_STEP * right, ARROW_STEP * down
     ACTIONS += [
-        Action(key, "orbit", VIEW, partial(view_actions.move_view, move=drag), True),
-        Action(f"Shift+{key}", "pan", VIEW, partial(view_actions.move_view, move=pan), True),
+        Action(key, "orbit", VIEW, partial(view_actions.move_view, move=methodcaller("drag", dx, dy)), True),
+        Action(f"Shift+{key}", "pan", VIEW, partial(view_actions.move_view, move=methodcaller("pan", dx, dy)), True),
         Action(f"Ctrl+{key}", "swap with the neighbor panel", PANEL, partial(layout_actions.swap_panel, side=side)),
         Action(f"Ctrl+Shift+{key}", "dock panel along that side", PANEL, partial(layout_actions.dock_panel, side=side)),
     ]
-for index in range(9):
-    ACTIONS.append(Action(str(index + 1), "select panel", PANEL, partial(AppState.select_panel, index=index)))
+ACTIONS += [Action(str(k + 1), "select panel", PANEL, partial(AppState.select_panel, index=k)) for k in range(9)]

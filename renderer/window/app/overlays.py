@@ -1,11 +1,14 @@
 """Overlays of the window: the key help, the command palette and messages."""
 
+from collections import defaultdict
+
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.state.app_state import AppState
 
 PALETTE_ROWS = 12
+Groups = dict[str, dict[str, list[str]]]  # of the key help: group -> name of an action -> its keys
 MOUSE_HELP = (
     "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
     "a click focuses a light field, Ctrl+click a lens; drag a title bar to move its panel, a gap to resize panels"
@@ -40,26 +43,26 @@ class Overlays:
 
     def _help(self, actions: list[Action], width: float, height: float) -> None:
         self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)
-        groups: dict[str, list[Action]] = {}
+        groups: Groups = defaultdict(lambda: defaultdict(list))
         for action in actions:
-            groups.setdefault(action.group, []).append(action)
+            groups[action.group][action.name].append(action.keys)
         columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
         if imgui.begin_table("keys", columns):
-            for column in _balance({group: _keys_by_name(members) for group, members in groups.items()}, columns):
+            for column in _balance(groups, columns):
                 imgui.table_next_column()
-                for group, keys_by_name in column:
-                    self._group(group, keys_by_name)
+                for group in column:
+                    self._group(group, groups[group])
             imgui.end_table()
         with imgui_ctx.push_text_wrap_pos(0.0):
             imgui.text_disabled(MOUSE_HELP)
         imgui.end()
 
-    def _group(self, group: str, keys_by_name: dict[str, str]) -> None:
+    def _group(self, group: str, keys_by_name: dict[str, list[str]]) -> None:
         with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
             imgui.text_colored(theme.ACCENT, group)
         for name, keys in keys_by_name.items():
             with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-                imgui.text(keys)
+                imgui.text(_join_keys(keys))
             imgui.same_line(138 * self.scale)
             imgui.text_disabled(name)
         imgui.spacing()
@@ -103,27 +106,22 @@ class Overlays:
         draw.add_text(self.fonts.text, font_size, (left, top), color, text, wrap)
 
 
-def _keys_by_name(actions: list[Action]) -> dict[str, str]:
-    """The keys of each action; several keys of one action are joined, such as "1 to 9" or "Shift+arrows"."""
-    keys: dict[str, list[str]] = {}
-    for action in actions:
-        keys.setdefault(action.name, []).append(action.keys)
-    return {name: each[0] if len(each) == 1 else _join_keys(each) for name, each in keys.items()}
-
-
 def _join_keys(keys: list[str]) -> str:
+    """The keys of one action as one text, such as "1 to 9" or "Shift+arrows"."""
+    if len(keys) == 1:
+        return keys[0]
     if all(key.rpartition("+")[2] in ("Left", "Right", "Up", "Down") for key in keys):
         modifiers, plus, _ = keys[0].rpartition("+")
         return f"{modifiers}{plus}arrows"
     return f"{keys[0]} to {keys[-1]}"
 
 
-def _balance(groups: dict[str, dict[str, str]], columns: int) -> list[list[tuple[str, dict[str, str]]]]:
-    """Distributes the groups over the columns, with about as many lines in each."""
-    out: list[list[tuple[str, dict[str, str]]]] = [[] for _ in range(columns)]
+def _balance(groups: Groups, columns: int) -> list[list[str]]:
+    """The names of the groups in each column, with about as many lines in each."""
+    out: list[list[str]] = [[] for _ in range(columns)]
     lengths = [0] * columns
     for group, lines in sorted(groups.items(), key=lambda item: -len(item[1])):
         shortest = lengths.index(min(lengths))
-        out[shortest].append((group, lines))
+        out[shortest].append(group)
         lengths[shortest] += len(lines) + 2
     return out

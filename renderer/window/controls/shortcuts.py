@@ -7,20 +7,27 @@ One list of actions dispatches keys, prints the help and fills the command palet
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from renderer.window.controls.toolkit import imgui
 
 PICTURE_GROUP = "This picture"  # the help's group for a picture's own keys
 Modifiers = tuple[bool, bool, bool]  # Ctrl, Shift, Alt
+# As people write them: A, 1, F1, PageUp; Left for left_arrow
 KEY_NAMES = {
-    "Space": imgui.Key.space, "Enter": imgui.Key.enter, "Escape": imgui.Key.escape, "Tab": imgui.Key.tab,
-    "Backspace": imgui.Key.backspace, "Delete": imgui.Key.delete, "Home": imgui.Key.home,
-    "Left": imgui.Key.left_arrow, "Right": imgui.Key.right_arrow, "Up": imgui.Key.up_arrow,
-    "Down": imgui.Key.down_arrow, "PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down,
-    "+": imgui.Key.equal, "-": imgui.Key.minus, ".": imgui.Key.period, ",": imgui.Key.comma,
-    "/": imgui.Key.slash, "[": imgui.Key.left_bracket, "]": imgui.Key.right_bracket,
-}  # fmt: skip
+    "".join(word.title() for word in name.removesuffix("_arrow").split("_")): key
+    for name, key in imgui.Key.__members__.items()
+}
+SYMBOLS = {
+    "+": "Equal",
+    "-": "Minus",
+    ".": "Period",
+    ",": "Comma",
+    "/": "Slash",
+    "[": "LeftBracket",
+    "]": "RightBracket",
+}
+KEY_NAMES |= {symbol: KEY_NAMES[name] for symbol, name in SYMBOLS.items()}
 
 
 @dataclass(frozen=True)
@@ -34,33 +41,23 @@ class Action:
     repeats: bool = False
 
 
-@dataclass(frozen=True)
-class Chord:
+class Chord(NamedTuple):
     """A key with its modifiers."""
 
     key: imgui.Key
-    ctrl: bool
-    shift: bool
-    alt: bool
+    modifiers: Modifiers
 
 
 @cache
 def chord(keys: str) -> Chord:
     """Parses keys such as "Ctrl+Shift+Z"; raises ValueError for an unknown key or modifier."""
-    *modifiers, name = keys.split("+") if not keys.endswith("+") else [*keys[:-1].rstrip("+").split("+"), "+"]
-    modifiers = [m for m in modifiers if m]
-    if name in KEY_NAMES:
-        key = KEY_NAMES[name]
-    elif name.isdigit() and len(name) == 1:
-        key = getattr(imgui.Key, f"_{name}")
-    elif hasattr(imgui.Key, name.lower()) and (len(name) == 1 or name[0] == "F"):
-        key = getattr(imgui.Key, name.lower())
-    else:
+    name = "+" if keys.endswith("+") else keys.rpartition("+")[2]
+    modifiers = set(filter(None, keys.removesuffix(name).split("+")))
+    if name not in KEY_NAMES:
         raise ValueError(f"{keys!r} is not a key")
-    unknown = set(modifiers) - {"Ctrl", "Shift", "Alt"}
-    if unknown:
+    if unknown := modifiers - {"Ctrl", "Shift", "Alt"}:
         raise ValueError(f"{keys!r}: unknown modifier {', '.join(unknown)}")
-    return Chord(key, "Ctrl" in modifiers, "Shift" in modifiers, "Alt" in modifiers)
+    return Chord(KEY_NAMES[name], ("Ctrl" in modifiers, "Shift" in modifiers, "Alt" in modifiers))
 
 
 def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> bool:
@@ -74,7 +71,7 @@ def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> b
         return False
     io = imgui.get_io()
     now = (io.key_ctrl or io.key_super, io.key_shift, io.key_alt)
-    return modifiers_at_press.get(wanted.key, now) == (wanted.ctrl, wanted.shift, wanted.alt)
+    return modifiers_at_press.get(wanted.key, now) == wanted.modifiers
 
 
 @cache

@@ -1,6 +1,6 @@
 """Steps a setting by key: to its next choice, on or off, or a number further."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
@@ -20,16 +20,14 @@ def step_setting(settings: Any, name: str, direction: int) -> Any:
     elif kind is bool:
         new = not value
     else:
-        low, high = f.metadata.get("low"), f.metadata.get("high")
-        new = _next_number(value, kind, low, high, bool(f.metadata.get("logarithmic")), direction)
+        new = _next_number(value, kind, f.metadata, direction)
     return replace(settings, **{name: new})
 
 
-def _next_number(
-    value: Any, kind: type, low: float | None, high: float | None, logarithmic: bool, direction: int
-) -> Any:
+def _next_number(value: Any, kind: type, metadata: Mapping, direction: int) -> Any:
     """A step by a quarter on a logarithmic scale, by 1 for integers, else by a twentieth of the range or 0.1."""
-    if logarithmic:
+    low, high = metadata.get("low"), metadata.get("high")
+    if metadata.get("logarithmic"):
         new = value * 1.25**direction
     elif kind is int:
         new = value + direction

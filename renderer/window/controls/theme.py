@@ -8,8 +8,8 @@ FONT_SIZE = 15.0  # pixels at scale 1
 BACKGROUND = (0.012, 0.014, 0.018)
 COLORS = {  # sRGB
     "text": (0.90, 0.92, 0.95, 1), "text_disabled": (0.53, 0.57, 0.63, 1),
-    "window_bg": (0.075, 0.085, 0.105, 1), "child_bg": (0, 0, 0, 0), "popup_bg": (0.095, 0.108, 0.132, 0.98),
-    "border": (0.17, 0.19, 0.23, 1), "border_shadow": (0, 0, 0, 0),
+    "window_bg": (0.075, 0.085, 0.105, 1), "popup_bg": (0.095, 0.108, 0.132, 0.98),
+    "border": (0.17, 0.19, 0.23, 1),
     "frame_bg": (0.125, 0.142, 0.172, 1), "frame_bg_hovered": (0.16, 0.18, 0.22, 1),
     "frame_bg_active": (0.18, 0.21, 0.26, 1),
     "button": (0.135, 0.152, 0.185, 1), "button_hovered": (0.19, 0.23, 0.30, 1), "button_active": (0.16, 0.34, 0.58, 1),
@@ -18,7 +18,7 @@ COLORS = {  # sRGB
     "check_mark": (0.40, 0.67, 1.0, 1),
     "separator": (0.17, 0.19, 0.23, 1), "scrollbar_bg": (0, 0, 0, 0), "scrollbar_grab": (0.22, 0.25, 0.30, 1),
     "title_bg": (0.075, 0.085, 0.105, 1), "title_bg_active": (0.095, 0.108, 0.132, 1),
-    "nav_cursor": (0.40, 0.67, 1.0, 1), "modal_window_dim_bg": (0, 0, 0, 0.55), "plot_lines": (0.40, 0.67, 1.0, 1),
+    "nav_cursor": (0.40, 0.67, 1.0, 1),
     "plot_histogram": (0.25, 0.46, 0.74, 1), "plot_histogram_hovered": (0.40, 0.67, 1.0, 1),
     "text_selected_bg": (0.16, 0.34, 0.58, 0.7), "resize_grip": (0, 0, 0, 0),
 }  # fmt: skip

@@ -101,24 +101,13 @@ def hit_test(
 
 def apply_drag(flame: Any, drag: Drag, point: Point) -> Any:
     """The flame with the pressed handle moved to a point of the plane."""
-    o, x, y = (np.asarray(corner, "f8") for corner in drag.corners)
-    shift = np.asarray(point, "f8") - drag.start
-    if drag.handle == "XY":
-        x, y = _rotate_scale(o, x, y, np.asarray(drag.start) - o, np.asarray(point, "f8") - o)
+    o, x, y = (complex(*corner) for corner in drag.corners)
+    start, end = complex(*drag.start), complex(*point)
+    if drag.handle == "XY":  # the similarity about O that maps the press to the pointer
+        factor = (end - o) / (start - o) if abs(start - o) > 1e-12 else 1.0
+        x, y = o + factor * (x - o), o + factor * (y - o)
     else:
         moved = CORNERS if drag.handle in ("O", INSIDE) else drag.handle
-        o, x, y = (corner + shift if name in moved else corner for name, corner in zip(CORNERS, (o, x, y), strict=True))
-    corners = ((float(o[0]), float(o[1])), (float(x[0]), float(x[1])), (float(y[0]), float(y[1])))
+        o, x, y = (p + end - start if name in moved else p for name, p in zip(CORNERS, (o, x, y), strict=True))
+    corners = ((o.real, o.imag), (x.real, x.imag), (y.real, y.imag))
     return edit.with_triangle(flame, drag.index, corners, drag.post)
-
-
-def _rotate_scale(
-    o: np.ndarray, x: np.ndarray, y: np.ndarray, before: np.ndarray, after: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """X and Y rotated and scaled about O by the similarity that maps the vector `before` to `after`."""
-    square = float(before @ before)
-    if square < 1e-24:
-        return x, y
-    c, s = float(before @ after) / square, float(before[0] * after[1] - before[1] * after[0]) / square
-    similarity = np.array([[c, -s], [s, c]])
-    return o + similarity @ (x - o), o + similarity @ (y - o)

@@ -1,5 +1,6 @@
 """Comparison of a panel with a reference, a kept picture or another panel: wipe, flip, difference. After tev."""
 
+from collections.abc import Callable
 from typing import Any
 
 from renderer.gpu.gl import GlContext, Texture
@@ -20,26 +21,21 @@ class Comparison:
         self.mode = "off"
         self.wipe = 0.5
         self.label = ""
-        self._kept: Texture | None = None
-        self._panel: Any = None  # the reference panel
+        self.reference: Callable[[], Texture | None] = lambda: None  # gives the reference, 8 bits per channel
 
     def set_reference(self, displayed: Texture) -> None:
         """Takes a copy of the displayed picture as the reference."""
-        self._kept = self._gl.texture(displayed.size, 4, "f1").write(displayed.read())
-        self._panel, self.label = None, "kept picture"
+        kept = self._gl.texture(displayed.size, 4, "f1").write(displayed.read())
+        self.reference, self.label = lambda: kept, "kept picture"
 
     def set_reference_panel(self, panel: Any) -> None:
         """Takes what another panel displays as the reference, as it changes."""
-        self._kept, self._panel, self.label = None, panel, panel.scene.title
+        self.reference, self.label = lambda: panel.display_texture, panel.scene.title
 
     def cycle(self) -> str:
         """Switches to the next mode and returns it; "off" if there is no reference."""
         self.mode = next_item(MODES, self.mode) if self.reference() is not None else "off"
         return self.mode
-
-    def reference(self) -> Texture | None:
-        """The reference, 8 bits per channel, or None."""
-        return self._panel.display_texture if self._panel else self._kept
 
     def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
         """The left texture, the right one or None, and where the right one begins, 0 to 1."""

@@ -1,14 +1,13 @@
-"""Denoising of a finished picture on another thread, so that the window stays responsive."""
+"""Denoising of finished pictures on another thread, so that the window stays responsive."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise
-from renderer.pictures.picture import Picture
+from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 
 class Denoiser:
@@ -16,18 +15,22 @@ class Denoiser:
 
     def __init__(self, executor: ThreadPoolExecutor, wake: Callable[[], None]):
         self._executor, self._wake = executor, wake
-        self._running: tuple[Future[np.ndarray], Any] | None = None
+        self.enabled = False  # whether finished pictures are denoised
+        self.displayed = False  # whether the displayed one is
+        self._running: tuple[Future[np.ndarray], DrawKey] | None = None
 
-    def start(self, frame: Texture, picture: Picture, key: Any) -> None:
-        """Starts with the linear `frame` of `picture`, whose albedo and normal are the auxiliary images of OIDN."""
+    def start(self, frame: Texture, tiles: RowTiles, key: DrawKey) -> None:
+        """Starts with the linear `frame` of `key`; the picture's albedo and normal are the auxiliary images of OIDN."""
+        picture = tiles.picture.clone() if tiles.count > 1 else tiles.picture
         layers = picture.layers(key.settings, key.size)
         future = self._executor.submit(denoise, frame.read(), layers["albedo"], layers["normal"])
         future.add_done_callback(lambda _: self._wake())
         self._running = future, key
 
-    def poll(self) -> tuple[np.ndarray, Any] | None:
-        """The denoised picture and its key, once; None while there is none. Raises what the denoiser raised."""
+    def poll(self, key: DrawKey | None) -> np.ndarray | None:
+        """The denoised picture of `key`, once; None while there is none. Raises what OIDN raised."""
         if self._running is None or not self._running[0].done():
             return None
-        (future, key), self._running = self._running, None
-        return future.result(), key
+        (future, denoised_key), self._running = self._running, None
+        image = future.result()
+        return image if denoised_key == key and self.enabled else None

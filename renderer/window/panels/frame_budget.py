@@ -1,8 +1,11 @@
 """Frame budgets: the resolution at which a panel is drawn, so that the window stays responsive, from measured costs."""
 
+from collections.abc import Callable
+
 from renderer.gpu.gl import Texture
 from renderer.pictures.picture import Frame
 
+INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
 INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
 GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU, which the window shares
 SOFTWARE_GL_TILE_SECONDS = 0.06  # the same for OpenGL rendered on the CPU
@@ -13,21 +16,18 @@ MAX_IDLE_SECONDS = 0.75  # up to this
 DIVISORS = (1, 2, 4, 8)
 FIRST_DIVISOR = 4  # for the first draw, which measures the cost of a pixel, if the panel has more pixels than
 FIRST_DIVISOR_PIXELS = 1 << 16
+UNLIMITED = 1e9  # seconds
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 
 
 class FrameBudget:
     """The resolution divisor of one picture, and the measured cost of a pixel at each divisor."""
 
-    def __init__(self):
+    def __init__(self, fixed_divisor: int = 0):
         self.divisor = 1
-        self.fixed_divisor = 0  # chosen by the user; 0 is automatic
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets all costs, for another picture. The first draw compiles, so it is not recorded."""
+        self.fixed_divisor = fixed_divisor  # chosen by the user; 0 is automatic
         self._costs: dict[int, float] = {}  # seconds per pixel, by divisor
-        self._latest, self._warm = 0.0, False
+        self._latest, self._warm = 0.0, False  # the first draw compiles, so it is not recorded
 
     def keep_as_estimate(self) -> None:
         """Keeps only the last cost, as an estimate for changed settings."""
@@ -69,3 +69,20 @@ def tile_budget(last_frame: Frame | None) -> float:
         return SOFTWARE_GL_TILE_SECONDS if last_frame.gl.software else GPU_TILE_SECONDS
     on_cpu = last_frame is not None and last_frame.device.properties.scalar_threads
     return CPU_TILE_SECONDS if on_cpu else GPU_TILE_SECONDS
+
+
+def sample_budget(
+    last_frame: Frame | None, animated: bool, rest: float, changed: bool, can_split: Callable[[], bool]
+) -> float:
+    """Seconds that a whole sample may take; slower ones are drawn at a lower resolution.
+
+    `rest` is the time in seconds since the user changed something, `changed` whether that is not displayed yet,
+    `can_split()` whether the picture can be drawn in tiles.
+    """
+    if rest < INTERACTION_SECONDS or changed and not animated:
+        return INTERACTIVE_SECONDS  # a coarse picture of a change comes first
+    if can_split():
+        return ANIMATION_SECONDS if animated else UNLIMITED
+    if not isinstance(last_frame, Texture):
+        return UNLIMITED
+    return IDLE_SECONDS if animated else min(IDLE_SECONDS * (1 + rest), MAX_IDLE_SECONDS)

@@ -9,8 +9,10 @@ interrupt the sample. Panels draw in turn.
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from renderer.errors import UnavailableError, UserError
@@ -23,32 +25,14 @@ from renderer.pictures.picture import Frame, Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.panels.comparison import Comparison
+from renderer.window.panels.completion import Clock, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
-from renderer.window.panels.frame_budget import (
-    ANIMATION_SECONDS,
-    IDLE_SECONDS,
-    INTERACTIVE_SECONDS,
-    MAX_IDLE_SECONDS,
-    FrameBudget,
-    tile_budget,
-)
+from renderer.window.panels.frame_budget import INTERACTION_SECONDS, FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
-from renderer.window.panels.row_tiles import RowTiles
+from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
-INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
 REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
 PREVIEW_INTERVAL = 0.1  # seconds between two displays of a sample whose tiles are being drawn
-UNLIMITED = 1e9  # seconds
-
-Clock = Callable[[], float]  # seconds
-
-
-class DrawKey(NamedTuple):
-    """What samples belong to: if it changes, they are discarded."""
-
-    settings: Any
-    time: float  # seconds of scene time; 0 for a picture that does not depend on it
-    size: Size  # in pixels
 
 
 class Fallback(NamedTuple):
@@ -110,10 +94,7 @@ class Panel:
         self.frame_rate = FrameRateCounter()
         self.sample_seconds = 0.0  # duration of the last sample
         self.sample_history: deque[float] = deque(maxlen=HISTORY_LENGTH)
-        # denoising
-        self.denoise = False  # whether finished pictures are denoised
-        self.denoised = False  # whether the displayed one is
-        self._denoiser = Denoiser(completion_thread, self._wake)
+        self.denoiser = Denoiser(completion_thread, wake)
 
     # The scene and its picture
 
@@ -133,14 +114,20 @@ class Panel:
     def _open(self) -> None:
         self.is_open = True
         self.frame = self._drawn = self._applied_tone = self._pending = self._last_frame = None
-        self.budget.reset()
-        try:
+        self.budget = FrameBudget(self.budget.fixed_divisor)
+        with self._errors_stay():
             picture = open_picture(self.scene, self._gpu)
             picture.never_block()
             self.tiles = RowTiles(self._gpu.gl, picture)
             self.tone_mapping = GlToneMapper(self._gpu.gl)
             self.error = ""
-        except Exception as error:  # a failing picture must not end the window
+
+    @contextmanager
+    def _errors_stay(self) -> Iterator[None]:
+        """Ends the block at any error, which this panel shows: a failing picture must not end the window."""
+        try:
+            yield
+        except Exception as error:
             self._fall_back(error)
 
     def _fall_back(self, error: Exception) -> None:
@@ -160,7 +147,7 @@ class Panel:
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
         frame = self._last_frame
-        self.device_lost = not (frame is None or isinstance(frame, Texture) or _responds(frame.device))
+        self.device_lost = not (frame is None or isinstance(frame, Texture) or responds(frame.device))
         if isinstance(error, UnavailableError) and not self.device_lost:
             self._release()  # free our device memory: another panel may need it
 
@@ -245,10 +232,9 @@ class Panel:
         return animation.duration if animation and animation.tracks else None
 
     def _depends_on_time(self, settings: Any) -> bool:
-        try:
+        with suppress(UserError, KernelError):  # in a file that the settings name; the draw reports it
             return self.picture is not None and self.picture.depends_on_time(settings)
-        except (UserError, KernelError):  # in a file that the settings name; the draw reports it
-            return False
+        return False
 
     def tick(self, seconds: float) -> None:
         """Advances the scene time, unless paused; an animation repeats."""
@@ -308,20 +294,13 @@ class Panel:
 
     def _divisor(self, size: Size, now: float) -> int:
         """The resolution divisor at which a draw fits its budget."""
-        return self.budget.divisor_for(size[0] * size[1], self._sample_budget(now) if self.budget.is_measured else 0.0)
-
-    def _sample_budget(self, now: float) -> float:
-        """Seconds that a whole sample may take; slower ones are drawn at a lower resolution."""
-        if self.is_interacting(now) or self._displayed_state != self._requested_state() and not self.is_animated():
-            return INTERACTIVE_SECONDS  # a coarse picture of a change comes first
+        if not self.budget.is_measured:
+            return self.budget.divisor_for(size[0] * size[1], 0.0)
         assert self.tiles is not None
-        if self.tiles.can_split(self.scene.settings):
-            return ANIMATION_SECONDS if self.is_animated() else UNLIMITED
-        if not isinstance(self._last_frame, Texture):
-            return UNLIMITED
-        if self.is_animated():
-            return IDLE_SECONDS
-        return min(IDLE_SECONDS * (1 + max(0.0, now - self._interacted_at)), MAX_IDLE_SECONDS)
+        rest, changed = now - self._interacted_at, self._displayed_state != self._requested_state()
+        can_split = partial(self.tiles.can_split, self.scene.settings)
+        seconds = sample_budget(self._last_frame, self.is_animated(), rest, changed, can_split)
+        return self.budget.divisor_for(size[0] * size[1], seconds)
 
     def _requested_state(self) -> tuple:
         """What is to be drawn; tone mapping is no part of it."""
@@ -354,7 +333,7 @@ class Panel:
             self._start_picture(key)
         self.budget.divisor = self._divisor(size, now)
         self.started = self._now()
-        try:
+        with self._errors_stay():
             self._size = key.size
             self._last_frame = self.tiles.draw(key.time)
             self._drop_fallback()
@@ -363,10 +342,8 @@ class Panel:
                 self._gpu.gl.finish()
                 self._complete(self._now())
             else:
-                self._pending = self._completion_thread.submit(_wait_for, self._last_frame.device, self._now)
+                self._pending = self._completion_thread.submit(finish_time, self._last_frame.device, self._now)
                 self._pending.add_done_callback(lambda _: self._wake())
-        except Exception as error:  # a failing picture must not end the window
-            self._fall_back(error)
 
     def _start_picture(self, key: DrawKey) -> None:
         """Starts the first sample of `key`, in as many tiles as its expected duration requires."""
@@ -400,10 +377,8 @@ class Panel:
         if self._pending is None or not self._pending.done():
             return
         pending, self._pending = self._pending, None
-        try:
+        with self._errors_stay():
             self._complete(pending.result())
-        except Exception as error:  # a failing picture must not end the window
-            self.fail(error)
 
     def _complete(self, timestamp: float) -> None:
         """Takes over the tile that was complete at `timestamp`."""
@@ -430,10 +405,11 @@ class Panel:
         self.frame_rate.add(timestamp)
         if timestamp - self._reported_at > REPORT_INTERVAL or self.samples >= self.target_samples:
             self.report, self._reported_at = self.tiles.report(), timestamp
-        self.denoised = False
+        self.denoiser.displayed = False
         if self.samples == 1 and self.budget.is_measured:
             self._replan_tiles()
-        if self.denoise and self.samples == self.target_samples and self.budget.divisor == 1 and self.can_denoise:
+        is_whole = self.samples == self.target_samples and self.budget.divisor == 1
+        if is_whole and self.denoiser.enabled and self.can_denoise:
             self._start_denoising()
 
     def update_tone_mapping(self) -> None:
@@ -449,39 +425,23 @@ class Panel:
 
     def toggle_denoise(self) -> None:
         """Turns the denoising of finished pictures on or off."""
-        self.denoise = not self.denoise
-        if not self.denoise and self.denoised:
+        self.denoiser.enabled = not self.denoiser.enabled
+        if not self.denoiser.enabled and self.denoiser.displayed:
             self._drawn = None
         elif self.is_finished() and self.shows_full_sample:
             self._start_denoising()
 
     def _start_denoising(self) -> None:
-        assert self.tiles is not None and self.frame is not None
-        picture = self.tiles.picture.clone() if self.tiles.count > 1 else self.tiles.picture
-        self._denoiser.start(self.frame, picture, self._drawn)
+        assert self.tiles is not None and self.frame is not None and self._drawn is not None
+        self.denoiser.start(self.frame, self.tiles, self._drawn)
 
     def _poll_denoising(self) -> None:
         try:
-            result = self._denoiser.poll()
+            image = self.denoiser.poll(self._drawn)
         except Exception as error:  # a failing denoiser must not end the window
-            self.update_error, self.denoise = str(error), False
+            self.update_error, self.denoiser.enabled = str(error), False
             return
-        if result and result[1] == self._drawn and self.denoise and self.is_finished():
-            self.frame = self._gpu.gl.texture(self._size).write(result[0])
-            self.denoised, self._applied_tone = True, None
+        if image is not None and self.is_finished():
+            self.frame = self._gpu.gl.texture(self._size).write(image)
+            self.denoiser.displayed, self._applied_tone = True, None
             self.update_tone_mapping()
-
-
-def _wait_for(device: Any, now: Clock) -> float:
-    """Blocks until the device has finished; returns the timestamp."""
-    device.finish()
-    return now()
-
-
-def _responds(device: Any) -> bool:
-    """Whether a device still works after an error."""
-    try:
-        device.finish()
-    except Exception:  # each driver raises exceptions of its own for a lost device
-        return False
-    return True

@@ -126,7 +126,7 @@ def _progress(panel: Panel) -> str:
     width, height = panel.display_texture.size
     done = panel.is_finished() and not panel.is_animated()
     samples = "done" if done else f"{panel.samples}/{panel.target_samples}"
-    return f"{width}x{height}  {samples}" + ("  denoised" if done and panel.denoised else "")
+    return f"{width}x{height}  {samples}" + ("  denoised" if done and panel.denoiser.displayed else "")
 
 
 def _statistics(panel: Panel) -> list[str]:

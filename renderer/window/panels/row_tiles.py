@@ -1,6 +1,7 @@
 """Row tiles: one sample of a costly picture in several short draws, so that neither window nor device is blocked."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from renderer.errors import UserError
 from renderer.gpu.gl import GlContext, Texture
@@ -9,6 +10,14 @@ from renderer.pictures.picture import Frame, Picture, Size, Tile
 
 MIN_TILE_ROWS = 8
 MAX_TILES = 64
+
+
+class DrawKey(NamedTuple):
+    """What samples belong to: if it changes, they are discarded."""
+
+    settings: Any
+    time: float  # seconds of scene time; 0 for a picture that does not depend on it
+    size: Size  # in pixels
 
 
 class RowTiles:
@@ -34,10 +43,9 @@ class RowTiles:
 
     def can_split(self, settings: Any) -> bool:
         """Whether the picture of these settings can be drawn in tiles."""
-        try:
+        with suppress(UserError):  # in the file of the other picture; its draw reports it
             return self._tiled_picture(settings, self._size)[0].can_clone
-        except UserError:  # in the file of the other picture; its draw reports it
-            return False
+        return False
 
     def _tiled_picture(self, settings: Any, size: Size) -> tuple[Picture, Any, Size]:
         """The picture that is drawn in tiles, its settings and its size."""

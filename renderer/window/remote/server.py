@@ -12,11 +12,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from string import ascii_uppercase, digits
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import encode_jpeg
 from renderer.window.app.backends import OffscreenWindow
+from renderer.window.controls.shortcuts import KEY_NAMES
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.exchange import FrameExchange
 
@@ -28,14 +30,12 @@ EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "idle": 0.25}  # seconds to wai
 SIZES = (64, 4096)  # pixels a browser may ask for, a side
 
 # JavaScript's KeyboardEvent.code -> Dear ImGui's key
-KEYS = {f"Key{letter}": getattr(imgui.Key, letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
-KEYS |= {f"Digit{digit}": getattr(imgui.Key, f"_{digit}") for digit in range(10)}
-KEYS |= {f"F{number}": getattr(imgui.Key, f"f{number}") for number in range(1, 13)}
-KEYS |= {f"Arrow{side}": getattr(imgui.Key, f"{side.lower()}_arrow") for side in ("Left", "Right", "Up", "Down")}
-SAME_NAMES = "Space Enter Escape Tab Backspace Home End Delete Equal Minus Period Comma Slash"
-KEYS |= {name: getattr(imgui.Key, name.lower()) for name in SAME_NAMES.split()}
-KEYS |= {"PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down}
-KEYS |= {"BracketLeft": imgui.Key.left_bracket, "BracketRight": imgui.Key.right_bracket}
+KEYS = {f"Key{letter}": KEY_NAMES[letter] for letter in ascii_uppercase}
+KEYS |= {f"Digit{digit}": KEY_NAMES[digit] for digit in digits}
+KEYS |= {f"Arrow{side}": KEY_NAMES[side] for side in ("Left", "Right", "Up", "Down")}
+KEYS |= {f"Bracket{side}": KEY_NAMES[f"{side}Bracket"] for side in ("Left", "Right")}
+SAME_NAMES = "Space Enter Escape Tab Backspace Home End Delete PageUp PageDown Equal Minus Period Comma Slash"
+KEYS |= {name: KEY_NAMES[name] for name in (*SAME_NAMES.split(), *(f"F{number}" for number in range(1, 13)))}
 
 
 class RemoteServer:

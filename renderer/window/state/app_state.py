@@ -271,7 +271,7 @@ class AppState:
         with self.errors_as_messages():
             check_denoiser()
             panel.toggle_denoise()
-            self.show_message("denoising finished pictures" if panel.denoise else "denoising off")
+            self.show_message("denoising finished pictures" if panel.denoiser.enabled else "denoising off")
 
     def step_setting(self, name: str, direction: int) -> None:
         """Steps a setting forwards (1) or backwards (-1)."""

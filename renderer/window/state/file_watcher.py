@@ -1,5 +1,6 @@
 """A file watcher that polls modification times."""
 
+from contextlib import suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.25
@@ -25,8 +26,7 @@ class FileWatcher:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+        return status.st_mtime_ns, status.st_size
+    return None

@@ -9,6 +9,7 @@ docking along a side and the grid need the unstable `imgui.internal`, and its in
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Any
@@ -102,28 +103,33 @@ def move_splitter(node: LayoutNode, splitter: Splitter, by: float) -> LayoutNode
 
 def swap(node: LayoutNode, one: int, other: int) -> LayoutNode:
     """Exchanges two panels."""
-    return _renumber(node, {one: other, other: one})
+    swapped = _replace_panels(node, lambda index: {one: other, other: one}.get(index, index))
+    assert swapped is not None
+    return swapped
 
 
 def insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
     """Puts panel `index`, moved or new, at a side of panel `target`; each gets half of the target's rectangle."""
     if index == target:
         return node
-    rest = _remove(node, index)
-    assert rest is not None  # the target is in it
-    return _insert(rest, index, target, side)
+
+    def replacement(panel: int) -> LayoutNode | None:
+        return _pair(panel, index, side, 0.5) if panel == target else None if panel == index else panel
+
+    inserted = _replace_panels(node, replacement)
+    assert inserted is not None  # the target is in it
+    return inserted
 
 
 def dock(node: LayoutNode, index: int, side: str) -> LayoutNode:
     """Puts a panel along a whole side of the window."""
-    rest = _remove(node, index)
+    rest = _replace_panels(node, lambda panel: None if panel == index else panel)
     return node if rest is None else _pair(rest, index, side, 1 / (1 + len(panel_indices(rest)) ** 0.5))
 
 
 def remove(node: LayoutNode, index: int) -> LayoutNode | None:
     """Removes a panel and renumbers those after it; None if it was the last."""
-    rest = _remove(node, index)
-    return None if rest is None else _renumber(rest, {k: k - 1 for k in panel_indices(rest) if k > index})
+    return _replace_panels(node, lambda panel: None if panel == index else panel - (panel > index))
 
 
 def nearest(rects: dict[int, Rect], index: int, side: str) -> int | None:
@@ -202,23 +208,12 @@ def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
     return [(x + a, y, n, height) if split.horizontal else (x, y + a, width, n) for a, n in spans]
 
 
-def _renumber(node: LayoutNode, indices: dict[int, int]) -> LayoutNode:
+def _replace_panels(node: LayoutNode, new: Callable[[int], LayoutNode | None]) -> LayoutNode | None:
+    """The tree with new(index) for each panel; None removes it, and the tree if none is left."""
     if isinstance(node, int):
-        return indices.get(node, node)
-    return replace(node, children=tuple(_renumber(child, indices) for child in node.children))
-
-
-def _remove(node: LayoutNode, index: int) -> LayoutNode | None:
-    if isinstance(node, int):
-        return None if node == index else node
-    kept = [(left, ratio) for child, ratio in node.pairs() if (left := _remove(child, index)) is not None]
+        return new(node)
+    kept = [(found, r) for child, r in node.pairs() if (found := _replace_panels(child, new)) is not None]
     return _join(node.horizontal, kept) if kept else None
-
-
-def _insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
-    if isinstance(node, int):
-        return _pair(node, index, side, 0.5) if node == target else node
-    return _join(node.horizontal, [(_insert(child, index, target, side), ratio) for child, ratio in node.pairs()])
 
 
 def _pair(node: LayoutNode, index: int, side: str, ratio: float) -> LayoutNode:

@@ -30,7 +30,7 @@ def write_pending_screenshot(app: AppState) -> None:
     pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
     path = unused_path(Path.cwd(), panel.original.path.stem)
     facts = {"size": list(panel.display_texture.size), "samples": panel.samples, "time": panel.drawn_time}
-    facts |= {"denoise": True} if panel.denoised else {}
+    facts |= {"denoise": True} if panel.denoiser.displayed else {}
     with app.errors_as_messages():
         write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
         app.show_message(f"wrote {path.name}")
@@ -76,10 +76,10 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, (bool, str)):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return repr(value)
