@@ -16,7 +16,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.types import Data, FunctionType, component_types
+from renderer.cdollar.ir.types import Data, component_types
 
 MAX_CALL_DEPTH = 64
 
@@ -100,7 +100,10 @@ class Compilation:
             if lowered is not None:
                 if function.is_expression:
                     return self._inline_in_device_code(function, values, span)
-                return self._call_device_function(lowered, values)
+                inputs = (node for value in values for node in value.nodes)
+                types = tuple_type(component_types(lowered.result_type))
+                node = self.dag.apply(UserCall(lowered), types, *inputs)
+                return DataValue(lowered.result_type, self.dag.components(node))
         body.require_host()
         with self._calling(function, span):
             return self._run_body(function, values, body.guard_depth)
@@ -139,8 +142,6 @@ class Compilation:
     def _scope_of_call(self, function: UserFunction, values: list) -> Scope:
         scope = Scope()
         for name, type_, value in zip(function.parameter_names, function.parameter_types, values, strict=True):
-            if isinstance(type_, FunctionType) and not type_.is_array:
-                type_ = type_.as_function_type
             scope.names[name] = Variable(value, type_)
         return scope
 
@@ -152,11 +153,6 @@ class Compilation:
         body = Body(self._scope_of_call(function, values), in_device_code=True)
         with self._calling(function, span):
             return ExpressionLowering(self.program, self, body).lower_as(statement.value, function.result_type)
-
-    def _call_device_function(self, function: DeviceFunction, values: list[DataValue]) -> DataValue:
-        inputs = (node for value in values for node in value.nodes)
-        node = self.dag.apply(UserCall(function), tuple_type(component_types(function.result_type)), *inputs)
-        return DataValue(function.result_type, self.dag.components(node))
 
     def _run_body(self, function: UserFunction, values: list, guard_depth: int) -> Value:
         span = function.declaration.name_span

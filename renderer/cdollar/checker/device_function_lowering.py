@@ -67,21 +67,16 @@ class DeviceFunctionLowering(StatementLowering):
         if tree.parameters is not None or tree.kind == "let":
             raise NotDeviceCode
         self.declare_once(tree)
-        if tree.type is None or tree.kind == "var":
+        if tree.type is None:
             assert tree.value is not None
             value = self.builder.with_default_type(self._value(tree.value))
-            type_ = value.type
         else:
-            declared = self.program.types.resolve(tree.type)
-            if not isinstance(declared, Data):
+            type_ = self.program.types.resolve(tree.type)
+            if not isinstance(type_, Data):
                 raise NotDeviceCode
-            type_ = declared
-            if tree.value is None:
-                value = self.builder.zero(type_)
-            else:
-                value = self._value(tree.value, type_)
-        local = self._new_local(tree.name, type_)
-        self.body.scope.names[tree.name] = Variable(local, type_)
+            value = self.builder.zero(type_) if tree.value is None else self._value(tree.value, type_)
+        local = self._new_local(tree.name, value.type)
+        self.body.scope.names[tree.name] = Variable(local, value.type)
         return [store(local, value)]
 
     def visit_Assignment(self, tree: ast.Assignment) -> list[device.Statement]:

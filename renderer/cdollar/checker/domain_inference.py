@@ -119,11 +119,8 @@ class Inference:
 
     def depends_on_outer(self, variable: BoundVariable, own: Set[BoundVariable]) -> bool:
         """Whether an unsolved variable depends on one that an outer expression will solve."""
-        for _, form in self.forms:
-            names = [v for v, _ in form.terms] if form else []
-            if variable in names and any(v not in own and v.range is NOT_INFERRED for v in names):
-                return True
-        return False
+        groups = ([v for v, _ in form.terms] for _, form in self.forms if form)
+        return any(variable in vs and any(v not in own and v.range is NOT_INFERRED for v in vs) for vs in groups)
 
     def _solve_round(self, guarded: bool, has_border: bool) -> bool:
         """Solves each variable that is the only unsolved one of a constraint; True if any was."""

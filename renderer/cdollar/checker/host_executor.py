@@ -196,10 +196,9 @@ class HostExecutor(StatementLowering):
         with self.body.block() as scope:
             self.run(tree.start)
             self.loop_depth += 1
-            try:
-                return self._iterate(tree, scope)
-            finally:
-                self.loop_depth -= 1
+            outcome = self._iterate(tree, scope)
+            self.loop_depth -= 1
+        return outcome
 
     def _iterate(self, tree: ast.Loop, scope: Scope) -> Outcome:
         for iteration in count(1):
@@ -237,7 +236,7 @@ class HostExecutor(StatementLowering):
     def visit_VariableDeclaration(self, tree: ast.VariableDeclaration, rest: Statements) -> None:
         """`var x = e`, `let f(i) = e`, `float[] x = e`, or a declaration without a value."""
         self.declare_once(tree)
-        type_ = self.program.types.resolve(tree.type) if tree.type is not None and tree.kind == "type" else None
+        type_ = self.program.types.resolve(tree.type) if tree.type is not None else None
         names, expressions = self.body.scope.names, self.expressions
         if tree.value is None:
             names[tree.name] = Variable(None, type_)

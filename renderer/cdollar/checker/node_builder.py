@@ -117,13 +117,10 @@ class NodeBuilder:
         sizes = {value.type.size for value in values if isinstance(value.type, ty.Vector)}
         if len(sizes) > 1:
             return None
-        converted = [self.convert(value, type_).nodes for value in values]
-        if not sizes:
-            node = self.apply(name, type_, *(nodes[0] for nodes in converted))
-            return DataValue(ty.Scalar(node.type), (node,))
-        size = sizes.pop()
+        size, converted = max(sizes, default=1), [self.convert(value, type_).nodes for value in values]
         rows = zip(*(nodes if len(nodes) == size else nodes * size for nodes in converted), strict=True)
-        return DataValue(ty.Vector(type_, size), tuple(self.apply(name, type_, *row) for row in rows))
+        nodes = tuple(self.apply(name, type_, *row) for row in rows)
+        return DataValue(ty.Vector(type_, size) if sizes else ty.Scalar(nodes[0].type), nodes)
 
     def chain(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
         """All nodes combined by && or ||."""
@@ -167,7 +164,7 @@ class NodeBuilder:
 
     def with_default_type(self, value: DataValue) -> DataValue:
         """A variable's value: constants whose suffix leaves float or double open become float."""
-        if not value.is_untyped:
+        if not value.is_literal or not all(node.attribute.untyped for node in value.nodes):
             return value
         return DataValue(value.type, tuple(self.dag.constant(n.attribute.number, n.type) for n in value.nodes))
 

@@ -221,10 +221,8 @@ class OverloadResolver(FunctionBuilder):
         source, scalar = ty.scalar_type_of(value.type), ty.scalar_type_of(target)
         if isinstance(target, ty.Vector) and isinstance(value.type, ty.Scalar) and source != "bool":
             return DataValue(target, self.cast(value, ty.Scalar(target.scalar_type), span).nodes * target.size)
-        same_shape = isinstance(value.type, ty.Scalar) and isinstance(target, ty.Scalar)
-        if isinstance(value.type, ty.Vector) and isinstance(target, ty.Vector):
-            same_shape = value.type.size == target.size
-        if not same_shape or source is None or scalar is None or (source == "bool") != (scalar == "bool"):
+        is_number = source is not None and (source == "bool") == (scalar == "bool")
+        if scalar is None or not is_number or ty.with_scalar_type(value.type, scalar) != target:
             hint = BOOL_HINT if value.type == ty.BOOL else "compare it: `x != 0`" if target == ty.BOOL else ""
             raise ProgramError("CS0407", span, f"{value.type} cannot be cast to {target}", hint)
         return self.builder.convert(value, scalar)

@@ -295,12 +295,12 @@ class HostEvaluator:
         return self.known[node]
 
     def cheap_numbers(self, value: DataValue) -> list | None:
-        """The numbers of a closed value that needs no reduction, None for others."""
-        numbers = value.constant_values
-        if numbers is None and value.is_closed and not self.abstract_depth:
-            if not any(node.needs_evaluation for node in value.nodes):
-                return [self.node_number(node) for node in value.nodes]
-        return numbers
+        """The numbers of a closed value that needs no reduction, None for others and for unknown ones."""
+        is_known = all(node.op == "scalar" and node.attribute.number is not None for node in value.nodes)
+        is_cheap = value.is_closed and not any(node.needs_evaluation for node in value.nodes)
+        if is_known or is_cheap and not self.abstract_depth:
+            return [self.node_number(node) for node in value.nodes]
+        return None
 
     def materialize_variables(self, scope: Scope) -> None:
         """Evaluates the functions that variables hold, so that the DAG of a long loop stays small."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import INFINITE, Dimension, Node
-from renderer.cdollar.ir.types import Data, DomainType, FunctionType
+from renderer.cdollar.ir.types import Data, FunctionType
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,9 @@ class DataValue:
         return all(node.is_constant for node in self.nodes)
 
     @property
-    def is_untyped(self) -> bool:
-        """Whether all components are constants whose suffix leaves float or double open."""
-        return self.is_literal and all(node.attribute.untyped for node in self.nodes)
-
-    @property
     def is_closed(self) -> bool:
         """Whether the value depends on no bound variable."""
         return not any(node.free_variables for node in self.nodes)
-
-    @property
-    def constant_values(self) -> list | None:
-        """The numbers of a value of scalar leaves; None if it has others or one is unknown."""
-        if any(node.op != "scalar" or node.attribute.number is None for node in self.nodes):
-            return None
-        return [node.attribute.number for node in self.nodes]
 
     def variable_names(self) -> str:
         """The names of the bound variables that the first component depends on, for messages."""
@@ -85,9 +73,9 @@ class DomainValue:
     ranges: tuple[Dimension, ...]
 
     @property
-    def type(self) -> DomainType:
-        """`domain`, with its rank."""
-        return DomainType(len(self.ranges))
+    def type(self) -> str:
+        """`domain`, with its rank: for messages."""
+        return "domain" if len(self.ranges) == 1 else f"domain of {len(self.ranges)} dimensions"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ MLIR's scf dialect. The lowering of the checker makes them; the emitters and Num
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import Node, unique_ids
@@ -22,16 +23,14 @@ class Local:
     unique_id: int = field(default_factory=lambda: next(unique_ids))
 
 
-@dataclass(frozen=True)
-class StoreOp:
+class StoreOp(NamedTuple):
     """Assigns all `locals` at once: every node is computed before the first local changes."""
 
     locals: tuple[Local, ...]
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class BranchOp:
+class BranchOp(NamedTuple):
     """if (condition) if_true; else if_false."""
 
     condition: Node
@@ -39,8 +38,7 @@ class BranchOp:
     if_false: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class LoopOp:
+class LoopOp(NamedTuple):
     """while (condition) { body; step; }. The first test comes after the body unless `test_first`."""
 
     condition: Node | None
@@ -49,15 +47,13 @@ class LoopOp:
     test_first: bool
 
 
-@dataclass(frozen=True)
-class JumpOp:
+class JumpOp(NamedTuple):
     """`kind` is "break" or "continue"."""
 
     kind: str
 
 
-@dataclass(frozen=True)
-class ReturnOp:
+class ReturnOp(NamedTuple):
     """Leaves the function with the components of its result."""
 
     nodes: tuple[Node, ...]

@@ -52,9 +52,7 @@ def convert(value, target: str):
     dtype = DTYPES[target]
     if target in INTEGERS and value.dtype.kind == "f":
         limits = np.iinfo(dtype)
-        wide = np.clip(
-            np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=4e18, neginf=-4e18), limits.min, limits.max
-        )
+        wide = np.clip(np.nan_to_num(value.astype(np.float64)), limits.min, limits.max)
         return wide.astype(np.int64).astype(dtype)
     return value.astype(dtype)
 

@@ -75,17 +75,7 @@ class FunctionType:
         return FunctionType(self.result, self.parameters, True)
 
 
-@dataclass(frozen=True)
-class DomainType:
-    """The type of `domain(f)` with `rank` dimensions."""
-
-    rank: int
-
-    def __str__(self) -> str:
-        return "domain" if self.rank == 1 else f"domain of {self.rank} dimensions"
-
-
-Type = Data | FunctionType | DomainType
+Type = Data | FunctionType
 BOOL, INT, UINT, FLOAT, DOUBLE = (Scalar(name) for name in ("bool", "int", "uint", "float", "double"))
 
 
