@@ -1,0 +1,791 @@
+"""The readers of files from strangers, one fuzz target each: how a file is read, good files to begin with, mutations.
+
+A target reads a path and returns, or raises a UserError; anything else is a finding (run.py). The good files are made
+here by the project's own writers; none is copied from elsewhere.
+"""
+
+import argparse
+import contextlib
+import gzip
+import importlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.formats import matrices
+from renderer.lightfields import light_field
+from tests.fuzz import mutate
+from tests.fuzz.mutate import TEXT, Mutator, nested
+
+SCENES = Path(__file__).parents[2] / "scenes"
+SCENE_NAMES = sorted(path.name for path in SCENES.glob("*.toml"))
+BYTES: tuple[Mutator, ...] = (mutate.bits, mutate.binary, mutate.binary)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader: `read(path)`; good files by name; mutators; modules that are imported before processes are forked."""
+
+    read: Callable[[Path], object]
+    seeds: Callable[[], dict[str, bytes]]
+    mutators: tuple[Mutator, ...]
+    modules: tuple[str, ...] = ()
+    one_line: bool = True  # an error is one line; C$ shows the source line and a caret too
+    weight: float = 1.0  # of the inputs of a quick run, 1 for 1,000 inputs a second
+
+
+TARGETS: dict[str, Target] = {}
+
+
+def target(name: str, seeds: Callable[[], dict[str, bytes]], mutators: tuple[Mutator, ...], *modules: str, **more):
+    """Enters a reader into TARGETS."""
+
+    def enter(read: Callable[[Path], object]) -> Callable[[Path], object]:
+        TARGETS[name] = Target(read, seeds, mutators, modules, **more)
+        return read
+
+    return enter
+
+
+def npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def packed(**arrays: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
+def written(name: str, write: Callable[[Path], object]) -> bytes:
+    """What a writer of the project puts into a file of this name."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write(path)
+        return path.read_bytes()
+
+
+def bundled(*patterns: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for pattern in patterns for path in sorted(SCENES.glob(pattern))}
+
+
+PICTURES = ("cdollar", "flame", "focus", "fractal", "ink", "laplacian", "layout", "lightfield", "raytrace", "reduction")
+SCENE_MODULES = tuple(f"renderer.pictures.{name}" for name in PICTURES)
+
+# ---- scenes, sessions, recipes, settings and arguments
+
+
+@target("scene", lambda: bundled("*.toml"), nested(TEXT), *SCENE_MODULES)
+def read_scene(path: Path) -> None:
+    from renderer.pictures import load
+    from renderer.scene.animation import settings_at
+    from renderer.scene.schema import to_table
+
+    scene = load(path)
+    for time in (0.0, 1.25, 1e9):
+        settings_at(scene, time)
+    json.dumps(to_table(scene.settings, path.parent))
+
+
+def recipe_seeds() -> dict[str, bytes]:
+    from renderer.formats.images import write_png
+    from renderer.pictures import load, recipe_of
+
+    pixels, out = np.full((2, 3, 3), 90, "u1"), {}
+    for name in ("cornell", "koch", "orrery", "mandelbrot", "lightfield"):
+        facts = dict(size=[3, 2], samples=4, time=0.5)
+        recipe = recipe_of(load(Path(name)), SCENES, **facts)
+        out[f"{name}.png"] = written("a.png", lambda path, recipe=recipe: write_png(path, pixels, recipe))
+    return out
+
+
+@target("recipe", recipe_seeds, (mutate.recipe,) * 6 + (mutate.png_chunks, mutate.binary), *SCENE_MODULES)
+def read_recipe(path: Path) -> None:
+    from renderer.pictures import load
+    from renderer.scene.animation import settings_at
+
+    scene = load(path)
+    settings_at(scene, scene.time)
+
+
+def session_seeds() -> dict[str, bytes]:
+    from renderer.pictures import expand_layout, load
+    from renderer.window.state import layout, session
+
+    scenes = tuple(expand_layout(load(Path("demo"))))
+    tree = layout.grid_layout(len(scenes), (1600, 900), 0)
+    kept = (
+        session.Session(scenes, layout=tree),
+        session.Session(tuple(load(Path(name)) for name in ("koch", "orrery")), 1, 2, True, False),
+    )
+    return {
+        f"session{n}.json": written("session.json", lambda path, each=each: session.save(each, path))
+        for n, each in enumerate(kept)
+    }
+
+
+@target("session", session_seeds, nested((mutate.json_tree, mutate.json_tree, *TEXT)), *SCENE_MODULES,
+        "renderer.window.state.session")  # fmt: skip
+def read_session(path: Path) -> None:
+    from renderer.window.state import layout, session
+
+    found = session.restore(path)
+    if found.layout is not None:
+        layout.rectangles(found.layout, (0, 0, 800, 600), 4)
+
+
+@cache
+def settings_of(name: str):
+    from renderer.pictures import load
+
+    scene = load(Path(name))
+    return scene.settings, scene.tone
+
+
+def assignment_seeds() -> dict[str, bytes]:
+    texts = (
+        "cornell\nview.position=0, 1, 5", "cornell\ndepth=3", "cornell\nmaterials[0].color=[1, 0.5, 0]",
+        "mirrors\nspheres[1].radius=0.5", "koch\nxforms[0].affine=1,0,0,0,1,0", "koch\npalette=ice", "koch\nquality=50",
+        "mandelbrot\nview.center=-0.5, 0.25", "mandelbrot\npower=2", "orrery\nview={position=[0,1,5],target=[0,0,0]}",
+        "cornell\ntone.ev=1.5", "cornell\ntone.curve=agx", "still_life\nmodels[0].scale=2", "ink\nsize=64",
+        "lightfield\nfocus=0.25", "reduction\nlog2_size=20",
+    )  # fmt: skip
+    return {f"{n}.txt": text.encode() for n, text in enumerate(texts)}
+
+
+@target("set", assignment_seeds, nested(TEXT), *SCENE_MODULES)
+def read_assignment(path: Path) -> None:
+    from renderer.scene.schema import set_from_text
+
+    name, _, assignment = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "").partition("\n")
+    settings, tone = settings_of(name if f"{name}.toml" in SCENE_NAMES else "cornell")
+    key, equals, text = assignment.partition("=")
+    if equals and key.startswith("tone."):
+        set_from_text(tone, key[5:], text)
+    elif equals:
+        set_from_text(settings, key, text)
+
+
+class Usage(UserError):
+    """A mistake in the arguments, as the parser reports it."""
+
+
+@cache
+def command_parser() -> argparse.ArgumentParser:
+    from renderer import cli
+
+    def refuse(self: object, status: int = 0, message: str | None = None) -> None:
+        raise Usage((message or "").rstrip("\n"))
+
+    cli.Parser.exit = refuse  # type: ignore[assignment]
+    return cli.build_parser()
+
+
+def argument_seeds() -> dict[str, bytes]:
+    start = "export cornell -o a.png"
+    rows = (
+        f"{start} --size 640x480", f"{start} --samples 16", f"{start} --time 1.5", f"{start} --frames 1-48,60",
+        f"{start} --fps 24", f"{start} --seed 7", f"{start} --device opencl:0:0", f"{start} --set depth=3",
+        f"{start} --bit-depth 16", f"{start} --tile 256", f"{start} --time-limit 2.5", f"{start} --light-field 5x5",
+        f"{start} --baseline 0.1", f"{start} --farm local:2", f"{start} --farm tcp://10.0.0.1:8786 --split tiles",
+        "view cornell --size 1600x900", "serve cornell --port 8377 --host 127.0.0.1", "sum a.npy --mode exact --json",
+        "solve band.npz rhs.npy -o x.npy --block 64", "run product --in a=a.npy --set s=2.5 --target numpy",
+        "bench ab --base HEAD --pairs 8 --max-pairs 20 --alpha 0.05 --min-effect 2%", "bench run mirrors --seconds 0.3",
+        "bench aa --seed 3 --pairs 4",
+    )  # fmt: skip
+    return {f"{n}.txt": row.replace(" ", "\n").encode() for n, row in enumerate(rows)}
+
+
+@target("arguments", argument_seeds, TEXT, "renderer.cli", "renderer.bench", "renderer.export.command",
+        "renderer.window.command", "renderer.export.farm", "renderer.numerics.sums.command")  # fmt: skip
+def read_arguments(path: Path) -> None:
+    from renderer.export.farm import parse_farm
+    from renderer.export.frames import frame_numbers
+
+    words = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "").split("\n")
+    if any(word.startswith(("-h", "--h", "--v")) for word in words):
+        return  # help and version
+    args = command_parser().parse_args(words[:200])
+    if getattr(args, "frames", None):
+        frame_numbers(args.frames)
+    if getattr(args, "farm", None):
+        parse_farm(args.farm, "auto")
+
+
+# ---- arrays and matrices
+
+
+def array_seeds() -> dict[str, bytes]:
+    rng = np.random.default_rng(1)
+    return {
+        "f4.npy": npy(rng.standard_normal(60).astype("f4")), "f8.npy": npy(rng.standard_normal((5, 7))),
+        "i2.npy": npy(rng.integers(-99, 99, (3, 4, 5)).astype("i2")), "f2.npy": npy(np.ones(9, "f2")),
+        "bool.npy": npy(np.ones((2, 3), bool)), "fortran.npy": npy(np.asfortranarray(np.ones((4, 6)))),
+        "zero.npy": npy(np.zeros((0, 3))), "one.npy": npy(np.float64(3.0)), "u8.npy": npy(np.arange(5, dtype="u8")),
+    }  # fmt: skip
+
+
+ARRAY_MUTATORS = (mutate.npy_header,) * 4 + BYTES
+
+
+@target("sum_npy", array_seeds, ARRAY_MUTATORS)
+def read_sum_array(path: Path) -> None:
+    from renderer.formats.npy import open_npy
+
+    found = open_npy(path)
+    count = min(found.count, 1 << 16)
+    found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
+
+
+@target("cdollar_npy", array_seeds, ARRAY_MUTATORS, "renderer.cdollar.checker.arrays")
+def read_cdollar_array(path: Path) -> None:
+    from renderer.cdollar.checker.arrays import open_array
+    from renderer.cdollar.ir.dag import Dag
+
+    value = open_array(Dag(), path, None, str(path))
+    data = value.node.attribute.data
+    for component in data.read(tuple(slice(0, 64) for _ in data.sizes)):
+        np.array(component)
+
+
+@target("rhs_npy", array_seeds, ARRAY_MUTATORS)
+def read_right_hand_side(path: Path) -> None:
+    from renderer.formats.matrices import read_rhs
+
+    for n in (60, 5, 2):
+        with contextlib.suppress(UserError):
+            read_rhs(path, n)
+    read_rhs(path, 4)
+
+
+def band_seeds() -> dict[str, bytes]:
+    rng = np.random.default_rng(2)
+    ab = rng.standard_normal((4, 9))
+    arrays = {"ab": ab, "kl": np.int64(1), "ku": np.int64(2)}
+    small = {"ab": ab.astype("f4"), "kl": np.array([2], "i4"), "ku": np.uint8(1)}
+    return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays), "small.npz": npz(**small)}
+
+
+BAND_MUTATORS = (mutate.zip_members(ARRAY_MUTATORS),) * 3 + BYTES
+
+
+@target("band_npz", band_seeds, BAND_MUTATORS, "renderer.numerics.band_lu.solver")
+def read_band_arrays(path: Path) -> None:
+    from renderer.formats.matrices import read_band
+    from renderer.numerics.band_lu.solver import checked_band
+
+    checked_band(*read_band(path))
+
+
+def market_seeds() -> dict[str, bytes]:
+    head = "%%MatrixMarket matrix "
+    general = head + "coordinate real general\n% a comment\n3 3 4\n1 1 2.5\n2 2 -1e-3\n3 3 4\n3 1 0.5\n"
+    symmetric = head + "coordinate integer symmetric\n4 4 5\n1 1 2\n2 1 -1\n2 2 2\n3 3 2\n4 4 7\n"
+    pattern = head + "coordinate pattern general\n3 3 3\n1 1\n2 2\n3 3\n"
+    dense = head + "array real general\n3 2\n1.0\n2\n3\n4\n5e1\n6\n"
+    square = head + "array real symmetric\n2 2\n1\n2\n3\n"
+    texts = {"general": general, "symmetric": symmetric, "pattern": pattern, "dense": dense, "square": square}
+    plain = {f"{name}.mtx": text.encode() for name, text in texts.items()}
+    return plain | {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in plain.items()}
+
+
+def market(data: bytes, rng: Random) -> bytes:
+    """Changes a Matrix Market file, inside of gzip where it is packed."""
+    if data[:2] == b"\x1f\x8b":
+        return mutate.gzipped(TEXT)(data, rng)
+    return rng.choice((*TEXT, mutate.lines))(data, rng)
+
+
+@target("mtx_band", market_seeds, (market,) * 5 + (mutate.binary,), "scipy.io", "renderer.numerics.band_lu.solver")
+def read_market_band(path: Path) -> None:
+    from renderer.formats.matrices import read_band
+    from renderer.numerics.band_lu.solver import checked_band
+
+    checked_band(*read_band(path))
+
+
+@target("mtx_rhs", market_seeds, (market,) * 5 + (mutate.binary,), "scipy.io")
+def read_market_right_hand_side(path: Path) -> None:
+    from renderer.formats.matrices import read_rhs
+
+    read_rhs(path, 3)
+
+
+# ---- images
+
+
+def image_seeds() -> dict[str, bytes]:
+    from PIL import Image
+
+    from renderer.formats.images import write_png
+
+    rng = np.random.default_rng(3)
+    pixels = rng.integers(0, 256, (9, 12, 4), "u1")
+    out = {
+        "rgba.png": written("a.png", lambda path: write_png(path, pixels)),
+        "deep.png": written("a.png", lambda path: write_png(path, pixels[..., :3].astype("u2") * 257)),
+    }
+    kinds = (("P", "PNG"), ("L", "PNG"), ("1", "PNG"), ("RGB", "JPEG"), ("L", "JPEG"), ("RGB", "TIFF"), ("RGB", "BMP"),
+             ("RGBA", "WEBP"), ("RGB", "PPM"), ("P", "GIF"))  # fmt: skip
+    for mode, kind in kinds:
+        file = io.BytesIO()
+        Image.fromarray(pixels).convert("RGB").convert(mode).save(file, kind)
+        out[f"{mode}.{kind.lower()}"] = file.getvalue()
+    return out
+
+
+@target("image", image_seeds, (mutate.png_chunks, *BYTES, *BYTES), "PIL.Image", "PIL.PngImagePlugin")
+def read_picture(path: Path) -> None:
+    from renderer.formats.images import read_image
+
+    read_image(path)
+
+
+def exr_seeds() -> dict[str, bytes]:
+    from renderer.formats.images import write_exr
+
+    rng = np.random.default_rng(4)
+    rgb, alpha = rng.random((6, 8, 3)).astype("f4"), rng.random((5, 4, 4)).astype("f4")
+    files = {
+        "rgb.exr": {"RGB": rgb}, "rgba.exr": {"RGBA": alpha},
+        "layers.exr": {"RGB": rgb, "depth": rgb[..., 0], "id": rgb[..., 0].astype("u4")},
+    }  # fmt: skip
+    return {
+        name: written("a.exr", lambda path, layers=layers: write_exr(path, layers, {"a": 1}))
+        for name, layers in files.items()
+    }
+
+
+@target("exr", exr_seeds, BYTES, "OpenEXR")
+def read_exr(path: Path) -> None:
+    from renderer.formats.images import read_exr
+
+    read_exr(path)
+
+
+def hdr_seeds() -> dict[str, bytes]:
+    head = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\nEXPOSURE=1.0\n\n-Y 3 +X 9\n"
+    flat = bytes([120, 90, 60, 129]) * 27
+    line = b"\2\2\0\x09" + b"".join(bytes([128 + 9, value]) for value in (120, 90, 60, 129))
+    mixed = b"\2\2\0\x09" + b"".join(bytes([4, 1, 2, 3, value, 128 + 5, value]) for value in (120, 90, 60, 129))
+    return {"flat.hdr": head + flat, "runs.hdr": head + line * 3, "mixed.hdr": head + mixed + line + mixed}
+
+
+@target("hdr", hdr_seeds, (mutate.numbers, mutate.text, *BYTES, *BYTES), "renderer.raytracing.environment")
+def read_environment(path: Path) -> None:
+    from renderer.raytracing.environment import environment_map
+    from renderer.raytracing.settings import Environment, Settings
+
+    environment_map(replace(Settings(), environment=Environment(file=str(path))))
+
+
+# ---- meshes and models
+
+
+def mesh_seeds() -> dict[str, bytes]:
+    import struct
+
+    from tests.formats.test_mesh import CUBE, ply_header, stl
+
+    corners = np.random.default_rng(5).normal(size=(2, 3, 3))
+    triangle = "v 0 0 0\nv 1 0 0\nv 0 1 0\nvn 0 0 1\nvt 0 0\nvt 1 0\nvt 0 1\nusemtl a\ng b\nf 1/1/1 2/2/1 3/3/1\n"
+    ascii_ply = ply_header("ascii", 3, 1) + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+    binary_ply = ply_header("binary_little_endian", 3, 1).encode() + struct.pack("<9fB3i", *range(9), 3, 0, 1, 2)
+    facet = "facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n"
+    return {
+        "cube.obj": CUBE.encode(), "normals.obj": triangle.encode(), "binary.ply": binary_ply,
+        "ascii.ply": ascii_ply.encode(), "binary.stl": stl(2, corners),
+        "ascii.stl": f"solid a\n{facet}{facet}endsolid a\n".encode(),
+    }  # fmt: skip
+
+
+@target("mesh", mesh_seeds, (*TEXT, *BYTES, mutate.binary), "trimesh", "renderer.pictures.raytrace", weight=0.2)
+def read_mesh(path: Path) -> None:
+    from renderer.formats.mesh import load_normals
+    from renderer.pictures import load
+
+    load(path)
+    load_normals(path)
+
+
+def model_seeds() -> dict[str, bytes]:
+    from tests.formats.gltf_builder import Maker, ball, square
+    from tests.formats.test_mesh import triangle_glb
+
+    maker = Maker()
+    texture = maker.texture(np.full((2, 2, 3), 128, "u1"), wrapS=33071)
+    material = maker.add("materials", {
+        "name": "a", "alphaMode": "MASK", "normalTexture": {"index": texture}, "emissiveFactor": [1, 0.5, 0],
+        "extensions": {"KHR_materials_ior": {"ior": 1.4}, "KHR_materials_transmission": {"transmissionFactor": 1}},
+        "pbrMetallicRoughness": {"baseColorTexture": {"index": texture}, "baseColorFactor": [1, 1, 0, 1]}})  # fmt: skip
+    maker.node(mesh=square(maker, material=material), rotation=[0, 0, 0.7071, 0.7071], scale=[1, 2, 3])
+    camera = maker.add("cameras", {"type": "perspective", "perspective": {"yfov": 0.5, "aspectRatio": 1.6}})
+    maker.node(camera=camera, translation=[0, 1, 5])
+    maker.node(extensions=maker.light(type="spot", intensity=30, spot={"innerConeAngle": 0.2, "outerConeAngle": 0.5}))
+    maker.node(extensions=maker.light(type="directional", color=[1, 0.5, 0.5]))
+    round_one = Maker()
+    round_one.node(mesh=ball(round_one, 3), matrix=[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 2, 3, 1])
+    skinned = skinned_model()
+    return {
+        "triangle.glb": triangle_glb(), "scene.glb": maker.glb(), "scene.gltf": maker.gltf().encode(),
+        "ball.glb": round_one.glb(), "skin.glb": skinned.glb(), "skin.gltf": skinned.gltf().encode(),
+    }  # fmt: skip
+
+
+def skinned_model():
+    from tests.formats.gltf_builder import Maker
+
+    maker = Maker()
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], "f4")
+    others = {
+        "JOINTS_0": maker.array(np.array([[0, 1, 0, 0]] * 4), "u1"),
+        "WEIGHTS_0": maker.array(np.array([[0.5, 0.5, 0, 0]] * 4), "f4"),
+    }
+    mesh = maker.mesh(vertices, [[0, 1, 2], [1, 3, 2]], others=others)
+    joints = [maker.node(translation=[0, 0, n]) for n in range(2)]
+    inverse = maker.array(np.stack([np.eye(4).ravel()] * 2), "f4")
+    skin = maker.add("skins", {"joints": joints, "inverseBindMatrices": inverse})
+    maker.node(mesh=mesh, skin=skin)
+    return maker
+
+
+@target("gltf", model_seeds, (mutate.glb_json,) * 6 + BYTES, "trimesh", "renderer.pictures.raytrace")
+def read_model(path: Path) -> None:
+    from renderer.formats.mesh import load_mesh
+    from renderer.pictures import load
+
+    load(path)
+    if path.suffix == ".glb":
+        load_mesh(path)
+
+
+# ---- flames
+
+
+@target("flame", lambda: bundled("*.flame"), nested(TEXT), "renderer.pictures.flame")
+def read_flame(path: Path) -> None:
+    from renderer.pictures import load
+    from renderer.scene.animation import settings_at
+
+    scene = load(path)
+    settings_at(scene, 0.5)
+
+
+def palette_seeds() -> dict[str, bytes]:
+    entries = "".join(f"00{n:02X}{255 - n:02X}80" for n in range(256))
+    one = f'<palette number="0" name="ramp" data="{entries}"/>\n'
+    seventh = one.replace("0", "7", 1)
+    return {"palettes.xml": f"<palettes>\n{one}{seventh}</palettes>\n".encode()}
+
+
+@target("palettes", palette_seeds, nested(TEXT), "renderer.flames.palettes")
+def read_palettes(path: Path) -> None:
+    from renderer.flames import palettes
+
+    os.environ["flam3_palettes"] = str(path)
+    palettes.flam3_palettes.cache_clear()
+    for number in list(palettes.flam3_palettes()) or [0]:
+        palettes.flam3_palette(number, 0.25)
+
+
+# ---- C$
+
+
+@target("cdollar", lambda: bundled("*.cb"), nested(TEXT), "renderer.cdollar.runtime.evaluate",
+        one_line=False, weight=0.05)  # fmt: skip
+def read_program(path: Path) -> None:
+    from renderer.cdollar.runtime.evaluate import load_program, main_of
+    from renderer.cdollar.targets.numpy_target import NumpyTarget
+
+    main_of(load_program(path, NumpyTarget))
+
+
+@target("cdollar_set", lambda: {f"{n}.txt": text.encode() for n, text in enumerate(("5", "1.5", "true", "(1, 2, 3)"))},
+        TEXT, "renderer.cdollar.runtime.parameters")  # fmt: skip
+def read_number(path: Path) -> None:
+    from renderer.cdollar.ir.types import BOOL, FLOAT, INT, UINT, Vector
+    from renderer.cdollar.runtime.parameters import parse_assignments, parse_number
+
+    text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")
+    values = parse_assignments([f"name={text}"], "--set")
+    for type_ in (BOOL, FLOAT, INT, UINT, Vector("float", 3)):
+        with contextlib.suppress(UserError):
+            parse_number(values["name"], type_, "name")
+    parse_number(values["name"], Vector("int", 2), "name")
+
+
+def schedule_seeds() -> dict[str, bytes]:
+    from renderer.cdollar.targets.schedule import Schedule, schedule_text
+
+    chosen = {"3f2a": Schedule(tile_rows=64, thread_rows=4), "77": Schedule(group_size=128)}
+    return {"a.schedule.toml": schedule_text(chosen, {"77": "a map"}).encode()}
+
+
+@target("schedule", schedule_seeds, nested(TEXT), "renderer.cdollar.targets.schedule")
+def read_schedule(path: Path) -> None:
+    from renderer.cdollar.targets.schedule import read_schedules
+
+    read_schedules(path)
+
+
+# ---- light fields
+
+
+def field_seeds() -> dict[str, bytes]:
+    rng = np.random.default_rng(6)
+    views = rng.integers(0, 256, (2, 3, 4, 5, 3), "u1")
+    v, u = np.mgrid[:2, :3].astype("f8")
+    return {
+        "color.npy": npy(views), "gray.npy": npy(views[..., 0]), "floats.npy": npy(views.astype("f4") / 255),
+        "deep.npy": npy(views.astype("u2")), "fortran.npy": npy(np.asfortranarray(views)),
+        "stored.npz": npz(views=views, u=u, v=v), "packed.npz": packed(views=views, u=u, v=v),
+    }  # fmt: skip
+
+
+def field_array(data: bytes, rng: Random) -> bytes:
+    """Changes a .npy or .npz file."""
+    return rng.choice(BAND_MUTATORS if data[:2] == b"PK" else ARRAY_MUTATORS)(data, rng)
+
+
+@target("field_array", field_seeds, (field_array,), "renderer.lightfields.light_field")
+def read_field_array(path: Path) -> None:
+    from renderer.lightfields.light_field import read_light_field
+
+    found = read_light_field(path)
+    int(np.asarray(found.pixels[:4]).sum())  # as the upload touches it
+    found.grid_rms_error()
+
+
+def view_zip(images: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in images.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return out.getvalue()
+
+
+def view_images() -> list[bytes]:
+    from renderer.formats.images import png_bytes
+
+    rng = np.random.default_rng(7)
+    return [png_bytes(rng.integers(0, 256, (4, 5, 3), "u1")) for _ in range(4)]
+
+
+def zip_seeds() -> dict[str, bytes]:
+    views = view_images()
+    stanford = {f"out_{n // 2:02d}_{n % 2:02d}_{n // 2}.5_{-(n % 2)}.25_.png": data for n, data in enumerate(views)}
+    hci = {f"input_Cam{n:03d}.png": data for n, data in enumerate(views)}
+    hci["parameters.cfg"] = b"[extrinsics]\nnum_cams_x = 2\nnum_cams_y = 2\n"
+    entries = "".join(f'<subaperture src="v{n}.png" u="{n % 2}" v="{n // 2}"/>' for n in range(4))
+    viewer = {f"v{n}.png": data for n, data in enumerate(views)}
+    viewer["light.xml"] = f"<lightfield>{entries}</lightfield>".encode()
+    return {"stanford.zip": view_zip(stanford), "hci.zip": view_zip(hci), "viewer.zip": view_zip(viewer)}
+
+
+INSIDE = (mutate.png_chunks, mutate.binary, mutate.text, mutate.numbers)
+
+
+@target("field_zip", zip_seeds, (mutate.zip_members(INSIDE),) * 3 + BYTES, "renderer.lightfields.light_field",
+        "PIL.PngImagePlugin", weight=0.5)  # fmt: skip
+def read_field_zip(path: Path) -> None:
+    from renderer.lightfields.light_field import read_light_field, view_resolution
+
+    with contextlib.suppress(UserError):
+        view_resolution(path)
+    read_light_field(path).grid_rms_error()
+
+
+def member_seeds() -> dict[str, bytes]:
+    seeds = {"input_Cam002.png": view_images()[2], "parameters.cfg": b"[extrinsics]\nnum_cams_x = 2\nnum_cams_y = 2\n"}
+    return seeds | {"light.xml": b'<a><subaperture src="input_Cam000.png" u="0" v="1"/></a>'}
+
+
+@target("field_folder", member_seeds, (*INSIDE, *INSIDE, mutate.nesting), "renderer.lightfields.light_field",
+        "PIL.PngImagePlugin", weight=0.5)  # fmt: skip
+def read_field_folder(path: Path) -> None:
+    """One damaged file in a folder of three good views; an .xml decides over the names."""
+    from renderer.lightfields.light_field import read_light_field
+
+    folder = path.with_suffix(".views")
+    if not folder.is_dir():
+        folder.mkdir()
+        for n, data in enumerate(view_images()):
+            (folder / f"input_Cam{n:03d}.png").write_bytes(data)
+    name = {".png": "input_Cam002.png", ".cfg": "parameters.cfg", ".xml": "light.xml"}[path.suffix]
+    damaged = folder / name
+    damaged.write_bytes(path.read_bytes())
+    try:
+        read_light_field(folder).grid_rms_error()
+    finally:
+        if path.suffix != ".png":
+            damaged.unlink()
+
+
+# ---- benchmarks, farms
+
+
+def record_seeds() -> dict[str, bytes]:
+    header = {"schema": "bench/1", "commit": "a" * 40, "dirty": False, "time": "2026-01-01"}
+    row = {"case": "mirrors/depth=6", "rate": 61.5, "unit": "fps", "median_ms": 16.2, "work": 1.0, "device": "cpu",
+           "commit": "", "wall_ns": [16_000_000, 17_000_000], "device_ns": [15_000_000, 15_500_000], "clock": "device",
+           "counters": {"rays": 100}, "digest": "ab", "peer": {"ratio": 1.5, "name": "x"}}  # fmt: skip
+    other = {**row, "case": "sum/n=1000", "rate": 5e9, "unit": "B/s", "device_ns": None, "clock": "wall"}
+    records = "".join(json.dumps(each) + "\n" for each in (header, row, other, {**row, "rate": 60.0}))
+    head = {"schema": "bench/1", "refs": {"base": "a" * 40, "head": "b" * 40, "dirty": False},
+            "settings": {"pairs": 2, "max_pairs": 3}, "host": {"cpu": "x"}}  # fmt: skip
+    rows = [head]
+    for pair in range(2):
+        for arm in ("base", "head"):
+            rows.append({**row, "case": "mirrors", "arm": arm, "stage": "screen", "pair": pair, "attempt": 0,
+                         "turns": [1, 1], "throttle": 0})  # fmt: skip
+    rows.append({"case": "mirrors", "equal": True, "worst": 0})
+    rows.append({"case": "fern", "arm": "base", "stage": "screen", "pair": 0, "attempt": 0, "crash": "boom"})
+    return {"run.jsonl": records.encode(), "ab.jsonl": "".join(json.dumps(each) + "\n" for each in rows).encode()}
+
+
+RECORD_MUTATORS = nested((mutate.json_lines,) * 6 + TEXT)
+BENCH_MODULES = ("renderer.bench.report", "renderer.bench.ab")
+
+
+@target("bench", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.1)
+def read_records(path: Path) -> None:
+    from renderer.bench import ab, report
+
+    args = SimpleNamespace(files=[path], file=path, json=False, alpha=0.05, min_effect=0.02, fail_on_undecided=False)
+    with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.suppress(UserError):
+            report.history(args)  # type: ignore[arg-type]
+        ab.reanalyze(args)  # type: ignore[arg-type]
+
+
+@target("bench_report", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.005)
+def read_report(path: Path) -> None:
+    from renderer.bench import report
+
+    args = SimpleNamespace(files=[path], output=path.with_suffix(".html"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        report.report(args)  # type: ignore[arg-type]
+
+
+def manifest_seeds() -> dict[str, bytes]:
+    rows = [
+        {"frame": n, "file": f"a_{n:04d}.png", "sha256": "0" * 64, "recipe": "1" * 64, "seconds": 0.5, "device": "cpu"}
+        for n in range(1, 4)
+    ]
+    return {"a.frames.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
+
+
+@target("manifest", manifest_seeds, RECORD_MUTATORS, "renderer.export.frames")
+def read_manifest(path: Path) -> None:
+    """The frames that a killed export left: `input_####.png` has its manifest in input.frames.jsonl."""
+    from renderer.export.frames import Manifest
+
+    manifest = path.with_name("input.frames.jsonl")
+    if path != manifest:
+        os.replace(path, manifest)
+    found = Manifest(path.with_name("input_####.png"), {})
+    found.missing([1, 2, 3], False)
+
+
+# ---- events of the window in a browser
+
+
+def request(body: bytes, line: bytes = b"POST /events HTTP/1.1", **headers: str) -> bytes:
+    fields = {"Host": "127.0.0.1:8377", "X-Rayfold": "1", "Content-Length": str(len(body)), **headers}
+    return line + b"\r\n" + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode() + b"\r\n" + body
+
+
+EVENTS = [
+    {"kind": "move", "x": 10, "y": 20.5}, {"kind": "button", "button": 0, "down": True}, {"kind": "wheel", "y": -1},
+    {"kind": "key", "code": "KeyA", "down": True, "ctrl": True}, {"kind": "text", "text": "ab"},
+    {"kind": "focus", "focused": False}, {"kind": "resize", "width": 800, "height": 600},
+]  # fmt: skip
+
+
+def http_seeds() -> dict[str, bytes]:
+    return {
+        "post.http": request(json.dumps(EVENTS).encode()), "frame.http": request(b"", b"GET /frame?after=3 HTTP/1.1"),
+        "token.http": request(b"", b"GET /?token=a HTTP/1.1", Authorization="Bearer a"),
+    }  # fmt: skip
+
+
+@cache
+def imgui_io():
+    from renderer.window.controls.toolkit import imgui
+
+    imgui.create_context()
+    return imgui.get_io()
+
+
+def inject_all(events: list[dict]) -> None:
+    from renderer.window.remote import server
+
+    io_ = imgui_io()
+    sizes: list[tuple[int, int]] = []
+    window = SimpleNamespace(frame=io_.clear_events_queue, resize=sizes.append)
+    for event in events:
+        server.inject(window, event)  # type: ignore[arg-type]
+    io_.clear_events_queue()
+
+
+REMOTE = ("renderer.window.remote.server",)
+
+
+@target("http", http_seeds, (*TEXT, *BYTES), *REMOTE, weight=0.3)
+def read_request(path: Path) -> None:
+    """A request to `rayfold serve`, as its handler reads it from a connection, and its events in the window."""
+    from renderer.window.remote import exchange, server
+
+    exchange.LONG_POLL_SECONDS = 0.0
+    kept = exchange.FrameExchange()
+
+    class Connection:
+        def makefile(self, mode: str, size: int = -1):
+            return io.BytesIO(path.read_bytes())
+
+        def sendall(self, data: bytes) -> None:
+            pass
+
+        def settimeout(self, seconds: float) -> None:
+            pass
+
+    handler = type("Handler", (server._Handler,), {"exchange": kept, "token": ""})
+    handler(Connection(), ("127.0.0.1", 1), None)
+    inject_all(kept.take_events(0.0))
+
+
+@target("events", lambda: {"events.json": json.dumps(EVENTS).encode()},
+        nested((mutate.json_tree,) * 5 + (mutate.text, mutate.numbers)), *REMOTE)  # fmt: skip
+def read_events(path: Path) -> None:
+    """A body of events, through the same handler."""
+    path.write_bytes(request(path.read_bytes()))
+    read_request(path)
+
+
+def prepare(names: list[str]) -> None:
+    """Imports what the readers import, so that forked processes need not."""
+    for name in names:
+        for module in TARGETS[name].modules:
+            importlib.import_module(module)
+    for module in (matrices, light_field):  # a machine with room for all that a header claims: it must not be believed
+        module.available_memory = lambda: 1 << 42  # type: ignore[attr-defined]
