@@ -1,4 +1,5 @@
-// The body of a fragment pass that multiplies matrices: a texel of `left` holds four k, one of `right` four columns.
+// The body of a fragment pass that multiplies matrices: a texel of `left` holds four k, one of `right` and `sum` four
+// columns.
 int column = int(gl_FragCoord.x), batch = int(gl_FragCoord.y) / rows_;
 vec4 sum = vec4(0.0);
 for (int k = 0; k < deep_; k++) {
@@ -12,4 +13,3 @@ for (int k = 0; k < deep_; k++) {
     sum += a.z * b2;
     sum += a.w * b3;
 }
-out0 = sum;

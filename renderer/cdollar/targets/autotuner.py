@@ -66,11 +66,9 @@ def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[
 def measure(target: DeviceTarget, node: Node, plan: KernelPlan) -> tuple[list[np.ndarray], float]:
     """The result of a plan and its least device time of a few runs in seconds."""
     outputs = target.allocate_outputs(node)
-    target.launch_plan(plan, outputs, [])
+    target.launch_plan(plan, outputs)
     result = target.read_back(outputs)
-    return result, min(
-        target.device.time_seconds(lambda: target.launch_plan(plan, outputs, [])) for _ in range(REPEATS)
-    )
+    return result, min(target.device.time_seconds(lambda: target.launch_plan(plan, outputs)) for _ in range(REPEATS))
 
 
 def write_schedule(target: Target, path: Path) -> None:

@@ -6,7 +6,7 @@ Compiled kernels are cached by their source text; the device caches binaries on 
 from __future__ import annotations
 
 import hashlib
-import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,6 @@ class DeviceTarget(GraphTarget):
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
-        self.kernels: dict[tuple[str, int], Any] = {}
         self.unused_status = device.buffer(1, "i4").fill(0)
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
@@ -50,12 +49,12 @@ class DeviceTarget(GraphTarget):
         flat = np.ascontiguousarray(array, STORAGE_DTYPES[type_]).reshape(-1)
         return self.device.buffer(max(1, flat.size), flat.dtype).write(flat if flat.size else np.zeros(1, flat.dtype))
 
-    def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
+    def run_kernel(self, node: Node) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
         outputs = self.allocate_outputs(node)
         check_index_range(outputs.size, node)
         if outputs.size:
-            self.launch_plan(self.plan(node), outputs, checks)
+            self.launch_plan(self.plan(node), outputs)
         return outputs
 
     def allocate_outputs(self, node: Node) -> Representation:
@@ -73,20 +72,20 @@ class DeviceTarget(GraphTarget):
             self.trace.append(("kernel", node, plan))
         return plan
 
-    def launch_plan(self, plan: KernelPlan, outputs: Representation, checks: list[PendingCheck]) -> None:
+    def launch_plan(self, plan: KernelPlan, outputs: Representation) -> None:
         """Launch the kernel of a plan, and the one that combines its partial results."""
         status = self.unused_status
         if plan.writes_status:
             status = self.device.buffer(1, "i4").fill(0)
-            checks.append(PendingCheck(lambda: int(status.read()[0]), plan))
+            self.checks.append(PendingCheck(lambda: int(status.read()[0]), plan))
         if plan.combine is None:
-            self.launch(plan, {"output": outputs.buffers, "status": [status]})
+            self.launch_kernel(plan, {"output": outputs.buffers, "status": [status]})
             return
         partials = [self.device.buffer(plan.group_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
-        self.launch(plan, {"output": partials, "status": [status]})
-        self.launch(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
+        self.launch_kernel(plan, {"output": partials, "status": [status]})
+        self.launch_kernel(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
 
-    def launch(self, plan: KernelPlan, buffers: dict[str, list[Buffer]]) -> None:
+    def launch_kernel(self, plan: KernelPlan, buffers: dict[str, list[Buffer]]) -> None:
         """Launch one kernel; `buffers` are those that are no arrays of the program, by BufferArgument.kind."""
         kernel, threads = self.kernel(plan), plan.group_count * plan.group_size
         arguments = []
@@ -96,26 +95,19 @@ class DeviceTarget(GraphTarget):
                 given = buffers[argument.kind] if array is None else self.representation_of(array).buffers
                 argument = given[argument.component]
             arguments.append(argument)
-        kernel(threads, *arguments)
-        self.counters.launches += 1
-        if self.captured_launches is not None:
-            self.captured_launches.append(kernel.bind_launch(threads, *arguments))
+        is_captured = self.captured_launches is not None
+        self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
 
     def kernel(self, plan: KernelPlan) -> Any:
         """The compiled kernel of a plan."""
-        key = (plan.text, plan.group_size)
-        if key in self.kernels:
-            self.counters.cache_hits += 1
-            return self.kernels[key]
-        started = time.perf_counter()
         constants = {"STRICT": 1} if self.strict else {}
         if plan.has_doubles:
             constants["DOUBLES"] = 1
         source = GeneratedSource(f"cdollar_{hashlib.sha256(plan.text.encode()).hexdigest()[:12]}.cu", plan.text)
-        self.kernels[key] = self.device.kernel(source, "compute", group_size=plan.group_size, **constants)
-        self.counters.compiled += 1
-        self.counters.compile_seconds += time.perf_counter() - started
-        return self.kernels[key]
+        return self.compiled(
+            (plan.text, plan.group_size),
+            lambda: self.device.kernel(source, "compute", group_size=plan.group_size, **constants),
+        )
 
 
 def check_index_range(count: int, node: Node) -> None:

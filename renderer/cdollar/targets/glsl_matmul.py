@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import indented
-from renderer.cdollar.targets.glsl_emitter import GlslEmitter, pass_text
+from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout
 from renderer.cdollar.targets.glsl_passes import GlslPasses
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
@@ -34,79 +35,64 @@ def draw_product(target: GlslPasses, product: MatrixProduct, output: Any) -> Non
         if max(width, height) > target.gl.max_texture_size:
             raise UnavailableError(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
     left, right = operand_factors(product)
-    packed = target.gl.texture((wide, rows * batch), 4)
     inputs = {
-        "left": pack(target, *left, ("row", rows), ("k", depth), batch),
-        "right": pack(target, *right, ("k", depth), ("column", columns), batch),
-        "deep_": deep,
-        "rows_": rows,
-        "depth_": depth,
+        "left": ("sampler2D", pack(target, product, left, ("row", rows), ("k", depth))),
+        "right": ("sampler2D", pack(target, product, right, ("k", depth), ("column", columns))),
+        "deep_": ("int", deep),
+        "rows_": ("int", rows),
+        "depth_": ("int", depth),
     }
-    draw_lines(target, target.emitter(), ['#include "cdollar/packed_matmul.h"'], "vec4", packed, inputs)
+    emitter, layout = target.emitter(), TextureLayout(wide, rows * batch)
+    emitter.line('#include "cdollar/packed_matmul.h"')
+    packed = target.gl.texture((layout.width, layout.height), 4)
+    target.draw(product.node, emitter, ["sum"], ("vec4",), layout, [packed], inputs=inputs)
     unpack(target, product, packed, output)
 
 
 def pack(
     target: GlslPasses,
-    factors: tuple,
-    indices: Indices,
+    product: MatrixProduct,
+    operand: tuple[tuple[Node, ...], Indices],
     down: tuple[str, int],
     across: tuple[str, int],
-    batch: int,
 ) -> Any:
     """A texture of an operand, four values of the index `across` per texel; `down` is the index along texel rows."""
-    texture = target.gl.texture((-(-across[1] // 4), down[1] * batch), 4)
+    layout = TextureLayout(-(-across[1] // 4), down[1] * volume(product.batch))
+    texture = target.gl.texture((layout.width, layout.height), 4)
     emitter = target.emitter()
+    height = emitter.argument("down", "int", down[1], "n")
     limit = emitter.argument("across", "int", across[1], "n")
-    lines = ["int batch = int(gl_FragCoord.y) / height_;", f"int {down[0]} = int(gl_FragCoord.y) % height_;"]
-    for value in range(4):
-        operand = Operand(emitter, factors, indices, checked=False)
-        lines += [
-            f"float value{value} = 0.0;",
-            "{",
-            f"    int {across[0]} = int(gl_FragCoord.x) * 4 + {value};",
-            f"    if ({across[0]} < {limit}) {{",
-            *indented(indented(operand.lines)),
-            f"        value{value} = {operand.name};",
-            "    }",
-            "}",
-        ]
-    lines.append("out0 = vec4(value0, value1, value2, value3);")
-    draw_lines(target, emitter, lines, "vec4", texture, {"height_": down[1]})
+    values = Operand(emitter, *operand, checked=False)
+    emitter.blocks[0].lines += [
+        f"int batch = int(gl_FragCoord.y) / {height}, {down[0]} = int(gl_FragCoord.y) % {height};",
+        "vec4 texel = vec4(0.0);",
+        "for (int value = 0; value < 4; value++) {",
+        f"    int {across[0]} = int(gl_FragCoord.x) * 4 + value;",
+        f"    if ({across[0]} < {limit}) {{",
+        *indented(indented(values.lines)),
+        f"        texel[value] = {values.name};",
+        "    }",
+        "}",
+    ]
+    target.draw(product.node, emitter, ["texel"], ("vec4",), layout, [texture])
     return texture
 
 
 def unpack(target: GlslPasses, product: MatrixProduct, packed: Any, output: Any) -> None:
     """Copy the product from texels of (batch, row, column / 4) to the layout of the function's own order."""
-    emitter = target.emitter()
-    layout = target.layout(tuple(v.range for v in product.node.attribute))
-    width = emitter.argument("layout", "int", layout.width, "w")
-    emitter.line(f"int linear_index = int(gl_FragCoord.y) * {width} + int(gl_FragCoord.x);")
-    emitter.delinearize(product.node.attribute, "linear_index")
+    emitter, variables = target.emitter(), product.node.attribute
+    layout = target.layout(tuple(v.range for v in variables))
+    emitter.delinearize(variables, "linear_index")
     positions = []
-    for variables in (product.batch, product.rows, product.columns):
+    for group in (product.batch, product.rows, product.columns):
         linear = "0"
-        for variable in variables:
+        for variable in group:
             size = emitter.argument((variable.unique_id, "extent"), "int", variable.range.size, "n")
             low = emitter.argument((variable.unique_id, "lowest"), "int", variable.range.low, "l")
             linear = f"({linear} * {size} + int({emitter.variable_names[variable]}) - {low})"
         positions.append(linear)
     batch, row, column = positions
     rows = emitter.argument("rows", "int", volume(product.rows), "n")
-    count = emitter.argument("count", "int", volume(product.node.attribute), "n")
     texel = f"texelFetch(texels, ivec2({column} / 4, {batch} * {rows} + {row}), 0)[{column} % 4]"
-    draw_lines(
-        target, emitter, [f"out0 = linear_index < {count} ? {texel} : 0.0;"], "float", output, {"texels": packed}
-    )
-
-
-def draw_lines(
-    target: GlslPasses, emitter: GlslEmitter, lines: list[str], type_: str, texture: Any, inputs: dict[str, Any]
-) -> None:
-    """Draw one pass of these lines into a texture of `type_`; `inputs` are ints and float textures."""
-    declarations = [f"uniform {'int' if isinstance(v, int) else 'sampler2D'} {n};" for n, v in inputs.items()]
-    uniforms, values = target.declare(emitter, {})
-    declarations += [*uniforms, f"layout(location = 0) out {type_} out0;"]
-    target.draw_pass(
-        pass_text(declarations, emitter, [*emitter.blocks[0].lines, *lines]), texture, {**inputs, **values}
-    )
+    inputs = {"texels": ("sampler2D", packed)}
+    target.draw(product.node, emitter, [texel], ("float",), layout, [output], volume(variables), inputs=inputs)

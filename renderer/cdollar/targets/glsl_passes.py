@@ -6,7 +6,6 @@ of a result; one more takes the poison of each value.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from renderer.gpu.gl import GlContext
 from renderer.gpu.kernel_source import GeneratedSource
 
 SAMPLER_TYPES = {"float": "sampler2D", "int": "isampler2D", "uint": "usampler2D", "bool": "usampler2D"}
-OUTPUT_TYPES = {"float": "float", "int": "int", "uint": "uint", "bool": "uint"}
+OUTPUT_TYPES = {"float": "float", "int": "int", "uint": "uint", "bool": "uint", "vec4": "vec4"}
 TEXEL_TYPES = {"float": "f4", "int": "i4", "uint": "u4", "bool": "u4"}
 MAX_RENDER_TARGETS = 8
 MAX_SAMPLERS = 16
@@ -42,7 +41,6 @@ class GlslPasses(GraphTarget):
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "SINGLE_ROUNDING_FMA": fma_rounds_once(gl)} if strict else {}
-        self.passes: dict[str, Any] = {}  # compiled, by text
 
     # Textures
 
@@ -78,72 +76,59 @@ class GlslPasses(GraphTarget):
         emitter: Emitter,
         values: list[str],
         types: tuple[str, ...],
-        poison: str | None,
-        count: int,
         layout: TextureLayout,
         textures: list,
-        checks: list[PendingCheck],
-        samplers: dict[str, tuple[str, Any]] | None = None,
+        count: int | None = None,
+        poison: str | None = None,
+        inputs: dict[str, tuple[str, Any]] | None = None,
     ) -> None:
-        """One pass: the emitter's lines at every texel below `count`; `values` are stored in the textures."""
+        """One pass: the emitter's lines at every texel; `values` are stored in the textures.
+
+        Only texels whose `linear_index` is below `count`, if it is given, are computed. `poison` is stored in one more
+        texture, to be checked. `inputs` are more uniforms: by name, their GLSL type and value.
+        """
         if emitter.has_doubles:
             self.texture(layout, "double")  # raises
-        outputs = [f"layout(location = {k}) out {OUTPUT_TYPES[t]} out{k};" for k, t in enumerate(types)]
-        stores = [f"out{k} = {OUTPUT_TYPES[t]}({v});" for k, (v, t) in enumerate(zip(values, types, strict=True))]
-        zeros = [f"out{k} = {OUTPUT_TYPES[t]}(0);" for k, t in enumerate(types)]
-        if poison:
-            outputs.append(f"layout(location = {len(types)}) out int status;")
-            stores.append(f"status = {poison};")
-            zeros.append("status = 0;")
-        uniforms, inputs = self.declare(emitter, samplers or {})
-        inputs |= {"count_": count, "width_": layout.width}
-        body = [
-            "int linear_index = int(gl_FragCoord.y) * width_ + int(gl_FragCoord.x);",
-            f"if (linear_index >= count_) {{ {' '.join(zeros)} return; }}",
-            *emitter.blocks[0].lines,
-            *stores,
-        ]
-        text = pass_text(["uniform int count_;", "uniform int width_;", *uniforms, *outputs], emitter, body)
-        plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)
-        targets = list(textures)
         if poison:
             status = self.gl.texture((layout.width, layout.height), 1, "i4")
-            targets.append(status)
-            checks.append(PendingCheck(lambda: int(status.read().max()), plan))
+            values, types, textures = [*values, poison], (*types, "int"), [*textures, status]
+        stored = [(OUTPUT_TYPES[t], f"out{k}", v) for k, (t, v) in enumerate(zip(types, values, strict=True))]
+        uniforms = self.uniforms_of(emitter) | (inputs or {})
+        body = [*emitter.blocks[0].lines, *(f"{name} = {type_}({value});" for type_, name, value in stored)]
+        if count is not None:
+            zeros = " ".join(f"{name} = {type_}(0);" for type_, name, _ in stored)
+            body = [
+                "int linear_index = int(gl_FragCoord.y) * width_ + int(gl_FragCoord.x);",
+                f"if (linear_index >= count_) {{ {zeros} return; }}",
+                *body,
+            ]
+            uniforms |= {"count_": ("int", count), "width_": ("int", layout.width)}
+        samplers = sum(type_ in SAMPLER_TYPES.values() for type_, _ in uniforms.values())
+        if samplers > MAX_SAMPLERS:
+            raise UnavailableError(
+                f"--target glsl: a pass reads {samplers} textures, more than {MAX_SAMPLERS}; use `let` to split it"
+            )
+        declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
+        declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
+        text = pass_text(declarations, emitter, body)
+        plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)
+        if poison:
+            self.checks.append(PendingCheck(lambda: int(status.read().max()), plan))
         if self.trace is not None:
             self.trace.append(("kernel", node, plan))
-        self.draw_pass(text, targets[0] if len(targets) == 1 else tuple(targets), inputs)
+        source = GeneratedSource("cdollar.frag", text)
+        render_pass = self.compiled(text, lambda: self.gl.render_pass(source, **self.constants))
+        given = {name: value for name, (_, value) in uniforms.items()}
+        self.launch(partial(render_pass, textures[0] if len(textures) == 1 else tuple(textures), **given))
 
-    def declare(self, emitter: Emitter, samplers: dict[str, tuple[str, Any]]) -> tuple[list[str], dict[str, Any]]:
-        """The uniforms that an emitter's text needs and their values; `samplers` are others, with their types."""
-        textures = dict(samplers)
+    def uniforms_of(self, emitter: Emitter) -> dict[str, tuple[str, Any]]:
+        """The uniforms that an emitter's text needs: by name, their GLSL type and value."""
+        uniforms: dict[str, tuple[str, Any]] = {}
         arrays = [(source.function, source.name) for source in emitter.inputs.values()]
         for array, name in [*arrays, *emitter.scalars.items()]:
             representation = self.representation_of(array)
-            for k, type_ in enumerate(representation.types):
-                textures[f"{name}_{k}"] = (type_, representation.buffers[k])
-        if len(textures) > MAX_SAMPLERS:
-            raise UnavailableError(
-                f"--target glsl: a pass reads {len(textures)} textures, more than {MAX_SAMPLERS}; use `let` to split it"
-            )
-        lines = [f"uniform {SAMPLER_TYPES[type_]} {name};" for name, (type_, _) in textures.items()]
-        values: dict[str, Any] = {name: texture for name, (_, texture) in textures.items()}
+            for k, (type_, buffer) in enumerate(zip(representation.types, representation.buffers, strict=True)):
+                uniforms[f"{name}_{k}"] = (SAMPLER_TYPES[type_], buffer)
         for name, type_, number in emitter.arguments.values():
-            lines.append(f"uniform {type_} {name};")
-            values[name] = DTYPES[type_](wrap_int32(number, type_)).item()
-        return lines, values
-
-    def draw_pass(self, text: str, target: Any, inputs: dict[str, Any]) -> None:
-        """Draw a compiled pass into one texture or a tuple of them."""
-        if text in self.passes:
-            self.counters.cache_hits += 1
-        else:
-            started = time.perf_counter()
-            self.passes[text] = self.gl.render_pass(GeneratedSource("cdollar.frag", text), **self.constants)
-            self.counters.compiled += 1
-            self.counters.compile_seconds += time.perf_counter() - started
-        launch = partial(self.passes[text], target, **inputs)
-        launch()
-        self.counters.launches += 1
-        if self.captured_launches is not None:
-            self.captured_launches.append(launch)
+            uniforms[name] = (type_, DTYPES[type_](wrap_int32(number, type_)).item())
+        return uniforms

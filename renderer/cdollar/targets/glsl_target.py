@@ -9,8 +9,8 @@ from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import LoopReduction
 from renderer.cdollar.targets.glsl_emitter import TextureLayout, texel_of, texture_layout
 from renderer.cdollar.targets.glsl_matmul import can_pack, draw_product
-from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, GlslPasses
-from renderer.cdollar.targets.graph_target import PendingCheck, Representation
+from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, SAMPLER_TYPES, GlslPasses
+from renderer.cdollar.targets.graph_target import Representation
 from renderer.cdollar.targets.kernel_plan import output_types, volume
 from renderer.cdollar.targets.matrix_product import match_matrix_product
 
@@ -20,7 +20,7 @@ MIN_REDUCED_PER_TEXEL = 64
 class GlslTarget(GlslPasses):
     """Evaluates nodes of one program by fragment passes."""
 
-    def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
+    def run_kernel(self, node: Node) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
         ranges, types = self.output_ranges(node), output_types(node)
         layout = self.layout(ranges)
@@ -29,14 +29,14 @@ class GlslTarget(GlslPasses):
             return outputs
         product = None if self.strict else match_matrix_product(node)
         if node.op == "reduce":
-            self.draw_reduction(node, outputs, checks)
+            self.draw_reduction(node, outputs)
         elif product is not None and can_pack(self.emitter(), product):
             draw_product(self, product, outputs.buffers[0])
         else:
-            self.draw_map(node, layout, outputs, checks)
+            self.draw_map(node, layout, outputs)
         return outputs
 
-    def draw_map(self, node: Node, layout: TextureLayout, outputs: Representation, checks: list[PendingCheck]) -> None:
+    def draw_map(self, node: Node, layout: TextureLayout, outputs: Representation) -> None:
         """Every component at every texel; more components than render targets take several passes."""
         step = MAX_RENDER_TARGETS - 1
         for first in range(0, len(node.inputs), step):
@@ -47,9 +47,9 @@ class GlslTarget(GlslPasses):
             poison = emitter.merge_poison([v.poison for v in values], emitter.blocks[0])
             names = [v.names[0] for v in values]
             textures = outputs.buffers[first : first + step]
-            self.draw(node, emitter, names, types, poison, volume(node.attribute), layout, textures, checks)
+            self.draw(node, emitter, names, types, layout, textures, outputs.size, poison)
 
-    def draw_reduction(self, node: Node, outputs: Representation, checks: list[PendingCheck]) -> None:
+    def draw_reduction(self, node: Node, outputs: Representation) -> None:
         """A texel for each range of elements, then one texel that combines these partial results."""
         reduction, variables = node.attribute
         elements = volume(variables)
@@ -67,8 +67,7 @@ class GlslTarget(GlslPasses):
         emitter.blocks[0].lines += [*indented(body), "}"]
         layout = texture_layout((partials,), self.gl.max_texture_size)
         textures = [self.texture(layout, t) for t in state.passed_types]
-        poison = state.result_poison
-        self.draw(node, emitter, state.state, state.passed_types, poison, partials, layout, textures, checks)
+        self.draw(node, emitter, state.state, state.passed_types, layout, textures, partials, state.result_poison)
         self.combine_partials(node, textures, layout, partials, outputs)
 
     def combine_partials(
@@ -94,8 +93,6 @@ class GlslTarget(GlslPasses):
             *indented([*loads(nexts, "index"), *state.combine_passed(names, nexts)]),
             "}",
         ]
-        samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.passed_types)}
-        self.draw(
-            node, emitter, names[: len(state.types)], state.types, None, 1, TextureLayout(1, 1),
-            outputs.buffers, [], samplers,
-        )  # fmt: skip
+        inputs = {f"in{k}": (SAMPLER_TYPES[t], textures[k]) for k, t in enumerate(state.passed_types)}
+        values = names[: len(state.types)]
+        self.draw(node, emitter, values, state.types, TextureLayout(1, 1), outputs.buffers, inputs=inputs)

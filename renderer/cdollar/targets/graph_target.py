@@ -7,8 +7,9 @@ Representations (one buffer per component) are cached by DAG node.
 from __future__ import annotations
 
 import math
+import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -89,6 +90,8 @@ class GraphTarget(Target):
         self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
         self.required_regions: WeakKeyDictionary[ir.Node, tuple[ir.Range, ...]] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], Any]] | None = None
+        self.checks: list[PendingCheck] = []  # of this run
+        self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
 
     # What a subclass implements
 
@@ -97,7 +100,7 @@ class GraphTarget(Target):
         """A buffer with one component of an array."""
 
     @abstractmethod
-    def run_kernel(self, node: ir.Node, checks: list[PendingCheck]) -> Representation:
+    def run_kernel(self, node: ir.Node) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
 
     # The interface of targets
@@ -141,6 +144,24 @@ class GraphTarget(Target):
 
     # Running
 
+    def compiled(self, key: Hashable, compile_: Callable[[], Any]) -> Any:
+        """A kernel or pass, compiled at its first use."""
+        if key in self.kernels:
+            self.counters.cache_hits += 1
+        else:
+            started = time.perf_counter()
+            self.kernels[key] = compile_()
+            self.counters.compiled += 1
+            self.counters.compile_seconds += time.perf_counter() - started
+        return self.kernels[key]
+
+    def launch(self, launch: Callable[[], Any]) -> None:
+        """Launch a kernel or pass, and keep it while launches are captured."""
+        launch()
+        self.counters.launches += 1
+        if self.captured_launches is not None:
+            self.captured_launches.append(launch)
+
     def read_back(self, representation: Representation) -> list[np.ndarray]:
         """The components as NumPy arrays."""
         flat = [buffer.read().reshape(-1)[: representation.size] for buffer in representation.buffers]
@@ -156,15 +177,15 @@ class GraphTarget(Target):
         if self.trace is not None:
             self.trace.append(("passes", root, remarks))
         self.infer_required_regions([root])
-        checks: list[PendingCheck] = []
+        self.checks = []
         for step in ir.topological_order([root]):
             if step in self.representations:
                 continue
             if is_computed_function(step) and (step is root or is_closed_and_finite(step)):
-                self.representations[step] = self.run_kernel(step, checks)
+                self.representations[step] = self.run_kernel(step)
             elif step.op == "reduce" and not step.free_variables:
-                self.representations[step] = self.run_reduction(step, checks)
-        self.check(checks)
+                self.representations[step] = self.run_reduction(step)
+        self.raise_failed_checks()
         return self.representation_of(root)
 
     def infer_required_regions(self, roots: list[ir.Node]) -> None:
@@ -213,9 +234,9 @@ class GraphTarget(Target):
                 check_not_empty(part, self.dag.spans)
         return ranges
 
-    def check(self, checks: list[PendingCheck]) -> None:
+    def raise_failed_checks(self) -> None:
         """Raise the first error that a kernel reported."""
-        for check in checks:
+        for check in self.checks:
             status, plan = check.read_status(), check.plan
             if status >= LOOP_LIMIT_STATUS:
                 raise LoopLimitExceeded(looping_function_under(plan.node), MAX_DEVICE_ITERATIONS)
@@ -227,14 +248,14 @@ class GraphTarget(Target):
 
     # Reductions of host arrays that are larger than a chunk
 
-    def run_reduction(self, node: ir.Node, checks: list[PendingCheck]) -> Representation:
+    def run_reduction(self, node: ir.Node) -> Representation:
         """Compute a closed reduction, chunk by chunk if it reads much of the host."""
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
-            return self.run_kernel(node, checks)
+            return self.run_kernel(node)
         reductions, is_fold, state = self.numpy.reductions, node.attribute[0].name == "fold", None
         for chunk in chunks:
-            numbers = self.reduce_chunk(node, chunk, state, checks)
+            numbers = self.reduce_chunk(node, chunk, state)
             state = numbers if is_fold else reductions.combine_box(node, state, numbers, (1,), 0)
         value, types = reductions.result(node, state), output_types(node)
         components = value if isinstance(node.type, tuple) else [value]
@@ -261,7 +282,7 @@ class GraphTarget(Target):
         step = -(-whole.size // count)
         return [ir.Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]
 
-    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list | None, checks: list[PendingCheck]) -> list:
+    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list | None) -> list:
         """The result of a reduction over one chunk; a fold starts from the state."""
         reduction, (first, *others) = node.attribute
         variable = ir.BoundVariable(first.name, first.type, chunk, True)
@@ -272,7 +293,7 @@ class GraphTarget(Target):
         partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
         self.forget_host_arrays(partial)
         self.infer_required_regions([partial])
-        numbers = [array.reshape(1) for array in self.read_back(self.run_kernel(partial, checks))]
+        numbers = [array.reshape(1) for array in self.read_back(self.run_kernel(partial))]
         self.forget_host_arrays(partial)
         return numbers
 
