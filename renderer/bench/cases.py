@@ -30,7 +30,7 @@ from renderer.paths import ROOT
 from renderer.pictures import expand_layout, load, open_picture
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
-from renderer.scene.schema import from_table, replace_path, setting, split_path
+from renderer.scene.schema import from_table, replace_in_file, setting
 
 DEFAULT_SIZE = (640, 360)
 SOURCE_PATTERNS = {
@@ -206,24 +206,17 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
         picture = cache(lambda panel=panel: open_picture(panel, gpu))
         settings = panel.settings
         for key, value in table.set.items():
-            settings = _replace(settings, key, value, f"{context}: set: {key}")
+            settings = replace_in_file(settings, key, value, f"{context}: set: {key}")
         panel_name = path.stem if panel == scene else f"{path.stem}/{panel.path.stem}"
         for values in itertools.product(*table.sweep.values()):
             varied, name = settings, panel_name
             for key, value in zip(table.sweep, values, strict=True):
-                varied = _replace(varied, key, value, f"{context}: sweep: {key}")
+                varied = replace_in_file(varied, key, value, f"{context}: sweep: {key}")
                 name += f"/{key}={value}"
             same = sum(case.name.partition("~")[0] == name for case in cases)
             run = SceneRun(panel, varied, rectangle[2:], picture, table.frames, gpu)
             cases.append(run.case(f"{name}~{same + 1}" if same else name))
     return cases
-
-
-def _replace(settings: Any, key: str, value: Any, context: str) -> Any:
-    try:
-        return replace_path(settings, split_path(key), value, context)
-    except UserError as error:
-        raise InputError(str(error)) from error
 
 
 class SceneRun:

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
 from renderer.formats.images import atomic_write
 
-MAX_BOXES = 40
 STYLE = """
 body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 1500px; color: #222 }
 img { max-width: 48%; margin: .5%; vertical-align: top }
@@ -148,7 +147,7 @@ def _grouped(rows: Iterable[dict], *keys: str) -> dict[tuple, list[dict]]:
 def curve_plots(records: list[dict]) -> Plots:
     """One plot for each family of cases that differ in one number: FPS by depth, rate by size, speed-up by devices.
 
-    Where a peer was timed too, a second plot shows the speed-up over it.
+    Where a peer was timed too, a dashed curve shows its rates.
     """
     matches = [(row, match) for row in records if (match := PARAMETER.match(row["case"]))]
     varied = [row | {"family": match[1], "key": match[2], "x": float(match[3])} for row, match in matches]
@@ -157,43 +156,33 @@ def curve_plots(records: list[dict]) -> Plots:
             continue
         title, scaling = f"{family} by {key}", key in SCALING_KEYS
         figure, axes = _figure(title, key, "times as fast as with the fewest" if scaling else unit)
-        _draw_curves(axes, rows, _draw_scaling if scaling else _draw_rates)
+        for (device, commit), members in _grouped(rows, "device", "commit").items():
+            latest = {row["x"]: row for row in members}
+            _draw_rates(axes, [latest[x] for x in sorted(latest)], f"{device} {commit[:8]}".strip(), scaling)
+        x = sorted({row["x"] for row in rows})
+        if x[0] > 0 and x[-1] / x[0] >= 32:
+            axes.set_xscale("log", base=2)
+        elif all(value.is_integer() for value in x) and len(x) <= 20:
+            axes.set_xticks(x)
+        axes.set_ylim(bottom=0)
         if scaling:
-            ends = [min(row["x"] for row in rows), max(row["x"] for row in rows)]
-            axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GRAY, label="ideal")
+            axes.plot([x[0], x[-1]], [1, x[-1] / x[0]], ":", color=GRAY, label="ideal")
         _legend(axes)
         yield title, figure
-        with_peer = [row | {"reference": _peer_name(row)} for row in rows if "peer" in row]
-        for (reference,), members in _grouped(with_peer, "reference").items():
-            name = f"{title}: speed-up over {reference}"
-            figure, axes = _figure(name, key, "times as fast")
-            _draw_curves(axes, members, _draw_ratios)
-            axes.axhline(1, color=GRAY, ls=":")
-            _legend(axes)
-            yield name, figure
 
 
 def _peer_name(row: dict) -> str:
     return str(row["peer"].get("name", "peer"))
 
 
-def _draw_curves(axes: Axes, rows: list[dict], draw: Callable[[Axes, list[dict], str], None]) -> None:
-    """One curve for each device and commit: draw(axes, rows by x, label); then the scale of x."""
-    for (device, commit), members in _grouped(rows, "device", "commit").items():
-        latest = {row["x"]: row for row in members}
-        draw(axes, [latest[x] for x in sorted(latest)], f"{device} {commit[:8]}".strip())
-    x = sorted({row["x"] for row in rows})
-    if x[0] > 0 and x[-1] / x[0] >= 32:
-        axes.set_xscale("log", base=2)
-    elif all(value.is_integer() for value in x) and len(x) <= 20:
-        axes.set_xticks(x)
-    axes.set_ylim(bottom=0)
+def _draw_rates(axes: Axes, rows: list[dict], label: str, scaling: bool) -> None:
+    """Rates with the quartiles of their runs, and the peer's rates dashed; the label says last rate / first rate.
 
-
-def _draw_rates(axes: Axes, rows: list[dict], label: str, scale: float = 1.0) -> None:
-    """Rates with the quartiles of their runs, and the peer's rates dashed; the label says last rate / first rate."""
+    If `scaling`, all are divided by the first rate.
+    """
     x, rates = [row["x"] for row in rows], [row["rate"] for row in rows]
-    if scale == 1.0 and len(rows) > 1:
+    scale = 1 / rates[0] if scaling else 1.0
+    if not scaling and len(rows) > 1:
         label += f" (last/first {rates[-1] / rates[0]:.2f})"
     (line,) = axes.plot(x, np.multiply(rates, scale), "o-", ms=4, label=label)
     low, high = scale * np.array([_quartiles(row) for row in rows]).T
@@ -202,14 +191,6 @@ def _draw_rates(axes: Axes, rows: list[dict], label: str, scale: float = 1.0) ->
     if peers:
         peer_rates = [scale * row["rate"] / row["peer"]["ratio"] for row in peers]
         axes.plot([row["x"] for row in peers], peer_rates, "--", color=GRAY, label=_peer_name(peers[0]))
-
-
-def _draw_scaling(axes: Axes, rows: list[dict], label: str) -> None:
-    _draw_rates(axes, rows, label, 1 / rows[0]["rate"])
-
-
-def _draw_ratios(axes: Axes, rows: list[dict], label: str) -> None:
-    axes.plot([row["x"] for row in rows], [row["peer"]["ratio"] for row in rows], "o-", ms=4, label=label)
 
 
 def depth_plots(records: list[dict]) -> Plots:
@@ -302,21 +283,6 @@ def history_plots(records: list[dict]) -> Plots:
             yield f"By commit, {device}", figure
 
 
-def distribution_plots(records: list[dict]) -> Plots:
-    """The times of all runs of each case over their median; whiskers from P1 to P99."""
-    rows = [row for row in records if len(_times(row)) >= 10][:MAX_BOXES][::-1]
-    if not rows:
-        return
-    figure, axes = _figure("Times of single runs", "time / median", rows=len(rows))
-    values = [np.array(_times(row)) / np.median(_times(row)) for row in rows]
-    fliers, medians = {"markersize": 2}, {"color": RED}
-    axes.boxplot(values, orientation="horizontal", whis=(1, 99), flierprops=fliers, medianprops=medians)
-    axes.set_yticks(range(1, len(rows) + 1), [f"{row['case']} ({len(_times(row))})" for row in rows])
-    spread = max(float(np.percentile(v, 99)) for v in values)
-    axes.set_xlim(min(0.8, *(float(v.min()) for v in values)) - 0.02, min(4.0, max(1.2, spread * 1.05)))
-    yield "Times of single runs", figure
-
-
 def verdict_plots(experiments: list[Experiment]) -> Plots:
     """Every pair of each case as a dot, and the Hodges-Lehmann shift with its 99 % interval."""
     for experiment in experiments:
@@ -339,7 +305,7 @@ def verdict_plots(experiments: list[Experiment]) -> Plots:
         yield title, figure
 
 
-RECORD_PLOTS = (curve_plots, depth_plots, bar_plots, history_plots, distribution_plots)
+RECORD_PLOTS = (curve_plots, depth_plots, bar_plots, history_plots)
 
 
 def html_page(records: list[dict], plots: list[tuple[str, Figure]]) -> str:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_args
 
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError
 from renderer.scene.scene import Scene
-from renderer.scene.schema import from_table, replace_path, setting, split_path, to_plain
+from renderer.scene.schema import from_table, replace_in_file, replace_path, setting, split_path, to_plain
 
 Interpolation = Literal["smooth", "linear", "hold"]
 INTERPOLATIONS = get_args(Interpolation)
@@ -86,8 +86,8 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
     keys: dict[str, list[Key]] = {}
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
-            checked = _checked_value(settings, path, value, f"{context}: keyframes[{index}]: {path}")
-            keys.setdefault(path, []).append((row.time, checked, row.interpolation))
+            checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}")
+            keys.setdefault(path, []).append((row.time, _value_of(checked, path), row.interpolation))
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
     duration = last if parsed.duration is None else parsed.duration
     if parsed.loop and duration <= 0:
@@ -105,14 +105,6 @@ def write_animation(animation: Animation) -> dict[str, Any]:
             rows.setdefault((time, same, interpolation), {})[track.path] = to_plain(value)
     keyframes = [{"time": at[0], "interpolation": at[2], "set": rows[at]} for at in sorted(rows)]
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
-
-
-def _checked_value(settings: Any, path: str, value: Any, context: str) -> Any:
-    """The value as the setting's own type."""
-    try:
-        return _value_of(replace_path(settings, split_path(path), value, context), path)
-    except UserError as error:  # the error is in the file, not in the command's arguments
-        raise InputError(str(error)) from error
 
 
 def _value_of(settings: Any, path: str) -> Any:

@@ -269,6 +269,14 @@ def replace_path(node: Any, path: list[str], value: Any, context: str) -> Any:
         raise UserError(f"{context}: {error}") from error
 
 
+def replace_in_file(node: Any, path: str, value: Any, context: str) -> Any:
+    """replace_path() of `a.b[2]` for a value that a file names: every error is an InputError."""
+    try:
+        return replace_path(node, split_path(path), value, context)
+    except UserError as error:
+        raise InputError(str(error)) from error
+
+
 def read_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """The content of an input file, or InputError."""
     with reading(path), open(path, "rb") as file:
