@@ -15,7 +15,7 @@ are rounded; other values hold until the next key frame.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError
 from renderer.scene.scene import Scene
@@ -27,28 +27,26 @@ MAX_KEYFRAMES = 100_000  # of one animation
 KEYFRAME_TOLERANCE = 1e-4  # seconds within which an editor takes two key frames for one
 DEFAULT_DURATION = 4.0  # seconds, of an animation that begins with its first key frame
 
-Key = tuple[float, Any, str]  # time, value, interpolation
+
+class Key(NamedTuple):
+    """A key frame of one setting: its time in seconds, the value then, and the interpolation until the next."""
+
+    time: float
+    value: Any
+    interpolation: str
 
 
 @dataclass(frozen=True)
 class Track:
-    """The key frames of one setting: `path` as in --set, ascending times in seconds, values, interpolations."""
+    """The key frames of one setting, ascending in time; `path` is the setting's as in --set."""
 
     path: str
-    times: tuple[float, ...]
-    values: tuple[Any, ...]
-    interpolations: tuple[str, ...]
+    keys: tuple[Key, ...]
     logarithmic: bool
-
-    def keys(self) -> list[Key]:
-        """Time, value and interpolation of each key frame."""
-        return list(zip(self.times, self.values, self.interpolations, strict=True))
 
     def with_keys(self, keys: Sequence[Key]) -> "Track":
         """The same setting's track with other key frames, sorted by time."""
-        columns = zip(*sorted(keys, key=lambda key: key[0]), strict=True)
-        times, values, interpolations = (tuple(column) for column in columns)
-        return replace(self, times=times, values=values, interpolations=interpolations)
+        return replace(self, keys=tuple(sorted(keys, key=lambda key: key.time)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
             checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}")
-            keys.setdefault(path, []).append((row.time, _value_of(checked, path), row.interpolation))
+            keys.setdefault(path, []).append(Key(row.time, _value_of(checked, path), row.interpolation))
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
     duration = last if parsed.duration is None else parsed.duration
     if parsed.loop and duration <= 0:
@@ -100,9 +98,9 @@ def write_animation(animation: Animation) -> dict[str, Any]:
     """The [animation] table that read_animation() turns back into `animation`."""
     rows: dict[tuple[float, int, str], dict] = {}
     for track in animation.tracks:
-        for index, (time, value, interpolation) in enumerate(track.keys()):
-            same = track.times[:index].count(time)  # two key frames of one time are a jump: their order matters
-            rows.setdefault((time, same, interpolation), {})[track.path] = to_plain(value)
+        for index, key in enumerate(track.keys):
+            same = sum(other.time == key.time for other in track.keys[:index])  # a jump: the order of both matters
+            rows.setdefault((key.time, same, key.interpolation), {})[track.path] = to_plain(key.value)
     keyframes = [{"time": at[0], "interpolation": at[2], "set": rows[at]} for at in sorted(rows)]
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
 
@@ -120,7 +118,7 @@ def _empty_track(settings: Any, path: str) -> Track:
     *outer, name = split_path(path)
     node = _value_of(settings, ".".join(outer)) if outer else settings
     logarithmic = is_dataclass(node) and any(f.name == name and f.metadata.get("logarithmic") for f in fields(node))
-    return Track(path, (), (), (), logarithmic)
+    return Track(path, (), logarithmic)
 
 
 def settings_at(scene: Scene, time: float) -> Any:
@@ -146,24 +144,25 @@ def _settings_at_instant(scene: Scene, time: float) -> Any:
 
 def keyframe_times(animation: Animation | None) -> list[float]:
     """The times of all key frames in seconds, ascending, each once."""
-    return sorted({time for track in animation.tracks for time in track.times}) if animation else []
+    return sorted({key.time for track in animation.tracks for key in track.keys}) if animation else []
 
 
 def _is_at(key: Key, time: float) -> bool:
-    return abs(key[0] - time) <= KEYFRAME_TOLERANCE
+    return abs(key.time - time) <= KEYFRAME_TOLERANCE
 
 
 def interpolation_at(animation: Animation, time: float) -> str:
     """The interpolation of the key frames at `time`."""
-    keys = (key for track in animation.tracks for key in track.keys())
-    return next((key[2] for key in keys if _is_at(key, time)), INTERPOLATIONS[0])
+    keys = (key for track in animation.tracks for key in track.keys)
+    return next((key.interpolation for key in keys if _is_at(key, time)), INTERPOLATIONS[0])
 
 
 def with_interpolation(animation: Animation, time: float, interpolation: str) -> Animation:
     """The animation with this interpolation at the key frames at `time`."""
 
     def changed(track: Track) -> Track:
-        return track.with_keys([(*key[:2], interpolation) if _is_at(key, time) else key for key in track.keys()])
+        keys = (key._replace(interpolation=interpolation) if _is_at(key, time) else key for key in track.keys)
+        return replace(track, keys=tuple(keys))
 
     return replace(animation, tracks=tuple(map(changed, animation.tracks)))
 
@@ -178,11 +177,11 @@ def delete_keyframe(scene: Scene, time: float) -> Scene:
     """The scene without the key frames at `time`; a setting that loses its last key frame keeps that value."""
     settings, tracks = scene.settings, []
     for track in scene.animation.tracks if scene.animation else ():
-        kept = [key for key in track.keys() if not _is_at(key, time)]
+        kept = [key for key in track.keys if not _is_at(key, time)]
         if kept:
             tracks.append(track.with_keys(kept))
         else:
-            settings = replace_path(settings, split_path(track.path), to_plain(track.values[-1]), str(scene.path))
+            settings = replace_path(settings, split_path(track.path), to_plain(track.keys[-1].value), str(scene.path))
     animation = replace(scene.animation, tracks=tuple(tracks)) if tracks else None
     return replace(scene, settings=settings, animation=animation)
 
@@ -227,29 +226,31 @@ def _with_keys(scene: Scene, time: float, values: dict[str, Any]) -> Scene:
     tracks = {track.path: track for track in animation.tracks}
     for path, value in values.items():
         track = tracks.get(path) or _empty_track(scene.settings, path)
-        kept = [key for key in track.keys() if not _is_at(key, time)]
-        interpolation = next((key[2] for key in track.keys() if _is_at(key, time)), "smooth")
-        tracks[path] = track.with_keys([*kept, (time, value, interpolation)])
+        kept = [key for key in track.keys if not _is_at(key, time)]
+        interpolation = next((key.interpolation for key in track.keys if _is_at(key, time)), "smooth")
+        tracks[path] = track.with_keys([*kept, Key(time, value, interpolation)])
     duration = max(animation.duration, time)
     return replace(scene, animation=replace(animation, duration=duration, tracks=tuple(tracks.values())))
 
 
 def value_at(track: Track, time: float, period: float | None = None) -> Any:
     """The track's value at `time`; with `period` the last key frame leads back to the first."""
-    keys = track.keys()
+    keys = track.keys
     if period is not None and len(keys) > 1:
         first, last = keys[0], keys[-1]
-        keys = [(last[0] - period, *last[1:]), *keys, (first[0] + period, *first[1:])]
-    if time <= keys[0][0]:
-        return keys[0][1]
-    if time >= keys[-1][0]:
-        return keys[-1][1]
-    i = max(k for k, key in enumerate(keys) if key[0] <= time)
-    if keys[i][2] == "hold":
-        return keys[i][1]
-    t = (time - keys[i][0]) / (keys[i + 1][0] - keys[i][0])
+        keys = (last._replace(time=last.time - period), *keys, first._replace(time=first.time + period))
+    if time <= keys[0].time:
+        return keys[0].value
+    if time >= keys[-1].time:
+        return keys[-1].value
+    i = max(k for k, key in enumerate(keys) if key.time <= time)
+    start = keys[i]
+    if start.interpolation == "hold":
+        return start.value
+    t = (time - start.time) / (keys[i + 1].time - start.time)
     around = [keys[k] for k in (max(i - 1, 0), i, i + 1, min(i + 2, len(keys) - 1))]
-    return _interpolate([key[0] for key in around], [key[1] for key in around], t, keys[i][2], track.logarithmic)
+    times, values = [key.time for key in around], [key.value for key in around]
+    return _interpolate(times, values, t, start.interpolation, track.logarithmic)
 
 
 def _interpolate(times: list[float], values: Sequence, t: float, interpolation: str, logarithmic: bool) -> Any:

@@ -299,7 +299,7 @@ BAD = {
     "a node that is none": (changed("nodes/0", 5), "nodes[0] is 5; it must be an object"),
     "no triangle": (changed("meshes/0/primitives/0/mode", 1), "its scene has no triangle"),
     "picture bomb": (bomb, "60000 x 60000 pixels are more than"),
-    "light": (changed("nodes/0/extensions", {"KHR_lights_punctual": {"light": 0}}), "names light 0; there are 0"),
+    "light": (changed("nodes/0/extensions", {"KHR_lights_punctual": {"light": 0}}), "names lights[0]; there are 0"),
 }  # fmt: skip
 
 

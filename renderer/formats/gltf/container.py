@@ -95,9 +95,9 @@ class Container:
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
-    def item(self, group: str, index: Any, item: str) -> dict:
-        """An entry of one of the file's lists, by its index."""
-        values = self.list_of(group)
+    def item(self, group: str, index: Any, item: str, table: dict | None = None) -> dict:
+        """An entry, by its index, of one of the lists of a table (the file's JSON if none)."""
+        values = self.list_of(group, table)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
             self.fail(item, f"names {group}[{format_value(index)}]; there are {len(values)}, from 0")
         if not isinstance(values[index], dict):

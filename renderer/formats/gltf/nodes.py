@@ -109,10 +109,7 @@ def _camera(file: Container, index: Any, matrix: np.ndarray, node: str) -> list[
 
 def _light(file: Container, index: Any, matrix: np.ndarray, node: str) -> Light:
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
-    lights = file.list_of("lights", extension)
-    if not isinstance(index, int) or not 0 <= index < len(lights) or not isinstance(lights[index], dict):
-        file.fail(node, f"names light {format_value(index)}; there are {len(lights)}, from 0")
-    entry, name = lights[index], f"lights[{index}]"
+    entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
     kind = entry.get("type")
     if kind not in ("directional", "point", "spot"):
         file.fail(name, f"has the type {format_value(kind)}; allowed are directional, point, spot")
