@@ -48,13 +48,18 @@ def seed(text: str) -> int:
 
 def seconds(text: str) -> float:
     """A finite number of seconds."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds")
     return value
+
+
+def _number(text: str) -> float:
+    """The number, or NaN."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def duration(text: str) -> float:
@@ -66,10 +71,7 @@ def duration(text: str) -> float:
 
 def fraction(text: str) -> float:
     """A number between 0 and 1, such as 2% or 0.02."""
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = math.nan
+    value = _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be between 0 and 1, such as 2% or 0.02")
     return value

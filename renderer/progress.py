@@ -4,7 +4,7 @@ import sys
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 QUIET_SECONDS = 2.0
@@ -33,13 +33,7 @@ class Progress:
         if not self._watched:
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-            )
+            columns = *Bar.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._title, total=self._total)
             self._bar.start()

@@ -233,14 +233,10 @@ def _has_counts(row: dict) -> bool:
     return counts and depth > 0 and row["active rays"][0] > 0
 
 
-def _times(row: dict) -> list[int]:
-    """The time of every run in ns, by the clock of the record's rate."""
-    return row.get("device_ns" if row.get("clock") == "device" else "wall_ns") or []
-
-
 def _quartiles(row: dict) -> tuple[float, float]:
-    """The rates between which half of the runs lie."""
-    slow, fast = np.percentile(_times(row) or [row["work"] / row["rate"] * 1e9], (75, 25))
+    """The rates between which half of the runs lie, by the clock of the record's rate."""
+    times = row.get("device_ns" if row.get("clock") == "device" else "wall_ns")
+    slow, fast = np.percentile(times or [row["work"] / row["rate"] * 1e9], (75, 25))
     return row["work"] / slow * 1e9, row["work"] / fast * 1e9
 
 

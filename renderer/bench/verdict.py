@@ -15,7 +15,6 @@ from functools import cache, lru_cache
 import numpy as np
 from scipy.stats import rankdata
 
-LABELS = ("SLOWER", "FASTER", "SAME", "UNDECIDED", "INVALID")
 CONFIDENCE = 0.99
 Differences = dict[str, np.ndarray]  # case -> log(head / base) of each pair
 

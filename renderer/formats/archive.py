@@ -18,6 +18,12 @@ TRUSTED_GROWTH = 100  # times a packed member may grow when it ends up larger th
 TRUSTED_SIZE = 16 << 20  # bytes
 
 
+def check_growth(name: str, packed: int, expanded: int) -> None:
+    """InputError for a zip bomb: a member whose size in bytes would grow suspiciously."""
+    if expanded > max(TRUSTED_SIZE, TRUSTED_GROWTH * packed):
+        raise InputError(f"{name}: a zip bomb: its {packed} bytes would grow to {expanded}")
+
+
 class Folder:
     """The files of one folder, not of folders inside it."""
 
@@ -59,10 +65,7 @@ class Zip:
         info = self._infos[name]
         if info.file_size > MAX_MEMBER_BYTES:
             raise InputError(f"{self.full_name(name)}: {info.file_size >> 20} MiB are more than a view may have")
-        if info.file_size > max(TRUSTED_SIZE, TRUSTED_GROWTH * info.compress_size):
-            raise InputError(
-                f"{self.full_name(name)}: a zip bomb: its {info.compress_size} bytes would grow to {info.file_size}"
-            )
+        check_growth(self.full_name(name), info.compress_size, info.file_size)
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(info) as member:
                 data = member.read(info.file_size + 1)

@@ -113,16 +113,18 @@ def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
 
 def png_bytes(pixels: np.ndarray) -> bytes:
     """A PNG file of (height, width, 3 or 4) uint8 sRGB pixels, for pictures that are shown once."""
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", compress_level=1)
-    return file.getvalue()
+    return _encoded(pixels, "PNG", compress_level=1)
 
 
 def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
     """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
     assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)
+    return _encoded(pixels, "JPEG", quality=quality, subsampling=0)
+
+
+def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "JPEG", quality=quality, subsampling=0)
+    Image.fromarray(pixels).save(file, kind, **options)
     return file.getvalue()
 
 

@@ -6,15 +6,16 @@ file is opened; a .glb follows links as renderer.formats.gltf does.
 """
 
 import io
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, reading
+from renderer.errors import InputError
 from renderer.formats import gltf
+from renderer.formats.gltf.container import stamp_of
+from renderer.scene.schema import read_file
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
@@ -23,26 +24,18 @@ SUFFIXES = (".obj", ".ply", ".stl", ".glb")
 
 def load_mesh(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
-    return _load_current(Path(path))[:2]
+    return _load(Path(path), stamp_of(path))[:2]
 
 
 def load_normals(path: Path | str) -> np.ndarray | None:
     """The vertex normals (n, 3) float32 in a mesh file, (0, 0, 0) for a vertex without; None if the file has none."""
-    return _load_current(Path(path))[2]
-
-
-def _load_current(path: Path) -> Any:
-    with reading(path):
-        state = os.stat(path)
-    return _load(path, state.st_mtime_ns, state.st_size)
+    return _load(Path(path), stamp_of(path))[2]
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed: int, size: int) -> Any:
+def _load(path: Path, stamp: tuple[int, int] | None) -> Any:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
-    if size > MAX_FILE_BYTES:
-        raise InputError(f"{path}: larger than the {MAX_FILE_BYTES >> 20} MiB that a mesh file may have")
     vertices, faces, normals = (_merge_nodes if path.suffix.lower() == ".glb" else _parse)(path)
     check_mesh(vertices, faces, str(path))
     vertices, faces = np.ascontiguousarray(vertices, "f4"), np.ascontiguousarray(faces, "i4")
@@ -70,7 +63,7 @@ def _parse(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Vertices, faces and the vertex normals, if there are any, as trimesh reads them, unchecked."""
     import trimesh  # slow to import, and most scenes have no mesh
 
-    data, kind = path.read_bytes(), path.suffix.lower()[1:]
+    data, kind = read_file(path, MAX_FILE_BYTES), path.suffix.lower()[1:]
     options = {"skip_materials": True, "split_objects": False} if kind == "obj" else {}
     has_normals = kind == "obj" and b"\nvn " in data or kind == "ply"
     keep_order = kind != "obj" or not has_normals  # a corner of an .obj that has two normals becomes two vertices

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.archive import TRUSTED_GROWTH, TRUSTED_SIZE
+from renderer.formats.archive import check_growth
 from renderer.formats.npy import ZIP_ERRORS, NpyHeader, read_data, read_header
 
 MAX_FIELD_BYTES = 1 << 36
@@ -56,8 +56,7 @@ def _check_header(name: str, header: NpyHeader, expanded: int, packed: int) -> N
     limit = MAX_FIELD_BYTES if dtype == np.uint8 else MAX_CONVERTED_BYTES
     if needed > limit:
         raise InputError(f"{name}: {needed >> 20} MiB of {dtype} are more than the {limit >> 20} MiB allowed")
-    if expanded > max(TRUSTED_SIZE, TRUSTED_GROWTH * packed):
-        raise InputError(f"{name}: a zip bomb: its {packed} bytes would grow to {expanded}")
+    check_growth(name, packed, expanded)
 
 
 def _read_members(path: Path) -> dict[str, np.ndarray]:

@@ -13,30 +13,22 @@ from renderer.gpu.device import Matrix, VendorBlas
 OP_N = 0  # of cublasOperation_t: not transposed
 
 
-def _library() -> Any:
-    """The shared library: found by NVIDIA's own finder (pip wheels, system), or None."""
+def open_blas(device: Any, dtype: DTypeLike) -> Any:
+    """The Cublas of a device for "f4" or "f8"; None where NVIDIA's own finder (pip wheels, system) finds no library."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
-    except ImportError:
-        return None
-    try:
-        path = load_nvidia_dynamic_lib("cublas").abs_path
-        return ctypes.CDLL(path)
-    except (RuntimeError, OSError):  # pathfinder's own error is a RuntimeError
-        return None
 
-
-def open_blas(device: Any, dtype: DTypeLike) -> Any:
-    """The Cublas of a device for "f4" or "f8", or None."""
-    library = _library()
-    return Cublas(device, library, np.dtype(dtype)) if library is not None else None
+        library = ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path)
+    except (ImportError, RuntimeError, OSError):  # pathfinder's own error is a RuntimeError
+        return None
+    return Cublas(device, library, np.dtype(dtype))
 
 
 class Cublas(VendorBlas):
     """Calls run on the device's queue. Float32 products are full float32: no TF32."""
 
     def __init__(self, device: Any, library: Any, dtype: np.dtype) -> None:
-        self.device, self._library, self.dtype = device, library, dtype
+        self.device, self.dtype = device, dtype
         letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
         self._batched = getattr(library, f"cublas{letter}gemmStridedBatched_64")

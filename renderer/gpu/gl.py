@@ -159,7 +159,8 @@ class Pass:
         try:
             self._program = gl.ctx.program(vertex_shader=FULLSCREEN_TRIANGLE_VS, fragment_shader=text)
         except moderngl.Error as error:
-            log = LINE_OF_LOG.sub(lambda m: f"{_file(names, int(m[1]))}:{m[2]}", str(error))
+            files = dict(enumerate(names))
+            log = LINE_OF_LOG.sub(lambda m: f"{files.get(int(m[1]), self.name)}:{m[2]}", str(error))
             raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error
         self._array = gl.ctx.vertex_array(self._program, [])
         declared = re.findall(r"(?m)^\s*(?:layout\s*\([^)]*\)\s*)?uniform\s+\w+\s+(\w+)", text)
@@ -196,10 +197,6 @@ class Pass:
                 value, unit = unit, unit + 1
             if name in self._active:  # declared ones that the compiler removed take no value
                 self._program[name] = value
-
-
-def _file(names: list[str], number: int) -> str:
-    return names[number] if number < len(names) else names[0]
 
 
 def has_display() -> bool:

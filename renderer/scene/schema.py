@@ -180,10 +180,8 @@ def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
     out = {}
     for f in fields(settings):
         value = getattr(settings, f.name)
-        default = f.default if f.default is not dataclasses.MISSING else None
-        if f.default_factory is not dataclasses.MISSING:
-            default = f.default_factory()
-        if _is_required(f) or value != default:
+        default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+        if value != default:  # a required one differs from MISSING
             out[f.name] = to_plain(value, folder, f.metadata)
     return out
 

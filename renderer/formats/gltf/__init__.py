@@ -6,11 +6,10 @@ before it is allocated, and only files in the folder of the first are opened. An
 names the file and the item.
 """
 
-import os
 from functools import lru_cache
 from pathlib import Path
 
-from renderer.errors import InputError, reading
+from renderer.errors import InputError
 from renderer.formats.gltf.container import Container, stamp_of
 from renderer.formats.gltf.model import Camera, Light, Material, Model, Part, Picture
 from renderer.formats.gltf.nodes import model_of
@@ -24,17 +23,15 @@ def load(path: Path | str) -> Model:
     The arrays are shared, so they are read-only.
     """
     path = Path(path)
-    with reading(path):
-        state = os.stat(path)
-    model, linked = _load(path, state.st_mtime_ns, state.st_size)
+    model, linked = _load(path, stamp_of(path))
     if any(stamp_of(file) != stamp for file, stamp in linked.items()):
         _load.cache_clear()
-        model, _ = _load(path, state.st_mtime_ns, state.st_size)
+        model, _ = _load(path, stamp_of(path))
     return model
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed: int, size: int) -> tuple[Model, dict]:
+def _load(path: Path, stamp: tuple[int, int] | None) -> tuple[Model, dict]:
     try:
         file = Container(path)
         return model_of(file), file.linked

@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import math
+import os
 import struct
 import urllib.parse
 from pathlib import Path
@@ -31,10 +32,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def stamp_of(path: Path) -> tuple[int, int] | None:
+def stamp_of(path: Path | str) -> tuple[int, int] | None:
     """Modification time and size, which change when a file is saved again; None if there is no file."""
     try:
-        state = path.stat()
+        state = os.stat(path)
     except OSError:
         return None
     return state.st_mtime_ns, state.st_size
