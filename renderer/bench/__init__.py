@@ -28,15 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, action in ACTIONS.items():
         description = f"{action.help[0].upper()}{action.help[1:]}."
         subparser = actions.add_parser(name, help=action.help, description=description)
-        for option in action.options:
-            subparser.add_argument(*option.names, **option.settings)
+        for names, settings in action.options:
+            subparser.add_argument(*names, **settings)
 
 
-class Option(NamedTuple):
-    """The arguments of one call of add_argument()."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
+Option = tuple[tuple[str, ...], dict[str, Any]]  # the arguments of one call of add_argument()
 
 
 class Action(NamedTuple):
@@ -51,7 +47,7 @@ class Action(NamedTuple):
 
 
 def _option(*names: str, **settings: Any) -> Option:
-    return Option(names, settings)
+    return names, settings
 
 
 def _pairs(text: str) -> int:

@@ -26,7 +26,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
     add("--bit-depth", type=int, choices=(8, 16), default=8, help="bits per channel of a PNG (default 8)")
-    add("--tile", type=arguments.positive, metavar="N", help="draw in tiles of N x N (default: only large pictures)")
+    tile = "draw in tiles of N x N (default: only large pictures)"
+    add("--tile", type=arguments.positive, default=0, metavar="N", help=tile)
     add("--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early")
     add("--denoise", action="store_true", help="denoise with albedo and normal as auxiliary images (package pyoidn)")
     add("--overwrite", action="store_true", help="draw frames again that are already done")

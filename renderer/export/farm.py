@@ -105,24 +105,19 @@ def _ignore_sigint():
         signal.signal(signal.SIGINT, before)
 
 
-def render_on_farm(farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str]:
+def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """Render the plan; returns samples and the devices' names."""
-    require_no_time_limit(options)
+    if plan.options.time_limit:
+        raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
     with open_client(farm) as client:
         if plan.numbers is not None:
-            return render_frames(client, farm, plan, options)
-        return (_render_samples if options.split == "samples" else _render_tiles)(client, farm, plan)
-
-
-def require_no_time_limit(options) -> None:
-    """UserError if there is a --time-limit."""
-    if options.time_limit:
-        raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
+            return render_frames(client, farm, plan)
+        return (_render_samples if plan.options.split == "samples" else _render_tiles)(client, farm, plan)
 
 
 def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """One picture, tile by tile."""
-    tiles = RenderJob(plan.scene, plan.size, 1, plan.time, plan.tile or FARM_TILE).tiles()
+    tiles = RenderJob(plan.scene, plan.size, 1, plan.time, plan.options.tile or FARM_TILE).tiles()
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
     image, devices, gpu = TiledImage(plan.size), set[str](), open_context(farm.device)
@@ -133,7 +128,7 @@ def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     prototype = gpu.gl.texture((1, 1)) if answer["texture"] else gpu.device.buffer((1, 1, 4))
     device = ", ".join(sorted(devices))
     rendered = image.result(answer["samples"], device, prototype)
-    write(plan.output, rendered, RenderJob(plan.scene, plan.size, answer["samples"], plan.time), plan.bit_depth)
+    write(plan.output, rendered, RenderJob(plan.scene, plan.size, answer["samples"], plan.time), plan.options.bit_depth)
     return answer["samples"], device
 
 
@@ -161,15 +156,15 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     frame, device, image = picture.merged_frame(extra), ", ".join(sorted(devices)), TiledImage(size)
     image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
     rendered = image.result(samples, device, frame)
-    write(plan.output, rendered, RenderJob(plan.scene, size, samples, plan.time), plan.bit_depth)
+    write(plan.output, rendered, RenderJob(plan.scene, size, samples, plan.time), plan.options.bit_depth)
     return samples, device
 
 
 def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
     """The chunks that the samples of the picture are divided into; UserError if they cannot be."""
     width, height = plan.size
-    if plan.tile:
-        raise UserError(f"--tile {plan.tile}: not together with --split samples")
+    if plan.options.tile:
+        raise UserError(f"--tile {plan.options.tile}: not together with --split samples")
     if width * height > MAX_UNTILED_PIXELS:
         raise UserError(
             f"--split samples: {width} x {height} pixels are more than the {MAX_UNTILED_PIXELS} of one part"
@@ -180,12 +175,13 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
     return chunks
 
 
-def render_frames(client, farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str]:
+def render_frames(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """The frames that are not done yet, one a task."""
     assert plan.numbers is not None
     manifest = open_manifest(plan)
-    wanted = manifest.missing(plan.numbers, options.overwrite)
-    common = _common(farm, plan.scene, plan.size, plan.samples) | {"tile": plan.tile, "bit_depth": plan.bit_depth}
+    wanted = manifest.missing(plan.numbers, plan.options.overwrite)
+    common = _common(farm, plan.scene, plan.size, plan.samples)
+    common |= {"tile": plan.options.tile, "bit_depth": plan.options.bit_depth}
     paths = [frame_path(plan.pattern, number) for number in wanted]
     tasks = [
         {"kind": "frame", "time": plan.time_of(number), "name": path.name}
@@ -204,7 +200,6 @@ def render_light_field_on_farm(
     farm: Farm, job: RenderJob, views: LightFieldViews, options: ExportOptions
 ) -> tuple[int, str]:
     """Every view of a light field that is not done, one a task; returns the samples of one and the devices' names."""
-    require_no_time_limit(options)
     array, middle = views.array, views.array.views()[0]
     asked = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, asked)
@@ -212,7 +207,7 @@ def render_light_field_on_farm(
     cells, devices, samples = views.wanted(options.overwrite), set[str](), asked or 0
     with open_client(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
         rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
-        ev = None if middle in cells else views.exposure() if cells else 0.0
+        ev = views.exposure_before(cells)
         for cells_of_round in rounds:  # the middle view's exposure serves all
             tasks = [
                 {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}

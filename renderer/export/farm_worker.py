@@ -11,17 +11,15 @@ import os
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
-from renderer.export.light_field import camera_array, light_field_tone, view_scene
+from renderer.export.light_field import camera_array, render_view
 from renderer.export.render import RenderJob, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, scene_of_table
 from renderer.pictures.picture import Picture
 from renderer.progress import Progress
-from renderer.scene.scene import ToneMapping
 
 
 def run_task(common: dict, files: dict, task: dict) -> dict:
@@ -34,7 +32,9 @@ def run_task(common: dict, files: dict, task: dict) -> dict:
 
 def _run_task(common: dict, task: dict) -> dict:
     start = time.monotonic()
-    scene, picture, samples = _open_task_picture(common)
+    device = worker_device(common["device"], common["number"])
+    scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
+    samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
     layers = common.get("layers", task.get("name", "").endswith(".exr"))
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
     answer = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]](picture, job, common, task)
@@ -61,13 +61,10 @@ def _frame(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
 def _view(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
     """The file of one view of a light field, as bytes, and its exposure."""
     array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
-    job = replace(job, scene=view_scene(job.scene, array, *task["cell"]))
     with Progress(job.samples, "") as progress:
-        rendered = render(picture, job, progress)
-    tone, ev = job.scene.tone, task["ev"]
-    tone = light_field_tone(rendered, tone) if ev is None else ToneMapping("manual", ev, "none")
-    file = _file_of(task["name"], rendered, replace(job, scene=replace(job.scene, tone=tone)), 8)
-    return {"file": file, "ev": tone.ev, "device": rendered.device}
+        rendered, drawn = render_view(picture, job, array, tuple(task["cell"]), task["ev"], progress)
+    file = _file_of(task["name"], rendered, drawn, 8)
+    return {"file": file, "ev": drawn.scene.tone.ev, "device": rendered.device}
 
 
 def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
@@ -87,13 +84,6 @@ def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:
 def _thread() -> ThreadPoolExecutor:
     """The thread that draws, one a process."""
     return ThreadPoolExecutor(1, "drawing")
-
-
-def _open_task_picture(common: dict):
-    """The scene, its picture and its number of samples."""
-    device = worker_device(common["device"], common["number"])
-    scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
-    return scene, picture, common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
 
 
 @functools.lru_cache(maxsize=2)

@@ -87,11 +87,6 @@ def view_scene(scene: Scene, array: CameraArray, row: int, column: int) -> Scene
     return replace(scene, settings=replace(pinhole(scene.settings), view=array.camera_at(row, column)))
 
 
-def light_field_tone(rendered: RenderResult, tone: ToneMapping) -> ToneMapping:
-    """The tone of all views where this is the center one: its exposure, and plain sRGB."""
-    return ToneMapping("manual", math.log2(rendered.meter.exposure(tone)), "none")
-
-
 class LightFieldViews:
     """The views of an array in a folder: which are done, by a manifest beside them, and the exposure they share."""
 
@@ -112,9 +107,12 @@ class LightFieldViews:
             return indices
         return [index for index in indices if not self._manifest.done(self._number(index))]
 
-    def exposure(self) -> float:
-        """The stops that the center view was written with."""
-        return read_recipe(self.path(self.array.views()[0]))["scene"]["tone"].get("ev", 0.0)
+    def exposure_before(self, wanted: list[tuple[int, int]]) -> float | None:
+        """The stops that the center view was written with; None if it is wanted itself, and so decides them."""
+        center = self.array.views()[0]
+        if center in wanted or not wanted:
+            return None
+        return read_recipe(self.path(center))["scene"]["tone"].get("ev", 0.0)
 
     def add(self, index: tuple[int, int], seconds: float, device: str) -> None:
         """List a view whose file is complete in the manifest."""
@@ -126,16 +124,27 @@ class LightFieldViews:
 
 def render_light_field(picture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress) -> str:
     """Renders and writes every view that is not done; returns the device's name."""
-    indices, tone = views.wanted(overwrite), None
-    device = "none: every view was done"
+    indices, device = views.wanted(overwrite), "none: every view was done"
+    ev = views.exposure_before(indices)
     for index in indices:
         began = time.monotonic()
-        if tone is None and index != views.array.views()[0]:
-            tone = ToneMapping("manual", views.exposure(), "none")
-        scene = view_scene(job.scene, views.array, *index)
-        rendered = render(picture, replace(job, scene=scene), progress)
-        tone = tone or light_field_tone(rendered, scene.tone)
-        write(views.path(index), rendered, replace(job, scene=replace(scene, tone=tone)))
+        rendered, drawn = render_view(picture, job, views.array, index, ev, progress)
+        ev = drawn.scene.tone.ev
+        write(views.path(index), rendered, drawn)
         views.add(index, time.monotonic() - began, rendered.device)
         device = rendered.device
     return device
+
+
+def render_view(
+    picture, job: RenderJob, array: CameraArray, index: tuple[int, int], ev: float | None, progress: Progress
+) -> tuple[RenderResult, RenderJob]:
+    """One view, and the job with the scene and the tone mapping that its file is written by.
+
+    The tone is plain sRGB with `ev` stops; None, for the center view, takes its own exposure.
+    """
+    scene = view_scene(job.scene, array, *index)
+    rendered = render(picture, replace(job, scene=scene), progress)
+    if ev is None:
+        ev = math.log2(rendered.meter.exposure(scene.tone))
+    return rendered, replace(job, scene=replace(scene, tone=ToneMapping("manual", ev, "none")))

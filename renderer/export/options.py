@@ -19,7 +19,7 @@ class ExportOptions:
     device: str = "auto"
     set: tuple[str, ...] | list[str] = ()
     bit_depth: int = 8
-    tile: int | None = None
+    tile: int = 0  # 0: only large pictures are drawn in tiles
     time_limit: float | None = None
     denoise: bool = False
     overwrite: bool = False

@@ -22,16 +22,13 @@ DEFAULT_SIZE = (1280, 720)
 class ExportPlan:
     """What an export will do. `numbers` are the frames, None for a still; the first one shows `time` (seconds)."""
 
+    options: ExportOptions
     scene: Scene
     output: Path
     size: tuple[int, int]
     numbers: list[int] | None
     time: float
-    fps: int
-    bit_depth: int
-    tile: int
-    denoise: bool = False
-    samples: int | None = None  # None: as many as the picture's settings ask for
+    samples: int | None  # None: as many as the picture's settings ask for
 
     @property
     def pattern(self) -> Path:
@@ -56,7 +53,7 @@ class ExportPlan:
     def time_of(self, number: int) -> float:
         """Scene time of a frame in seconds."""
         assert self.numbers is not None
-        return self.time + (number - self.numbers[0]) / self.fps
+        return self.time + (number - self.numbers[0]) / self.options.fps
 
 
 def make_plan(options: ExportOptions) -> ExportPlan:
@@ -77,10 +74,8 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     size = options.size or scene.size or DEFAULT_SIZE
     if options.denoise:
         _check_denoise(options, scene, size)
-    return ExportPlan(
-        scene, output, size, numbers, time_of(options, scene), options.fps, options.bit_depth, options.tile or 0,
-        options.denoise, options.samples or scene.samples,
-    )  # fmt: skip
+    samples = options.samples or scene.samples
+    return ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
 
 
 def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) -> None:
@@ -154,10 +149,10 @@ def load_scene(options: ExportOptions) -> Scene:
 
 def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
     """What all frames have in common and depend on."""
-    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.bit_depth)
+    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.options.bit_depth)
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
-    recipe |= {"denoise": True} if plan.denoise else {}
-    return recipe | {"time": plan.time, "fps": plan.fps}
+    recipe |= {"denoise": True} if plan.options.denoise else {}
+    return recipe | {"time": plan.time, "fps": plan.options.fps}
 
 
 def open_manifest(plan: ExportPlan) -> Manifest:

@@ -37,10 +37,10 @@ def run(options: ExportOptions) -> int:
         raise UserError(f"--split {options.split}: needs --farm CLUSTER")
     plan = make_plan(options)
     if options.dry_run:
-        return print_plan(plan, options)
+        return print_plan(plan)
     interrupt = InterruptHandler()
     if options.farm:
-        samples, device = render_on_farm(parse_farm(options.farm, options.device), plan, options)
+        samples, device = render_on_farm(parse_farm(options.farm, options.device), plan)
         facts, finished = {}, True
     else:
         picture = open_picture(plan.scene, open_context(options.device))
@@ -49,11 +49,11 @@ def run(options: ExportOptions) -> int:
         if plan.numbers is None:
             device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
         else:
-            device, finished = _export_frames(plan, picture, samples, options.overwrite, deadline)
+            device, finished = _export_frames(plan, picture, samples, deadline)
         facts = picture.report()
     if plan.is_video and finished:
         _encode(plan)
-    print_result(options, plan, samples, device, time.monotonic() - start, facts, finished)
+    print_result(plan, samples, device, time.monotonic() - start, facts, finished)
     return 0 if finished else 130 if interrupt.requested else 3
 
 
@@ -98,7 +98,8 @@ def export_light_field(options: ExportOptions) -> int:
 
 def _job(plan: ExportPlan, samples: int, deadline: float, scene_time: float) -> RenderJob:
     """The job of the plan's picture at a scene time."""
-    return RenderJob(plan.scene, plan.size, samples, scene_time, plan.tile, deadline, plan.layers, denoise=plan.denoise)
+    tile, clean = plan.options.tile, plan.options.denoise
+    return RenderJob(plan.scene, plan.size, samples, scene_time, tile, deadline, plan.layers, denoise=clean)
 
 
 def _export_still(
@@ -108,17 +109,15 @@ def _export_still(
     job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
-    write(plan.output, rendered, job, plan.bit_depth)
+    write(plan.output, rendered, job, plan.options.bit_depth)
     return rendered.device, rendered.samples, rendered.samples == samples
 
 
-def _export_frames(
-    plan: ExportPlan, picture: Picture, samples: int, overwrite: bool, deadline: float
-) -> tuple[str, bool]:
+def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: float) -> tuple[str, bool]:
     """Render the frames that are not done; a file is complete before the manifest lists it."""
     assert plan.numbers is not None
     manifest = open_manifest(plan)
-    wanted = manifest.missing(plan.numbers, overwrite)
+    wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     device = "none: every frame was done"
     with Progress(len(wanted) * samples, plan.title) as progress:
         for number in wanted:
@@ -127,7 +126,7 @@ def _export_frames(
             rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
-            write(frame_path(plan.pattern, number), rendered, job, plan.bit_depth)
+            write(frame_path(plan.pattern, number), rendered, job, plan.options.bit_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device = rendered.device
     return device, True
@@ -137,21 +136,21 @@ def _encode(plan: ExportPlan) -> None:
     """Encode the video of the plan's frames; then remove the frames."""
     assert plan.numbers is not None
     frames = [frame_path(plan.pattern, number) for number in plan.numbers]
-    facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.fps)
-    encode_video(frames, plan.output, plan.fps, recipe_of(plan.scene, plan.output.resolve().parent, **facts))
+    facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.options.fps)
+    encode_video(frames, plan.output, plan.options.fps, recipe_of(plan.scene, plan.output.resolve().parent, **facts))
     shutil.rmtree(plan.pattern.parent)
 
 
-def print_plan(plan: ExportPlan, options: ExportOptions) -> int:
+def print_plan(plan: ExportPlan) -> int:
     """Print what --dry-run shows: the plan, and an estimate of the memory it takes."""
-    width, height = plan.size
+    options, (width, height) = plan.options, plan.size
     untiled = width * height <= MAX_UNTILED_PIXELS
-    step = plan.tile or (0 if untiled else TILE)
+    step = plan.options.tile or (0 if untiled else TILE)
     facts = {
         "output": str(plan.output),
         "size": list(plan.size),
         "frames": 1 if plan.numbers is None else len(plan.numbers),
-        "tiles": len(RenderJob(plan.scene, plan.size, 1, tile=plan.tile).tiles()),
+        "tiles": len(RenderJob(plan.scene, plan.size, 1, tile=plan.options.tile).tiles()),
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
@@ -165,9 +164,7 @@ def print_plan(plan: ExportPlan, options: ExportOptions) -> int:
     return 0
 
 
-def print_result(
-    options: ExportOptions, plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool
-) -> None:
+def print_result(plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool) -> None:
     """Print the paths, or one JSON object; statistics for people go to stderr."""
     if plan.numbers is None:
         written, count = [str(plan.output)], 1
@@ -181,7 +178,7 @@ def print_result(
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
     answer = _answer(written[0] if len(written) == 1 else written, plan.size, samples, count, seconds, device)
-    if options.json:
+    if plan.options.json:
         print(json.dumps(answer | {"report": facts}, default=_to_json))
         return
     print("\n".join(written))

@@ -24,12 +24,12 @@ BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_de
 
 
 @contextmanager
-def convert_errors(kind: type[Exception], context: str, to: type[Exception] = KernelError) -> Iterator[None]:
-    """Raise a driver's errors of this kind as ours, with `context` in front."""
+def convert_errors(kinds: Any, context: str) -> Iterator[None]:
+    """Raise a driver's errors of these kinds as a KernelError, with `context` in front."""
     try:
         yield
-    except kind as error:
-        raise to(f"{context}: {error}") from error
+    except kinds as error:
+        raise KernelError(f"{context}: {error}") from error
 
 
 class Buffer(Protocol):

@@ -257,10 +257,8 @@ class OpenclKernel(Kernel):
         if threads <= 0:
             return lambda: None
         kernel = self._create()
-        try:
+        with convert_errors((cl.Error, TypeError), self.name):
             kernel.set_args(*(_argument(argument, self)[1] for argument in arguments))
-        except (cl.Error, TypeError) as error:
-            raise KernelError(f"{self.name}: {error}") from error
         return partial(self._launch, kernel, threads, arguments)
 
     def warm_up(self, threads: int, *arguments: Any) -> None:

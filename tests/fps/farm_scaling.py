@@ -59,9 +59,9 @@ def render_with(count: int, export_arguments: list[str], folder: Path) -> tuple[
     farm = Farm("", count, options.device)
     with open_client(farm) as client:
         warm = replace(plan, output=output / "warm_####.png", numbers=plan.numbers[: max(2 * count, 2)])
-        render_frames(client, farm, warm, options)
+        render_frames(client, farm, warm)
         start = time.perf_counter()
-        _, devices = render_frames(client, farm, plan, options)
+        _, devices = render_frames(client, farm, plan)
         seconds = time.perf_counter() - start
     return seconds, devices, [file_hash(path) for path in sorted(output.glob("frame_*.png"))], len(plan.numbers)
 
