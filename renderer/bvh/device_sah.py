@@ -3,6 +3,8 @@
 compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and writes nodes and primitives depth first.
 """
 
+from functools import cache, partial
+
 import numpy as np
 
 from renderer.bvh.layouts import Bvh2, center_nodes
@@ -16,18 +18,6 @@ MAX_DEPTH = 62  # levels that the traversal stack holds, less two
 RANGE = 8  # words of struct Range in build_sah.cu
 RANGE_WORDS = 3 * 16 * 7  # bins of a range
 THIS_LEVEL = 0  # index of `counts`
-KERNELS = (
-    "start_ranges",
-    "empty_bins",
-    "bound_centroids",
-    "fill_bins",
-    "choose_planes",
-    "count_lefts",
-    "scan_tiles",
-    "partition_ranges",
-    "split_small_ranges",
-    "write_leaves",
-)
 
 
 def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None) -> Bvh2 | None:
@@ -47,8 +37,7 @@ def split_to_leaves(
     The nodes are host_sah.NODE; only the boxes of leaves are filled in.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
-    constants = dict(group_size=GROUP, STRICT=1, SMALL_RANGE=SMALL_RANGE)
-    run = {name: device.kernel("bvh/build_sah.cu", name, **constants) for name in KERNELS}
+    kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, SMALL_RANGE=SMALL_RANGE))
     max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
@@ -59,41 +48,40 @@ def split_to_leaves(
     bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, RANGE_WORDS), "u4")
     this_level = int(count > SMALL_RANGE)
     counts = device.buffer(4, "u4").write(np.array([this_level, 0, 1 - this_level, 0], "u4"))
-    run["start_ranges"](count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], small_ranges)
+    kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], small_ranges)
     level = 0
     while this_level:
-        run["empty_bins"](min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
+        kernel("empty_bins")(min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
         state = boxes, order[0], owner[0], count, bounds
-        run["bound_centroids"](tiles * GROUP, *state)
-        run["fill_bins"](tiles * GROUP, *state, bins)
+        kernel("bound_centroids")(tiles * GROUP, *state)
+        kernel("fill_bins")(tiles * GROUP, *state, bins)
         force_median = int(level >= MEDIAN_FROM_LEVEL)
-        run["choose_planes"](this_level, bins, force_median, *ranges, small_ranges, counts, nodes)
-        run["count_lefts"](tiles * GROUP, *state, ranges[0], lefts, sums)
-        run["scan_tiles"](GROUP, sums, tiles, counts)
-        run["partition_ranges"](count, *state, ranges[0], lefts, sums, order[1], owner[1])
+        kernel("choose_planes")(this_level, bins, force_median, *ranges, small_ranges, counts, nodes)
+        kernel("count_lefts")(tiles * GROUP, *state, ranges[0], lefts, sums)
+        kernel("scan_tiles")(GROUP, sums, tiles, counts)
+        kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, order[1], owner[1])
         order, owner, ranges, level = order[::-1], owner[::-1], ranges[::-1], level + 1
         this_level = int(counts.read()[THIS_LEVEL])
-    run["split_small_ranges"](min(count // 2, 1 << 18), boxes, order[0], small_ranges, counts, nodes)
-    run["write_leaves"](count, primitives, boxes, order[0], count, sorted_, nodes)
+    kernel("split_small_ranges")(min(count // 2, 1 << 18), boxes, order[0], small_ranges, counts, nodes)
+    kernel("write_leaves")(count, primitives, boxes, order[0], count, sorted_, nodes)
     return nodes, sorted_
 
 
 def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
     """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH."""
-    names = "link_nodes", "refit", "compact_primitives", "compact_nodes"
-    run = {name: device.kernel("bvh/compact_bvh2.cu", name, group_size=GROUP, STRICT=1) for name in names}
+    kernel = partial(device.kernel, "bvh/compact_bvh2.cu", group_size=GROUP, STRICT=1)
     inner, slots = count - 1, 2 * (count - 1)
     parent_slot, visits = (device.buffer(inner, "u4") for _ in range(2))
     stats = device.buffer((inner, 4))
-    run["link_nodes"](inner, nodes, inner, parent_slot)
-    run["refit"](slots, nodes, inner, parent_slot, visits.fill(0), stats)
+    kernel("link_nodes")(inner, nodes, inner, parent_slot)
+    kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats)
     compacted, depth_and_count = device.buffer((count, 12)), device.buffer(2, "u4").fill(0)
-    run["compact_primitives"](slots, nodes, inner, stats, parent_slot, primitives, compacted, depth_and_count)
+    kernel("compact_primitives")(slots, nodes, inner, stats, parent_slot, primitives, compacted, depth_and_count)
     depth, kept = (int(n) for n in depth_and_count.read())
     if depth > MAX_DEPTH:
         return None
     out, areas = device.buffer((kept, 16)), device.buffer(2).fill(0)
-    run["compact_nodes"](min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas)
+    kernel("compact_nodes")(min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas)
     total, root = (float(area) for area in areas.read())
     center_nodes(device, out)
     return Bvh2(device, out, compacted, count, total / max(root, 1e-30) + 1)

@@ -1,5 +1,7 @@
 """H-PLOC on a device (C. Benthin et al. 2024): the fastest build, for BVHs that are rebuilt when primitives move."""
 
+from functools import cache, partial
+
 import numpy as np
 
 from renderer.bvh.layouts import GROUP, Bvh2, center_nodes
@@ -26,30 +28,26 @@ class HplocBvh2(Bvh2):
         self._visits, self._clusters = (device.buffer(count, "u4") for _ in range(2))
         self._initial_state = device.buffer(7, "u4").write(np.array([2**32 - 1] * 3 + [0] * 4, "u4"))
         self._state = device.buffer(7, "u4")  # bounds (6,) and the number of nodes made
-        names = "find_bounds", "morton_codes", "count_digits", "scan_tiles", "scatter_digits", "start_clusters"
-        self._kernels = {
-            name: device.kernel("bvh/build_hploc.cu", name, group_size=GROUP, STRICT=1)
-            for name in (*names, "hploc_merge")
-        }
+        self._kernel = cache(partial(device.kernel, "bvh/build_hploc.cu", group_size=GROUP, STRICT=1))
         self.rebuild()
 
     def rebuild(self) -> None:
         """Builds the BVH again from the present contents of `unsorted`."""
-        run, count, primitives = self._kernels, self.count, self.unsorted
+        kernel, count, primitives = self._kernel, self.count, self.unsorted
         self._state.copy_from(self._initial_state)
-        run["find_bounds"](min(count, 1 << 18), primitives, count, self._state)
-        run["morton_codes"](count, primitives, count, self._state, self._keys[0], self._rows[0])
+        kernel("find_bounds")(min(count, 1 << 18), primitives, count, self._state)
+        kernel("morton_codes")(count, primitives, count, self._state, self._keys[0], self._rows[0])
         for digit in range(4):
             keys, rows = self._keys[digit % 2], self._rows[digit % 2]
             shift, threads = 8 * digit, self._tiles * GROUP
-            run["count_digits"](threads, keys, count, shift, self._counts)
-            run["scan_tiles"](256 * GROUP, self._counts, self._tiles, self._totals)
+            kernel("count_digits")(threads, keys, count, shift, self._counts)
+            kernel("scan_tiles")(256 * GROUP, self._counts, self._tiles, self._totals)
             out = self._keys[1 - digit % 2], self._rows[1 - digit % 2]
-            run["scatter_digits"](threads, keys, rows, count, shift, self._counts, self._totals, *out)
-        run["start_clusters"](
+            kernel("scatter_digits")(threads, keys, rows, count, shift, self._counts, self._totals, *out)
+        kernel("start_clusters")(
             count, primitives, count, self._rows[0], self.primitives, self._boxes, self._clusters, self._visits
         )
-        run["hploc_merge"](
+        kernel("hploc_merge")(
             count, self._keys[0], count, self._visits, self._clusters, self._boxes, self.nodes, self._state
         )
         center_nodes(self.device, self.nodes)

@@ -7,7 +7,7 @@
 
 #define MERGE_THRESHOLD 16u  // clusters that a range may keep for the next merge
 #define SEARCH_RADIUS 8u  // neighbors on each side
-#define DIGITS 256u
+#define DIGITS 256u  // as many as a group has threads
 #define SORT_TILE (GROUP_SIZE * 16u)  // keys that one group sorts
 
 // bounds: min and max coordinates of the boxes' centroids, by ordered_from_float; minima start at all ones, maxima at
@@ -59,13 +59,12 @@ KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uin
 KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, seen, DIGITS);
     uint begin = group_index() * SORT_TILE;
-    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) seen[digit] = 0;
+    seen[local_index()] = 0;
     BARRIER();
     for (uint i = begin + local_index(); i < min(begin + SORT_TILE, (uint)count); i += GROUP_SIZE)
         atomic_add(&seen[(keys[i] >> shift) & (DIGITS - 1)], 1u);
     BARRIER();
-    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE)
-        counts[digit * group_count() + group_index()] = seen[digit];
+    counts[local_index() * group_count() + group_index()] = seen[local_index()];
 }
 
 // One group a digit: its row of counts becomes their exclusive prefix sums over the tiles, and totals[digit] the sum.
@@ -91,17 +90,9 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
                       GLOBAL const uint *totals, GLOBAL uint *keys_out, GLOBAL uint *rows_out) {
     LOCAL_ARRAY(uint, place, DIGITS);  // index of this tile's first key of a digit
     LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));  // keys of a digit in earlier warps of the tile
-    uint begin = group_index() * SORT_TILE;
-    if (local_index() < DIGITS) place[local_index()] = totals[local_index()];
-    BARRIER();
-    for (uint step = 1; step < DIGITS; step *= 2) {
-        uint before = local_index() >= step && local_index() < DIGITS ? place[local_index() - step] : 0u;
-        BARRIER();
-        if (local_index() < DIGITS) place[local_index()] += before;
-        BARRIER();
-    }
-    if (local_index() < DIGITS)
-        place[local_index()] += counts[local_index() * group_count() + group_index()] - totals[local_index()];
+    uint begin = group_index() * SORT_TILE, total = totals[local_index()];
+    inclusive_scan_group(place, total);
+    place[local_index()] += counts[local_index() * group_count() + group_index()] - total;
 #if HAS_BALLOT
     uint warp = local_index() >> 5, ranks[16];
     for (uint i = local_index(); i < DIGITS * (GROUP_SIZE / 32); i += GROUP_SIZE) by_warp[i] = 0;
@@ -119,13 +110,11 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
         WARP_BARRIER();
     }
     BARRIER();
-    if (local_index() < DIGITS) {
-        uint sum = 0;
-        for (uint w = 0; w < GROUP_SIZE / 32; w++) {
-            uint here = by_warp[w * DIGITS + local_index()];
-            by_warp[w * DIGITS + local_index()] = sum;
-            sum += here;
-        }
+    uint sum = 0;
+    for (uint w = 0; w < GROUP_SIZE / 32; w++) {
+        uint here = by_warp[w * DIGITS + local_index()];
+        by_warp[w * DIGITS + local_index()] = sum;
+        sum += here;
     }
     BARRIER();
     UNROLL for (int round = 0; round < 16; round++) {

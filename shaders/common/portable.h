@@ -61,30 +61,15 @@ DEVICE float fast_rcp(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return fmaf(y, fmaf(-x, y, 1.0f), y);
 }
-DEVICE uint keep_in_register(uint x) {  // keeps the compiler from computing x again at each use
-    uint y;
-    asm volatile("mov.u32 %0, %1;" : "=r"(y) : "r"(x));
-    return y;
-}
-// Byte k of the result is the one that hexadecimal digit k of `selector` names: 0 to 3 of x, 4 to 7 of y.
-#define byte_perm(x, y, selector) __byte_perm(x, y, selector)
-#define stream_load(p) __ldcs(p)  // for data that is read once: evicted from the caches first
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
-DEVICE double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
 DEVICE int clamp(int x, int low, int high) { return min(max(x, low), high); }
-DEVICE uint clamp(uint x, uint low, uint high) { return min(max(x, low), high); }
-DEVICE float mix(float a, float b, float t) { return fmaf(t, b - a, a); }
-DEVICE float step(float edge, float x) { return x < edge ? 0.0f : 1.0f; }
-DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
-#define ATOMIC_FUNCTIONS(type)                                            \
-    DEVICE type atomic_add(type *p, type v) { return atomicAdd(p, v); }   \
-    DEVICE type atomic_or(type *p, type v) { return atomicOr(p, v); }     \
-    DEVICE type atomic_and(type *p, type v) { return atomicAnd(p, v); }   \
-    DEVICE type atomic_min(type *p, type v) { return atomicMin(p, v); }   \
-    DEVICE type atomic_max(type *p, type v) { return atomicMax(p, v); }   \
-    DEVICE type atomic_xchg(type *p, type v) { return atomicExch(p, v); } \
-    DEVICE type atomic_cmpxchg(type *p, type expected, type v) { return atomicCAS(p, expected, v); }
+#define ATOMIC_FUNCTIONS(type)                                          \
+    DEVICE type atomic_add(type *p, type v) { return atomicAdd(p, v); } \
+    DEVICE type atomic_or(type *p, type v) { return atomicOr(p, v); }   \
+    DEVICE type atomic_min(type *p, type v) { return atomicMin(p, v); } \
+    DEVICE type atomic_max(type *p, type v) { return atomicMax(p, v); } \
+    DEVICE type atomic_xchg(type *p, type v) { return atomicExch(p, v); }
 ATOMIC_FUNCTIONS(uint)
 ATOMIC_FUNCTIONS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
@@ -101,84 +86,44 @@ DEVICE void atomic_add_float4(float4 *p, float4 v) {
 #endif
 #define HAS_INT64_ATOMICS 1
 
-#define VECTOR2(T, S)                                                       \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y); } \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y); } \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y); } \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y); } \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b); }     \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b); }     \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b); }     \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y); }     \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b); }     \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                        \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                        \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                        \
+// Operators of vectors by elements. EACHn lists `a.x op b.x` and so on for two vectors, EACHn_SCALAR for a vector and a
+// scalar.
+#define EACH2(a, op, b) a.x op b.x, a.y op b.y
+#define EACH3(a, op, b) EACH2(a, op, b), a.z op b.z
+#define EACH4(a, op, b) EACH3(a, op, b), a.w op b.w
+#define EACH2_SCALAR(a, op, b) a.x op b, a.y op b
+#define EACH3_SCALAR(a, op, b) EACH2_SCALAR(a, op, b), a.z op b
+#define EACH4_SCALAR(a, op, b) EACH3_SCALAR(a, op, b), a.w op b
+#define VECTOR_OPERATORS(T, S, N)                                                \
+    DEVICE T operator+(T a, T b) { return make_##T(EACH##N(a, +, b)); }          \
+    DEVICE T operator-(T a, T b) { return make_##T(EACH##N(a, -, b)); }          \
+    DEVICE T operator*(T a, T b) { return make_##T(EACH##N(a, *, b)); }          \
+    DEVICE T operator/(T a, T b) { return make_##T(EACH##N(a, /, b)); }          \
+    DEVICE T operator+(T a, S b) { return make_##T(EACH##N##_SCALAR(a, +, b)); } \
+    DEVICE T operator-(T a, S b) { return make_##T(EACH##N##_SCALAR(a, -, b)); } \
+    DEVICE T operator*(T a, S b) { return make_##T(EACH##N##_SCALAR(a, *, b)); } \
+    DEVICE T operator*(S a, T b) { return b * a; }                               \
+    DEVICE T operator/(T a, S b) { return make_##T(EACH##N##_SCALAR(a, /, b)); } \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                             \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                             \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                             \
     DEVICE void operator*=(T &a, S b) { a = a * b; }
-#define VECTOR3(T, S)                                                                  \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z); } \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z); } \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z); } \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z); } \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b); }       \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b); }       \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b); }       \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z); }       \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b); }       \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                                   \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                                   \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                                   \
-    DEVICE void operator*=(T &a, S b) { a = a * b; }
-#define VECTOR4(T, S)                                                                             \
-    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); } \
-    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w); } \
-    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); } \
-    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z, a.w / b.w); } \
-    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b, a.w + b); }         \
-    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b, a.w - b); }         \
-    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b, a.w * b); }         \
-    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z, a * b.w); }         \
-    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b, a.w / b); }         \
-    DEVICE void operator+=(T &a, T b) { a = a + b; }                                              \
-    DEVICE void operator-=(T &a, T b) { a = a - b; }                                              \
-    DEVICE void operator*=(T &a, T b) { a = a * b; }                                              \
-    DEVICE void operator*=(T &a, S b) { a = a * b; }
-VECTOR2(float2, float)
-VECTOR3(float3, float)
-VECTOR4(float4, float)
-VECTOR2(double2, double)
-VECTOR4(double4, double)
-VECTOR2(int2, int)
-VECTOR3(int3, int)
-VECTOR4(int4, int)
-VECTOR2(uint2, uint)
-VECTOR3(uint3, uint)
-VECTOR4(uint4, uint)
-DEVICE float2 operator-(float2 a) { return make_float2(-a.x, -a.y); }
+VECTOR_OPERATORS(float2, float, 2)
+VECTOR_OPERATORS(float3, float, 3)
+VECTOR_OPERATORS(float4, float, 4)
+VECTOR_OPERATORS(double2, double, 2)
 DEVICE float3 operator-(float3 a) { return make_float3(-a.x, -a.y, -a.z); }
-DEVICE float4 operator-(float4 a) { return make_float4(-a.x, -a.y, -a.z, -a.w); }
-DEVICE float dot(float2 a, float2 b) { return a.x * b.x + a.y * b.y; }
 DEVICE float dot(float3 a, float3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-DEVICE float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 DEVICE float3 cross(float3 a, float3 b) {
     return make_float3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
-DEVICE float length(float2 a) { return sqrtf(dot(a, a)); }
-DEVICE float length(float3 a) { return sqrtf(dot(a, a)); }
-DEVICE float2 normalize(float2 a) { return a * rsqrtf(dot(a, a)); }
-DEVICE float3 normalize(float3 a) { return a * rsqrtf(dot(a, a)); }
-DEVICE float3 mix(float3 a, float3 b, float t) { return a + (b - a) * t; }
-DEVICE float4 mix(float4 a, float4 b, float t) { return a + (b - a) * t; }
-DEVICE float3 fmin(float3 a, float3 b) { return make_float3(fminf(a.x, b.x), fminf(a.y, b.y), fminf(a.z, b.z)); }
-DEVICE float3 fmax(float3 a, float3 b) { return make_float3(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z)); }
-DEVICE float4 fmin(float4 a, float4 b) {
-    return make_float4(fminf(a.x, b.x), fminf(a.y, b.y), fminf(a.z, b.z), fminf(a.w, b.w));
-}
-DEVICE float4 fmax(float4 a, float4 b) {
-    return make_float4(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z), fmaxf(a.w, b.w));
-}
 
 // Vectors of 8 and 16 as in OpenCL, which CPUs hold in SIMD registers. SPLAT(type, x) broadcasts x to all elements.
+#define WIDE_OPERATOR(T, N, op)                                \
+    DEVICE T operator op(T a, T b) {                           \
+        for (int i = 0; i < N; i++) a.s[i] = a.s[i] op b.s[i]; \
+        return a;                                              \
+    }
 #define WIDE_VECTOR(T, S, N)                                              \
     typedef struct __align__(sizeof(S) * N / 4) {                         \
         S s[N];                                                           \
@@ -188,25 +133,11 @@ DEVICE float4 fmax(float4 a, float4 b) {
         for (int i = 0; i < N; i++) r.s[i] = x;                           \
         return r;                                                         \
     }                                                                     \
-    DEVICE T operator+(T a, T b) {                                        \
-        for (int i = 0; i < N; i++) a.s[i] += b.s[i];                     \
-        return a;                                                         \
-    }                                                                     \
-    DEVICE T operator-(T a, T b) {                                        \
-        for (int i = 0; i < N; i++) a.s[i] -= b.s[i];                     \
-        return a;                                                         \
-    }                                                                     \
-    DEVICE T operator*(T a, T b) {                                        \
-        for (int i = 0; i < N; i++) a.s[i] *= b.s[i];                     \
-        return a;                                                         \
-    }                                                                     \
-    DEVICE T operator*(S a, T b) {                                        \
-        for (int i = 0; i < N; i++) b.s[i] *= a;                          \
-        return b;                                                         \
-    }                                                                     \
-    DEVICE void operator+=(T &a, T b) {                                   \
-        for (int i = 0; i < N; i++) a.s[i] += b.s[i];                     \
-    }                                                                     \
+    WIDE_OPERATOR(T, N, +)                                                \
+    WIDE_OPERATOR(T, N, -)                                                \
+    WIDE_OPERATOR(T, N, *)                                                \
+    DEVICE T operator*(S a, T b) { return splat_##T(a) * b; }             \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                      \
     DEVICE T fma(T a, T b, T c) {                                         \
         for (int i = 0; i < N; i++) c.s[i] = fma(a.s[i], b.s[i], c.s[i]); \
         return c;                                                         \
@@ -222,37 +153,36 @@ DEVICE float4 fmax(float4 a, float4 b) {
 WIDE_VECTOR(float8, float, 8)
 WIDE_VECTOR(float16, float, 16)
 WIDE_VECTOR(double8, double, 8)
-// any_nonzero tests the bits: comparisons of doubles would occupy the double unit. any_outside: whether an |a| is not
-// in [low, high]; true for NaN. or_lsb_nonzero sets the last mantissa bit, except of zeros.
-#define WIDE_DOUBLES(T, F, N)                                                            \
-    DEVICE T fabs(T a) {                                                                 \
-        for (int i = 0; i < N; i++) a.s[i] = fabs(a.s[i]);                               \
-        return a;                                                                        \
-    }                                                                                    \
-    DEVICE bool any_nonzero(T a) {                                                       \
-        ulong bits = 0;                                                                  \
-        for (int i = 0; i < N; i++) bits |= as_ulong(a.s[i]);                            \
-        return (bits & 0x7fffffffffffffffull) != 0;                                      \
-    }                                                                                    \
-    DEVICE bool any_outside(T a, double low, double high) {                              \
-        bool r = false;                                                                  \
-        for (int i = 0; i < N; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high); \
-        return r;                                                                        \
-    }                                                                                    \
-    DEVICE T or_lsb_nonzero(T a) {                                                       \
-        for (int i = 0; i < N; i++) {                                                    \
-            ulong bits = as_ulong(a.s[i]);                                               \
-            a.s[i] = as_double(bits | ((bits << 1) != 0 ? 1ull : 0ull));                 \
-        }                                                                                \
-        return a;                                                                        \
-    }                                                                                    \
-    DEVICE T convert_##T(F a) {                                                          \
-        T r;                                                                             \
-        for (int i = 0; i < N; i++) r.s[i] = a.s[i];                                     \
-        return r;                                                                        \
-    }                                                                                    \
-    DEVICE T convert_##T(T a) { return a; }
-WIDE_DOUBLES(double8, float8, 8)
+DEVICE double8 fabs(double8 a) {
+    for (int i = 0; i < 8; i++) a.s[i] = fabs(a.s[i]);
+    return a;
+}
+// Tests the bits: comparisons of doubles would occupy the double unit.
+DEVICE bool any_nonzero(double8 a) {
+    ulong bits = 0;
+    for (int i = 0; i < 8; i++) bits |= as_ulong(a.s[i]);
+    return (bits & 0x7fffffffffffffffull) != 0;
+}
+// Whether an |a| is not in [low, high]; true for NaN.
+DEVICE bool any_outside(double8 a, double low, double high) {
+    bool r = false;
+    for (int i = 0; i < 8; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);
+    return r;
+}
+// Sets the last mantissa bit, except of zeros.
+DEVICE double8 or_lsb_nonzero(double8 a) {
+    for (int i = 0; i < 8; i++) {
+        ulong bits = as_ulong(a.s[i]);
+        a.s[i] = as_double(bits | ((bits << 1) != 0 ? 1ull : 0ull));
+    }
+    return a;
+}
+DEVICE double8 convert_double8(double8 a) { return a; }
+DEVICE double8 convert_double8(float8 a) {
+    double8 r;
+    for (int i = 0; i < 8; i++) r.s[i] = a.s[i];
+    return r;
+}
 DEVICE float8 make_float8(float4 a, float4 b) {
     float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
     return r;
@@ -486,24 +416,9 @@ DEVICE float fast_rcp(float x) {
     __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return fma(y, fma(-x, y, 1.0f), y);
 }
-DEVICE uint byte_perm(uint x, uint y, uint selector) {
-    uint z;
-    __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(z) : "r"(x), "r"(y), "r"(selector));
-    return z;
-}
 #else
 #define fast_rcp(x) (1.0f / (x))
-DEVICE uint byte_perm(uint x, uint y, uint selector) {
-    uint z = 0;
-    for (uint k = 0; k < 4; k++) {
-        uint byte = selector >> 4 * k & 7u;
-        z |= ((byte < 4 ? x >> 8 * byte : y >> (8 * byte - 32)) & 255u) << 8 * k;
-    }
-    return z;
-}
 #endif
-#define stream_load(p) (*(p))
-#define keep_in_register(x) (x)
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but it compiles PTX
 #define HAS_BALLOT 1

@@ -171,5 +171,3 @@ DEVICE Pair hyperbola(real x) {
     s = FUSED(s * x2, x, x);
     return pair(0.5f * (e + inverse), magnitude(x) < 0.7f ? s : 0.5f * (e - inverse));
 }
-
-DEVICE real arc_cosine_of(real x) { return angle_of(sqrt((1.0f - x) * (1.0f + x)), x); }

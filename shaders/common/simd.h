@@ -33,23 +33,14 @@ typedef JOIN(int, LANES) mask;
 #define STORE_LANES(value, pointer) JOIN(vstore, LANES)(value, 0, pointer)
 #define LOAD_LANES_BITS(pointer) JOIN(vload, LANES)(0, pointer)
 #define LOAD_LANES_WHOLE(pointer) JOIN(vload, LANES)(0, pointer)
-#if LANES == 16
-#define LANE_NUMBERS ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-#define GATHER_LANES(value, from, at)                                                                           \
-    value = (float16)((from)[(at)[0]], (from)[(at)[1]], (from)[(at)[2]], (from)[(at)[3]], (from)[(at)[4]],      \
-                      (from)[(at)[5]], (from)[(at)[6]], (from)[(at)[7]], (from)[(at)[8]], (from)[(at)[9]],      \
-                      (from)[(at)[10]], (from)[(at)[11]], (from)[(at)[12]], (from)[(at)[13]], (from)[(at)[14]], \
-                      (from)[(at)[15]])
-#elif LANES == 8
-#define LANE_NUMBERS ((int8)(0, 1, 2, 3, 4, 5, 6, 7))
-#define GATHER_LANES(value, from, at)                                                                     \
-    value = (float8)((from)[(at)[0]], (from)[(at)[1]], (from)[(at)[2]], (from)[(at)[3]], (from)[(at)[4]], \
-                     (from)[(at)[5]], (from)[(at)[6]], (from)[(at)[7]])
-#else
-#define LANE_NUMBERS ((int4)(0, 1, 2, 3))
-#define GATHER_LANES(value, from, at) \
-    value = (float4)((from)[(at)[0]], (from)[(at)[1]], (from)[(at)[2]], (from)[(at)[3]])
-#endif
+#define LANE_NUMBERS4 ((int4)(0, 1, 2, 3))
+#define LANE_NUMBERS8 ((int8)(LANE_NUMBERS4, LANE_NUMBERS4 + 4))
+#define LANE_NUMBERS16 ((int16)(LANE_NUMBERS8, LANE_NUMBERS8 + 8))
+#define LANE_NUMBERS JOIN(LANE_NUMBERS, LANES)
+#define GATHER4(from, at) (float4)((from)[(at).x], (from)[(at).y], (from)[(at).z], (from)[(at).w])
+#define GATHER8(from, at) (float8)(GATHER4(from, (at).lo), GATHER4(from, (at).hi))
+#define GATHER16(from, at) (float16)(GATHER8(from, (at).lo), GATHER8(from, (at).hi))
+#define GATHER_LANES(value, from, at) value = JOIN(GATHER, LANES)(from, at)
 #endif
 
 #define FUSED(a, b, c) fma((real)(a), (real)(b), (real)(c))

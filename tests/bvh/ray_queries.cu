@@ -9,7 +9,7 @@
                 GLOBAL const float4 *primitives, int count) {                                 \
         uint i = thread_index();                                                              \
         if (i >= (uint)count) return;                                                         \
-        float4 origin = stream_load(rays + 2 * i), direction = stream_load(rays + 2 * i + 1); \
+        float4 origin = rays[2 * i], direction = rays[2 * i + 1]; \
         Hit hit = traverse(nodes, primitives, xyz(origin), xyz(direction), origin.w);         \
         hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));                  \
     }
