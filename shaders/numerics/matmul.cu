@@ -142,19 +142,19 @@ MATMUL_KERNEL(shared_tiled) {
 // a_load and b_load are where this thread's first loads are; each further load is GROUP_SIZE * STEP / extent lines on.
 // An operand's tile is BLOCK_K along the inner dimension and a block along the other, its edge, which is contiguous in
 // memory where `edge_first` is 1. `block` is where the edge begins, of `size` in the matrix.
-#define LOAD_TILE(next, loads, source, load, ld, extent, edge_first, block, size, first)                              \
+#define LOAD_TILE(next, loads, load, ld, extent, edge_first, block, size, first)                                      \
     {                                                                                                                 \
         UNROLL for (int t = 0; t < loads; t += STEP) {                                                                \
             uint contiguous = CONTIGUOUS(0, extent), strided = STRIDED(t, extent);                                    \
             bool inside = edge_first ? (first) + strided < inner : block + strided < size;                            \
             int room = edge_first ? (int)size - (int)(block + contiguous) : (int)inner - (int)((first) + contiguous); \
-            LOAD_VECTOR(next, t, source, load + (t / STEP) * (GROUP_SIZE * STEP / extent * ld), inside, room)         \
+            LOAD_VECTOR(next, t, load, (t / STEP) * (GROUP_SIZE * STEP / extent * ld), inside, room)                  \
         }                                                                                                             \
         load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }
-#define LOAD_TILES(first)                                                                    \
-    {LOAD_TILE(a_next, A_LOADS, a, a_load, (ulong)inner, BLOCK_K, 0, block_row, rows, first) \
-         LOAD_TILE(b_next, B_LOADS, b, b_load, (ulong)columns, BLOCK_N, 1, block_column, columns, first)}
+#define LOAD_TILES(first)                                                                 \
+    {LOAD_TILE(a_next, A_LOADS, a_load, (ulong)inner, BLOCK_K, 0, block_row, rows, first) \
+         LOAD_TILE(b_next, B_LOADS, b_load, (ulong)columns, BLOCK_N, 1, block_column, columns, first)}
 // Tiles are stored in local memory with the depth outermost, so that a thread's rows and columns are contiguous.
 #define STORE_TILE(tile, pitch, next, loads, extent, edge_first, by_vectors, buffer)                                 \
     UNROLL for (int t = 0; t < loads; t += STEP) {                                                                   \
@@ -248,8 +248,8 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     uint row = FIRST_ROW, column = FIRST_COLUMN;
     REAL a_next[A_LOADS], b_next[B_LOADS], sums[THREAD_TILE_M * THREAD_TILE_N];
     UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
-    ulong a_load = (block_row + STRIDED(0, BLOCK_K)) * (ulong)inner + CONTIGUOUS(0, BLOCK_K);
-    ulong b_load = STRIDED(0, BLOCK_N) * (ulong)columns + block_column + CONTIGUOUS(0, BLOCK_N);
+    GLOBAL const REAL *a_load = a + (block_row + STRIDED(0, BLOCK_K)) * (ulong)inner + CONTIGUOUS(0, BLOCK_K);
+    GLOBAL const REAL *b_load = b + STRIDED(0, BLOCK_N) * (ulong)columns + block_column + CONTIGUOUS(0, BLOCK_N);
     LOAD_TILES(0)
     STORE_TILES(0)
     BARRIER();
