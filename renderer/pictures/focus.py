@@ -16,8 +16,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
-from renderer.numerics.band_lu import BandedBatch
-from renderer.numerics.band_lu.single_device import factor_for
+from renderer.numerics.band_lu import BandedBatch, factor_for
 from renderer.pictures import load, raytrace
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile

@@ -14,9 +14,8 @@ import numpy as np
 
 from renderer.formats.images import read_image
 from renderer.gpu import Buffer, DeviceContext
-from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu import BandedLU, factor_for
 from renderer.numerics.band_lu.host_factors import PHASES
-from renderer.numerics.band_lu.single_device import factor_for
 from renderer.pictures.picture import AccumulatingPicture, Size, Tile
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -238,7 +237,7 @@ class Picture(AccumulatingPicture):
             "steps": self.samples,
             "unknowns": lu.n,
             "band": lu.kl,
-            "interchanged rows": int((lu.pivots != np.arange(lu.n)).sum()),
+            "interchanged rows": lu.row_interchanges,
             "growth": lu.pivot_growth,
             "seconds": {phase: round(value, 5) for phase, value in lu.seconds.items()},
             "factored on": lu.device_name,

@@ -14,6 +14,7 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.numerics.band_lu import BandedLU
 from tests import emulated
 from tests.emulated import compiler
+from tests.numerics.band_matrices import scheduled
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64") or not shutil.which(compiler.COMPILER),
@@ -227,9 +228,9 @@ def test_band_lu_is_the_same_in_any_order_on_four_devices(rng, seed):
     n, kl, ku = 150, 20, 9
     ab = rng.standard_normal((kl + ku + 1, n)).astype("f4")
     ab[ku] += 9
-    want = BandedLU(ab, kl, ku, devices[:1], 16, panels="device", gemm="own")
+    want = BandedLU(ab, kl, ku, devices[:1], 16, **scheduled("device", gemm="own"))
     for residency in ("resident", "streamed"):
-        lu = BandedLU(ab, kl, ku, devices, 16, panels="device", residency=residency, gemm="own")
+        lu = BandedLU(ab, kl, ku, devices, 16, **scheduled("device", residency, "own"))
         assert np.array_equal(lu.upper(), want.upper()) and np.array_equal(lu.pivots, want.pivots)
 
 
@@ -249,11 +250,8 @@ def test_band_lu_in_many_orders(rng, seed):
         n, kl, ku = (int(k) for k in rng.integers((60, 1, 1), (160, 40, 40)))
         ab, b = rng.standard_normal((kl + ku + 1, n)), rng.standard_normal((n, 3))
         ab[ku] += 2 + np.sqrt(kl + ku)
-        how = {
-            "panels": str(rng.choice(["host", "device"])),
-            "residency": str(rng.choice(["resident", "streamed"])),
-            "gemm": str(rng.choice(["vendor", "own"])),
-        }
+        words = ("host", "device"), ("resident", "streamed"), ("vendor", "own")
+        how = scheduled(*(str(rng.choice(pair)) for pair in words))
         host, lu = BandedLU(ab, kl, ku, block=16), BandedLU(ab, kl, ku, devices, 16, **how)
         assert np.array_equal(lu.pivots, host.pivots), how
         assert np.allclose(lu.upper(), host.upper(), rtol=0, atol=1e-11 * np.abs(host.upper()).max()), how

@@ -3,7 +3,14 @@
 import numpy as np
 from scipy.linalg import lapack
 
+from renderer.numerics.band_lu.block_cyclic import Schedule
+
 EPS = {"f4": np.finfo("f4").eps, "f8": np.finfo("f8").eps}
+
+
+def scheduled(panels, place="resident", gemm="vendor"):
+    """The argument of BandedLU that makes "host" or "device" panels, "resident" or "streamed", by a "vendor"'s GEMM."""
+    return {"schedule": Schedule(place == "resident", panels == "host", gemm == "vendor")}
 
 
 def random_band(rng, n, kl, ku, dtype="f8"):

@@ -18,6 +18,7 @@ from tests.numerics.band_matrices import (
     factor_residual,
     lapack_factors,
     random_band,
+    scheduled,
     upper_of,
 )
 
@@ -132,7 +133,7 @@ def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
     ab, kl, ku = clamped(random_band(np.random.default_rng(n + 1), n, kl, ku, dtype), kl, ku)
     pivots, b = lapack_factors(ab, kl, ku)[1], np.random.default_rng(2).standard_normal((n, 3)).astype(dtype)
     for panels in ("host", "device"):
-        lu = BandedLU(ab, kl, ku, [device], block, panels=panels)
+        lu = BandedLU(ab, kl, ku, [device], block, **scheduled(panels))
         assert np.array_equal(lu.pivots, pivots) or dtype == "f4"  # which rounds candidates into ties
         downloaded = lu._factors.download()
         assert factor_residual(downloaded, ab, kl, ku) < 30
@@ -147,7 +148,7 @@ def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
 
 def test_step_seconds_have_every_phase(device, rng, monkeypatch):
     ab, parts = random_band(rng, 300, 20, 20), {"panel", "laswp", "trsm", "update", "copy"}
-    for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, panels="device")):
+    for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, **scheduled("device"))):
         assert len(lu.step_seconds) == lu.layout.p and lu.seconds.keys() == parts
         assert all(seconds > 0 for seconds in lu.seconds.values()), lu.seconds
     monkeypatch.setattr(phase_timer, "MAX_TIMED_STEPS", 5)
@@ -178,7 +179,7 @@ def test_singular_at_a_known_column(device, column):
     ab[:, column] = 0
     info = lapack_factors(ab, kl, ku)[2]
     assert info == column + 1
-    choices = [dict(), dict(block=16), *(dict(devices=[device], block=16, panels=p) for p in ("host", "device"))]
+    choices = [dict(), dict(block=16), *(dict(devices=[device], block=16, **scheduled(p)) for p in ("host", "device"))]
     for choice in choices:
         lu = BandedLU(ab, kl, ku, **choice)
         assert lu.info == info and lu.slogdet() == (0.0, float("-inf")) and lu.rcond() == 0
@@ -233,7 +234,7 @@ def test_growth_of_the_worst_matrix():
 def test_tiny_pivots_divide_instead_of_overflowing(device):
     ab = np.full((3, 40), 1e-310)
     ab[1] = 3e-310
-    lu = BandedLU(ab, 1, 1, [device], 16, panels="device")
+    lu = BandedLU(ab, 1, 1, [device], 16, **scheduled("device"))
     want = lapack_factors(ab * 2.0**300, 1, 1)[0]  # LAPACK itself overflows on such pivots
     assert np.allclose(lu.upper() * 2.0**300, upper_of(want, 1, 1), rtol=1e-3, atol=0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.numerics.band_lu import BandedLU, device_columns
-from tests.numerics.band_matrices import factor_residual, lapack_factors, random_band
+from tests.numerics.band_matrices import factor_residual, lapack_factors, random_band, scheduled
 from tests.seeds import seed_of
 
 emulated = pytest.importorskip("tests.emulated")
@@ -30,7 +30,7 @@ def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch,
     ab, first = random_band(rng, SIZE, *BAND), None
     for count in (1, 3):
         for residency in ("resident", "streamed"):
-            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, residency=residency, gemm="own")
+            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, **scheduled("device", residency, "own"))
             downloaded = lu._factors.download()
             first = first or downloaded
             assert np.array_equal(downloaded.flat, first.flat), (count, residency)
@@ -59,7 +59,7 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
     for clusters, count in ((8, 1), (16, 2), (0, 1)):
         monkeypatch.setattr(device_columns, "has_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
-        lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", gemm="own")
+        lu = BandedLU(ab, *band, devices_of(machine, count), 64, **scheduled("device", gemm="own"))
         assert bool(lu._factors.per_device[0]._factor_panel) == (clusters > 0)
         assert not clusters or lu._factors.per_device[0]._cluster == clusters
         made.append(lu._factors.download())
@@ -74,6 +74,6 @@ def test_gpus_of_two_kinds_share_a_matrix(machine, device, rng):
     """A panel goes from one driver to another through the host, from and to the urgent queue."""
     ab = random_band(rng, SIZE, *BAND)
     for devices in ([*devices_of(machine, 1), device], [device, *devices_of(machine, 2)]):
-        lu = BandedLU(ab, *BAND, devices, 16, panels="device", gemm="own")
+        lu = BandedLU(ab, *BAND, devices, 16, **scheduled("device", gemm="own"))
         assert factor_residual(lu._factors.download(), ab, *BAND) < 1
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])

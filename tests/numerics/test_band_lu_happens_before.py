@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.numerics.band_lu.block_columns import BlockLayout
-from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
+from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.device_columns import DeviceColumns
 from tests.numerics.happens_before import ALL, Device, Order, Unordered, rectangle
 
@@ -97,7 +97,7 @@ def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=F
     layout, order = BlockLayout(*shape), Order()
     made = [Device(order, index, accesses_of(layout), cluster, peers) for index in range(1 if shared else devices)]
     made = made * devices if shared else made
-    factors = BlockCyclicFactors(layout, "f4", made, resident, host_panels, vendor)
+    factors = BlockCyclicFactors(layout, "f4", made, Schedule(resident, host_panels, vendor))
     for _ in range(2):
         factors.factor(np.ones((layout.kl + layout.ku + 1, layout.n), "f4"), 0.0)
     return order

@@ -11,7 +11,7 @@ from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.band_lu import BandedLU, device_columns, memory
 from renderer.numerics.band_lu.block_columns import BlockLayout
 from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
-from tests.numerics.band_matrices import EPS, dense, factor_residual, random_band
+from tests.numerics.band_matrices import EPS, dense, factor_residual, random_band, scheduled
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +76,7 @@ def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
     first = None
     for count in (1, 2, 4):
         for place in ("resident", "streamed"):
-            lu = BandedLU(ab, kl, ku, four[:count], 16, panels=panels, residency=place, gemm="own")
+            lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled(panels, place, "own"))
             downloaded = lu._factors.download()
             first = first or downloaded
             assert np.array_equal(downloaded.flat, first.flat), (count, place)
@@ -102,7 +102,9 @@ def test_sub_devices_share_the_work(device, rng):
 
 
 def test_only_u_plus_one_block_columns_are_resident(device):
-    lu = BandedLU(random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, residency="streamed")
+    lu = BandedLU(
+        random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, **scheduled("host", "streamed")
+    )
     layout, share = lu.layout, lu._factors.per_device[0]
     assert (layout.u, share.slots, layout.p) == (3, 4, 38)
     assert share.matrix.nbytes == 4 * layout.stride * 8
@@ -113,7 +115,7 @@ def test_first_of_several_singular_columns_is_told(four):
     ab[:, [20, 35, 90]] = 0
     for count in (1, 2, 4):
         for panels in ("host", "device"):
-            assert BandedLU(ab, 6, 4, four[:count], 16, panels=panels).info == 21
+            assert BandedLU(ab, 6, 4, four[:count], 16, **scheduled(panels)).info == 21
 
 
 def test_memory_is_told_before_it_starts(monkeypatch):
@@ -124,7 +126,7 @@ def test_memory_is_told_before_it_starts(monkeypatch):
     layout = BlockLayout(10**8, 4000, 4000, 512)
     with pytest.raises(UnavailableError, match="block columns of 512 take"):
         memory.is_resident(
-            layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True, True))], "auto", 0
+            layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True, True))], 0
         )
 
 
@@ -132,7 +134,7 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
     for value in (np.nan, np.inf, -np.inf):
         for panels in ("host", "device"):
             ab = random_band(rng, 60, 3, 4)
-            lu = BandedLU(ab, 3, 4, [device], 16, panels=panels)
+            lu = BandedLU(ab, 3, 4, [device], 16, **scheduled(panels))
             assert lu.pivot_growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
             ab[5, 41] = value
             with pytest.raises(InputError, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
@@ -140,7 +142,7 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
             ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
             assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
     with pytest.raises(InputError, match="1e.300, which is not a float32"):
-        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", panels="device")
+        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", **scheduled("device"))
 
 
 def test_dealt_factors_say_where_they_were_made(device):

@@ -7,7 +7,7 @@ from renderer.errors import InputError, UserError
 from renderer.numerics.band_lu import BandedBatch, BandedLU, SingularMatrix
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
 from renderer.numerics.band_lu.solver import inverse_norm1
-from tests.numerics.band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band
+from tests.numerics.band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band, scheduled
 
 
 @pytest.mark.parametrize("block", [16, 48, 128])
@@ -38,8 +38,8 @@ def test_refactor_reuses_the_buffers(device, rng):
 
 def test_a_refused_matrix_leaves_nothing_to_solve_with(device, rng):
     ab = random_band(rng, 150, 9, 5)
-    for devices, panels in (([], "auto"), ([device], "host"), ([device], "device")):
-        lu, spoiled = BandedLU(ab, 9, 5, devices, 16, panels=panels), ab.copy()
+    for devices, panels in (([], "host"), ([device], "host"), ([device], "device")):
+        lu, spoiled = BandedLU(ab, 9, 5, devices, 16, **scheduled(panels)), ab.copy()
         spoiled[5, 70] = np.nan
         with pytest.raises(InputError, match=r"ab\[5, 70\]"):
             lu.refactor(spoiled)
@@ -122,8 +122,8 @@ def test_matrices_of_tiny_and_of_huge_numbers(device, rng, dtype, exponent):
     assert np.array_equal(np.ldexp(ab, -exponent), plain)
     b = rng.standard_normal((60, 2)).astype(dtype)
     tiny_b = np.ldexp(b, exponent // 2)
-    for devices, panels in (([], "auto"), ([device], "host"), ([device], "device")):
-        choice = dict(devices=devices, block=16, panels=panels)
+    for devices, panels in (([], "host"), ([device], "host"), ([device], "device")):
+        choice = dict(devices=devices, block=16, **scheduled(panels))
         lu, wanted = BandedLU(ab, 7, 6, **choice), BandedLU(plain, 7, 6, **choice)
         assert lu.info == 0 and np.array_equal(lu.pivots, wanted.pivots)
         assert lu.pivot_growth == pytest.approx(wanted.pivot_growth) and lu.rcond() == pytest.approx(
@@ -171,7 +171,6 @@ def test_batches_refuse_what_is_no_batch(device, rng):
     "choice",
     [
         dict(block=17), dict(block=16.0), dict(block="16"), dict(block=True), dict(block=528), dict(precision="f2"),
-        dict(panels="gpu"), dict(residency="here"), dict(gemm="mine"),
     ],
     ids=str,
 )  # fmt: skip

@@ -24,6 +24,6 @@ from the rows of the band before the first step.
 
 from renderer.numerics.band_lu.batch import BandedBatch
 from renderer.numerics.band_lu.block_columns import SingularMatrix, SolutionOverflows
-from renderer.numerics.band_lu.solver import BandedLU, solve
+from renderer.numerics.band_lu.solver import BandedLU, factor_for, solve
 
-__all__ = ["BandedBatch", "BandedLU", "SingularMatrix", "SolutionOverflows", "solve"]
+__all__ = ["BandedBatch", "BandedLU", "SingularMatrix", "SolutionOverflows", "factor_for", "solve"]

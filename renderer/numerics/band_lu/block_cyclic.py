@@ -9,6 +9,7 @@ factored and broadcast while the devices still update the rest.
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,29 +26,32 @@ from renderer.numerics.band_lu.substitution import Substitution
 PREFETCHED_COLUMNS = 2  # block columns that resident factors upload before the step that needs them
 
 
-class BlockCyclicFactors:
-    """Factors made by devices. With `is_resident` they stay there, else `host_factors` holds them."""
+@dataclass(frozen=True)
+class Schedule:
+    """Where block columns are and who factors panels.
 
-    def __init__(
-        self,
-        layout: BlockLayout,
-        dtype,
-        devices: Sequence[Device],
-        is_resident: bool,
-        host_panels: bool,
-        use_vendor_gemm: bool,
-    ):
+    With our own GEMM instead of the vendor's the factors have the same bits on any number of devices, resident or
+    streamed; the vendor's float32 GEMM may round otherwise where block columns are stored otherwise.
+    """
+
+    is_resident: bool  # all block columns stay on the devices; else only those of one step
+    host_panels: bool  # the host factors panels, else the devices
+    vendor_gemm: bool = True
+
+
+class BlockCyclicFactors:
+    """Factors made by devices. With `is_resident` they stay there until download(), else they go to the host."""
+
+    def __init__(self, layout: BlockLayout, dtype, devices: Sequence[Device], schedule: Schedule):
         self.layout, self.dtype, self.devices = layout, np.dtype(dtype), devices
-        self.is_resident, self.host_panels, self.info = is_resident, host_panels, 0
-        count = len(devices)
+        self.is_resident, self.host_panels, self.info = schedule.is_resident, schedule.host_panels, 0
         self.per_device = [
-            DeviceColumns(device, k, count, layout, dtype, is_resident, use_vendor_gemm)
+            DeviceColumns(device, k, len(devices), layout, dtype, schedule.is_resident, schedule.vendor_gemm)
             for k, device in enumerate(devices)
         ]
-        self.host_factors = None if is_resident else BlockFactors(layout, dtype)
-        self._downloaded: BlockFactors | None = None  # of resident factors
+        self._host = None if schedule.is_resident else BlockFactors(layout, dtype)  # or what download() has made
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
-        self._lapack = Lapack(dtype) if host_panels else None
+        self._lapack = Lapack(dtype) if self.host_panels else None
         self._substitution: Substitution | None = None
         self.step_seconds: list[dict] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
@@ -80,14 +84,13 @@ class BlockCyclicFactors:
         self._gather_pivots()
         if self._substitution:
             self._substitution.invalidate_pivots()
-        self._downloaded = None
-        if self.host_factors is not None:
-            self.host_factors.panel_pivots, self.host_factors.info = self._panel_pivots, self.info
         self.step_seconds, self.seconds = timer.step_seconds(), timer.totals()
 
     def run(self, uploader: ColumnUploader | None, timer: PhaseTimer) -> None:
         """All steps, and waits for them; without an uploader the matrix is on the devices already."""
         self.info = 0
+        if self.is_resident:
+            self._host = None
         for columns in self.per_device:
             columns.reset()
         if uploader:
@@ -165,10 +168,10 @@ class BlockCyclicFactors:
         timer.add_host_seconds(i, "copy", time.perf_counter() - began)
 
     def _download_column(self, i: int, timer: PhaseTimer) -> None:
-        if self.host_factors is None:
+        if self._host is None:
             return
         began = time.perf_counter()
-        self.host_factors.column(i)[:] = self._owner(i).wait_download(i)
+        self._host.column(i)[:] = self._owner(i).wait_download(i)
         timer.add_host_seconds(i, "copy", time.perf_counter() - began)
 
     def _panel_place(self, columns: DeviceColumns, i: int) -> PanelPlace:
@@ -203,11 +206,8 @@ class BlockCyclicFactors:
         layout, s = self.layout, self.layout.s
         began = time.perf_counter()
         column = self._owner(i).wait_download(i)
-        if self.host_factors is not None:
-            chunk = self.host_factors.column(i)
-            chunk[:] = column
-        else:
-            chunk = column.copy()
+        chunk = column.copy() if self._host is None else self._host.column(i)
+        chunk[:] = column
         downloaded = time.perf_counter()
         rows, pivots = layout.panel_rows(i), self._panel_pivots[i * s : (i + 1) * s]
         start = chunk.ctypes.data + layout.u * s * self.dtype.itemsize
@@ -235,19 +235,14 @@ class BlockCyclicFactors:
 
     def download(self) -> BlockFactors:
         """The factors in host memory, downloaded once."""
-        if self.host_factors is not None:
-            return self.host_factors
-        if self._downloaded is None:
-            layout, factors = self.layout, BlockFactors(self.layout, self.dtype)
+        if self._host is None:
+            self._host = BlockFactors(self.layout, self.dtype)
             for columns in self.per_device:
-                slots = columns.matrix.read().reshape(columns.slots, layout.stride)
-                for slot in range(columns.slots):
-                    t = slot * len(self.per_device) + columns.index
-                    if t < layout.p:
-                        factors.column(t)[:] = slots[slot]
-            factors.panel_pivots, factors.info = self._panel_pivots, self.info
-            self._downloaded = factors
-        return self._downloaded
+                slots = columns.matrix.read().reshape(columns.slots, self.layout.stride)
+                for t, slot in zip(range(columns.index, self.layout.p, len(self.per_device)), slots, strict=False):
+                    self._host.column(t)[:] = slot
+        self._host.panel_pivots = self._panel_pivots
+        return self._host
 
     def pivots(self) -> np.ndarray:
         """(n,) int32: the row that was interchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
@@ -266,8 +261,9 @@ class BlockCyclicFactors:
         return float(self._upper_stats()[0].max())
 
     def _upper_stats(self) -> tuple[np.ndarray, np.ndarray]:
-        if self.host_factors is not None:
-            return np.array([self.host_factors.max_abs_u()]), self.host_factors.diagonal()
+        if not self.is_resident:
+            factors = self.download()
+            return np.array([factors.max_abs_u()]), factors.diagonal()
         stats = [columns.upper_stats() for columns in self.per_device]
         return np.sum([s[0] for s in stats], axis=0), np.sum([s[1] for s in stats], axis=0)
 
@@ -285,7 +281,7 @@ class BlockCyclicFactors:
     @property
     def on_one_device(self) -> bool:
         """Whether one device holds all factors, so that it can solve by itself."""
-        return self.host_factors is None and len(self.per_device) == 1
+        return self.is_resident and len(self.per_device) == 1
 
     def solve_in_place(self, rhs: Buffer) -> None:
         """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""

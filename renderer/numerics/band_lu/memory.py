@@ -42,8 +42,8 @@ def upload_slots(layout: BlockLayout, dtype, devices: int) -> int:
     return max(2 * -(-gather_chunk(layout, dtype) // devices), 4)
 
 
-def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], residency: str, matrix_bytes: int) -> bool:
-    """Whether all block columns stay on the devices, as `residency` demands or, for "auto", if they fit.
+def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], matrix_bytes: int) -> bool:
+    """Whether all block columns fit on the devices, so that they stay there.
 
     UnavailableError when not even the u + 1 block columns of one step fit.
     """
@@ -59,12 +59,7 @@ def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], residency
     def fits(amount: int) -> bool:
         return amount + extra <= available and amount <= limit
 
-    if residency == "resident" or (residency == "auto" and fits(whole)):
-        if not fits(whole):
-            raise UnavailableError(
-                f"the whole band takes {format_bytes(whole + extra)} on each device; "
-                f"{format_bytes(min(available, limit))} are there"
-            )
+    if fits(whole):
         return True
     if not fits(ring):
         raise UnavailableError(

@@ -9,7 +9,7 @@ import numpy as np
 from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, Device
 from renderer.numerics.band_lu import block_columns, memory
-from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
+from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.host_factors import GbtrfFactors
 from renderer.numerics.band_lu.multicore import HostFactors
 
@@ -19,12 +19,6 @@ MAX_REFINEMENTS = 10
 FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # subnormals are kept where max |a_ij| is smaller
 # max |a_ij| whose factors neither overflow nor underflow; other matrices are factored as A 2^k
 UNSCALED_RANGE = {"f4": (1e-28, 1e28), "f8": (1e-280, 1e280)}
-CHOICES = {
-    "precision": (None, "f4", "f8"),
-    "panels": ("auto", "host", "device"),
-    "residency": ("auto", "resident", "streamed"),
-    "gemm": ("vendor", "own"),
-}
 
 
 def solve(ab: np.ndarray, kl: int, ku: int, b: np.ndarray, devices: Sequence[Device] = ()) -> np.ndarray:
@@ -36,16 +30,21 @@ def solve(ab: np.ndarray, kl: int, ku: int, b: np.ndarray, devices: Sequence[Dev
     return BandedLU(ab, kl, ku, devices).solve(b)
 
 
+def factor_for(device: Device, ab: np.ndarray, block: int | None = None) -> "BandedLU":
+    """Factors ab (2 m + 1, n), with m sub- and m superdiagonals, for a picture on `device`: there if it is a GPU.
+
+    On a CPU the host's own LAPACK makes the best use of the cores. `block`: block size on GPUs; by default the LU's.
+    """
+    half = (ab.shape[0] - 1) // 2
+    return BandedLU(ab, half, half) if device.properties.scalar_threads else BandedLU(ab, half, half, (device,), block)
+
+
 class BandedLU:
     """P L U of the real band matrix A of ab (kl + ku + 1, n), LAPACK's layout: ab[ku + i - j, j] = A[i, j].
 
-    Without devices the host's cores factor it; else block column i goes to devices[i mod q].
-
-    - `panels` says whether the host or the devices factor panels, `residency` whether all block columns stay on the
-      devices; both are chosen by the devices' kind and memory.
-    - `precision` "f4" with a float64 ab factors in float32 and refines every solution in float64.
-    - With `gemm` "own" the factors have the same bits on any number of devices, resident or streamed; the vendor's
-      float32 GEMM may round otherwise where block columns are stored otherwise.
+    Without devices the host's cores factor it; else block column i goes to devices[i mod q], by the `schedule` that
+    suits their kind and memory. `precision` "f4" with a float64 ab factors in float32 and refines every solution in
+    float64.
 
     `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve raises SingularMatrix.
     InputError where ab has the wrong shape or is not finite, UnavailableError where memory does not suffice.
@@ -59,11 +58,10 @@ class BandedLU:
         devices: Sequence[Device] = (),
         block: int | None = None,
         precision: Literal["f4", "f8"] | None = None,
-        panels: Literal["auto", "host", "device"] = "auto",
-        residency: Literal["auto", "resident", "streamed"] = "auto",
-        gemm: Literal["vendor", "own"] = "vendor",
+        schedule: Schedule | None = None,
     ):
-        check_choices(precision=precision, panels=panels, residency=residency, gemm=gemm)
+        if precision not in (None, "f4", "f8"):
+            raise UserError(f"precision is {precision!r}; allowed are f4, f8")
         ab = shaped_band(ab, kl, ku)
         n = ab.shape[1]
         self.n, self.kl, self.ku = n, min(int(kl), n - 1), min(int(ku), n - 1)
@@ -79,10 +77,9 @@ class BandedLU:
         self.layout = block_columns.BlockLayout(n, self.kl, self.ku, block)
         self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors
         if devices:
-            is_resident = memory.is_resident(self.layout, self.precision, devices, residency, ab.nbytes)
-            host_panels = panels == "host" or (panels == "auto" and is_cpu)
-            choices = is_resident, host_panels, gemm == "vendor"
-            self._factors = BlockCyclicFactors(self.layout, self.precision, devices, *choices)
+            if schedule is None:
+                schedule = Schedule(memory.is_resident(self.layout, self.precision, devices, ab.nbytes), is_cpu)
+            self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
             memory.check_host(memory.host_bytes(self.layout, self.precision, uses_gbtrf), ab.nbytes)
             self._factors = (GbtrfFactors if uses_gbtrf else HostFactors)(self.layout, self.precision)
@@ -340,14 +337,6 @@ def shaped_band(ab, kl: int, ku: int) -> np.ndarray:
     if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
         raise InputError(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
     return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
-
-
-def check_choices(**chosen: str | None) -> None:
-    """UserError unless every choice of BandedLU is one of those allowed."""
-    for name, value in chosen.items():
-        if value not in CHOICES[name]:
-            allowed = ", ".join(word for word in CHOICES[name] if word)
-            raise UserError(f"{name} is {value!r}; allowed are {allowed}")
 
 
 def checked_block(block: int | None) -> int | None:
