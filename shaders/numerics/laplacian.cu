@@ -95,29 +95,6 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #if BYTES
 // Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
 #define EVEN(word) ((word) & 0x00ff00ffu)
-#define BETWEEN(a, b) funnel_shift_right(a, b, 16)  // upper half of a, lower half of b
-// The pairs CHANNELS bytes before and behind the pairs of word w; p and n are the previous and the next word.
-#if CHANNELS == 1
-#define LEFT_EVEN(p, w, n) BETWEEN(odd[p], odd[w])
-#define LEFT_ODD(p, w, n) even[w]
-#define RIGHT_EVEN(p, w, n) odd[w]
-#define RIGHT_ODD(p, w, n) BETWEEN(even[w], even[n])
-#elif CHANNELS == 2
-#define LEFT_EVEN(p, w, n) BETWEEN(even[p], even[w])
-#define LEFT_ODD(p, w, n) BETWEEN(odd[p], odd[w])
-#define RIGHT_EVEN(p, w, n) BETWEEN(even[w], even[n])
-#define RIGHT_ODD(p, w, n) BETWEEN(odd[w], odd[n])
-#elif CHANNELS == 3
-#define LEFT_EVEN(p, w, n) odd[p]
-#define LEFT_ODD(p, w, n) BETWEEN(even[p], even[w])
-#define RIGHT_EVEN(p, w, n) BETWEEN(odd[w], odd[n])
-#define RIGHT_ODD(p, w, n) even[n]
-#else
-#define LEFT_EVEN(p, w, n) even[p]
-#define LEFT_ODD(p, w, n) odd[p]
-#define RIGHT_EVEN(p, w, n) even[n]
-#define RIGHT_ODD(p, w, n) odd[n]
-#endif
 #define BIAS 0x80008000u  // keeps the halves positive: they are within 9 * 255 of it
 #endif
 
@@ -144,6 +121,12 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
 }
 
 #if BYTES
+// Bytes `at` and at + 2 of a row, as a pair; `at` is a constant.
+DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
+    const uint *pairs = at % 2 ? odd : even;
+    return at / 2 % 2 ? funnel_shift_right(pairs[at / 4], pairs[at / 4 + 1], 16) : pairs[at / 4];
+}
+
 // The four bytes from byte `at` of a row's words on.
 #define WORD_AT(row, at) funnel_shift_right(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
 #if NEIGHBORS == 8
@@ -173,8 +156,9 @@ DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *
         }
     }
     UNROLL for (int i = 0; i < 4; i++) {
-        sums_even[i] += LEFT_EVEN(i, i + 1, i + 2) + RIGHT_EVEN(i, i + 1, i + 2) + (NEIGHBORS == 8 ? even[i + 1] : 0);
-        sums_odd[i] += LEFT_ODD(i, i + 1, i + 2) + RIGHT_ODD(i, i + 1, i + 2) + (NEIGHBORS == 8 ? odd[i + 1] : 0);
+        const int left = 4 * (i + 1) - CHANNELS, right = 4 * (i + 1) + CHANNELS;
+        sums_even[i] += pair_at(even, odd, left) + pair_at(even, odd, right) + (NEIGHBORS == 8 ? even[i + 1] : 0);
+        sums_odd[i] += pair_at(even, odd, left + 1) + pair_at(even, odd, right + 1) + (NEIGHBORS == 8 ? odd[i + 1] : 0);
         results[i] = clamp_to_u8x2(sums_even[i]) | clamp_to_u8x2(sums_odd[i]) << 8;
     }
 }

@@ -12,12 +12,11 @@
         error = (total - (raised - part)) + (term - part);    \
         total = raised;                                       \
     }
-#define LIMB_TYPE LOCAL uint
 
 // Spills to the integer accumulator what the expansion cannot hold: the rounding error, or, if a sum is no longer
 // finite, the whole term after both sums are restored.
 DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_low, const double *sums_low_old,
-                           const double *terms, const double *errors, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+                           const double *terms, const double *errors, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         if (errors[i] == 0) continue;
         if (isfinite(sums[i]) && isfinite(sums_low[i]) && isfinite(errors[i])) {
@@ -45,18 +44,13 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
         sums = vload8(0, s);                                                       \
         sums_low = vload8(0, u);                                                   \
     }
-#if BLOCKED_ARRANGEMENT
-#define COUNT_SPILL spills++;
-#else
-#define COUNT_SPILL
-#endif
 #if EXPANSION_SIZE == 1
 #define ADD_TERM(term)                                                                                       \
     {                                                                                                        \
         double8 sums_old = sums, error;                                                                      \
         TWO_SUM(sums, term, error)                                                                           \
         if (any_nonzero(error)) {                                                                            \
-            COUNT_SPILL                                                                                      \
+            spills++;                                                                                        \
             double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low; \
             TWO_SUM(sums_low, rest, error)                                                                   \
             if (any_nonzero(error)) SPILL(term)                                                              \
@@ -70,7 +64,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
         TWO_SUM(sums, term, rest)                                      \
         TWO_SUM(sums_low, rest, error)                                 \
         if (any_nonzero(error)) {                                      \
-            COUNT_SPILL                                                \
+            spills++;                                                  \
             SPILL(term)                                                \
         }                                                              \
     }
@@ -86,11 +80,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define MAX_SPILLS 8
 #define COUNT_SHIFT 40
 #define CELL_ENDURANCE 16384  // tiles of eight terms, whose upper 23 bits add up to less than 2^COUNT_SHIFT
-#if SINGLE && !DOT
-#define LOW_BITS 29
-#else
-#define LOW_BITS 32
-#endif
+#define LOW_BITS (SINGLE && !DOT ? 29 : 32)
 #define HIGH_MASK ((1ul << (52 - LOW_BITS)) - 1)
 #define CELL_TERM(term)                                                             \
     {                                                                               \
@@ -110,7 +100,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
             if (LOW_BITS == 32) cell_low[cell] += bits & 0xfffffffful;              \
         }                                                                           \
     }
-DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *limbs, LOCAL uint *flags) {
     for (uint cell = 0; cell < CELLS; cell++) {
         if (!cell_high[cell]) continue;
         uint biased = cell & 0x7ffu;
@@ -147,7 +137,7 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LIMB_TYPE *l
 
 #if DOT && !SINGLE
 // Products outside the range in which both halves of the product are doubles: four integer products of 32 bits.
-DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         double product = xs[i] * ys[i];
         if (!isfinite(xs[i]) || !isfinite(ys[i]) || xs[i] == 0 || ys[i] == 0) {
@@ -172,11 +162,7 @@ DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LIMB_TYP
 }
 #endif
 
-#if SINGLE
-#define PREFETCH_DISTANCE 2
-#else
-#define PREFETCH_DISTANCE 1
-#endif
+#define PREFETCH_DISTANCE (SINGLE ? 2 : 1)  // floats are half as long: two loads of them must be in flight
 
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
 sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
@@ -195,23 +181,20 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     double8 sums_low = SPLAT(double8, 0.0);
 #endif
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
+    uint spills = 0;
 #if BLOCKED_ARRANGEMENT
     ulong cell_high[CELLS], cell_low[CELLS];
-    uint spills = 0, deposits = 0;
+    uint deposits = 0;
     bool use_cells = false;
 #endif
 #if !DOT
-    if (tile < full_end) {  // floats are half as long: two loads of them must be in flight, one of doubles
-        VECTOR8 next = load_full_tile(x, tile),
-                after = load_full_tile(x, min(tile + PREFETCH_DISTANCE - 1, full_end - 1));
+    if (tile < full_end) {
+        VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + 1, full_end - 1));
         for (; tile < full_end; tile++) {
             double8 term = MAGNITUDE(convert_double8(next));
-#if PREFETCH_DISTANCE == 2
-            next = after;
-            after = load_full_tile(x, min(tile + 2, full_end - 1));
-#else
-            next = load_full_tile(x, min(tile + 1, full_end - 1));
-#endif
+            if (PREFETCH_DISTANCE == 2) next = after;
+            after = load_full_tile(x, min(tile + PREFETCH_DISTANCE, full_end - 1));
+            if (PREFETCH_DISTANCE == 1) next = after;
             ADD_ANY_TERM(term)
             MAYBE_SWITCH
         }

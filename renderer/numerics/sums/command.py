@@ -5,7 +5,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from renderer.gpu.gl import GlContext
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
+from renderer.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot")
 TASK_BYTES = 1 << 28  # of numbers that one task of a farm sums
@@ -97,12 +99,7 @@ def sum_files(
     }
     if bound:
         pairwise = pairwise_sum_gl(gpu.gl, files[0]) if uses_gl else aggregates.pairwise_sum(gpu.device, files[0])
-        result |= {
-            "pairwise": pairwise.value,
-            "pairwise_error": pairwise.error,
-            "pairwise_bound": pairwise.bound,
-            "depth": pairwise.depth,
-        }
+        result |= zip(("pairwise", "pairwise_error", "pairwise_bound", "depth"), astuple(pairwise), strict=True)
     return result
 
 
@@ -143,26 +140,12 @@ def _sum(
     if farm:
         state, names = _sum_on_address(farm, files, mode, devices)
     else:
-        progress = _progress(sum(npy.count for npy in files))
-        states = [array_sum(gpu.devices, npy, mode, progress=progress) for npy in files]
+        with Progress(sum(npy.count for npy in files), "numbers") as progress:
+            states = [array_sum(gpu.devices, npy, mode, progress=progress.advance) for npy in files]
         state = sum(states, start=empty_sum(mode, files[0].dtype))
     if files[0].dtype.kind != "f":
         return {"value": state.significand, "devices": names}
     return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": names}
-
-
-def _progress(count: int) -> Callable[[int], None] | None:
-    """A callback that shows the fraction done on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    done = 0
-
-    def show(more: int) -> None:
-        nonlocal done
-        done += more
-        sys.stderr.write(f"\r{100 * done / count:5.1f}% of {count} numbers" + ("\n" if done >= count else ""))
-
-    return show
 
 
 def _statistic(devices: list[Device], name: str, files: list[NpyFile]) -> float:

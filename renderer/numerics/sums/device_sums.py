@@ -251,7 +251,8 @@ class _ChunkStream:
             self._upload_and_add(staging_buffers[turn], accumulator, start, count)
             turn ^= 1
             if self._progress:
-                self._progress(count)
+                with self._lock:
+                    self._progress(count)
 
     def _upload_and_add(self, staging, accumulator: DeviceSum, start: int, count: int) -> None:
         """Reads a chunk into a staging buffer, both operands one behind the other, and launches its sum."""
