@@ -175,8 +175,7 @@ class _SeparableBlur:
         width, height = size
         device = picture.device
         self.kernels, self.diameters, self._size = picture.kernels, diameters, size
-        self.rows = BandedBatch(device, height, width, min(1, width - 1), min(1, width - 1))
-        self.columns = BandedBatch(device, width, height, min(1, height - 1), min(1, height - 1))
+        self.rows, self.columns = BandedBatch(device, height, width, 1, 1), BandedBatch(device, width, height, 1, 1)
         self._sides = device.buffer((width, 3, height)), device.buffer((height, 3, width))
         self._frame = device.buffer((height, width, 4))
 

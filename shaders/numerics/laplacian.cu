@@ -27,13 +27,8 @@ DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
 }
 
 // The contributions of a row to the results of the rows above and below it, and to its own.
-#if NEIGHBORS == 8
-#define OUTER_ROW_TERM(left, own, right) ((left) + (own) + (right))
-#define CENTER_ROW_TERM(left, own, right) ((left) + (right) - 8 * (own))
-#else
-#define OUTER_ROW_TERM(left, own, right) (own)
-#define CENTER_ROW_TERM(left, own, right) ((left) + (right) - 4 * (own))
-#endif
+#define OUTER_ROW_TERM(left, own, right) (NEIGHBORS == 8 ? (left) + (own) + (right) : (own))
+#define CENTER_ROW_TERM(left, own, right) ((left) + (right) - NEIGHBORS * (own))
 
 // One result, every neighbor read from global memory.
 DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulong index, uint width, uint height) {
@@ -85,13 +80,6 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define WORD_LENGTH (16 / (int)sizeof(ELEMENT))
 
 #define INPUT_ROWS (ROWS + 2)
-#define UNPACK_WORD(r, w, word)            \
-    {                                      \
-        elements[r][4 * (w)] = word.x;     \
-        elements[r][4 * (w) + 1] = word.y; \
-        elements[r][4 * (w) + 2] = word.z; \
-        elements[r][4 * (w) + 3] = word.w; \
-    }
 #if BYTES
 // Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
 #define EVEN(word) ((word) & 0x00ff00ffu)
@@ -129,11 +117,7 @@ DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
 
 // The four bytes from byte `at` of a row's words on.
 #define WORD_AT(row, at) funnel_shift_right(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
-#if NEIGHBORS == 8
-#define CENTER_WEIGHT 9  // subtracted from the sum of all nine
-#else
-#define CENTER_WEIGHT 4
-#endif
+#define CENTER_WEIGHT (NEIGHBORS == 8 ? 9 : 4)  // 9 is subtracted from the sum of all nine
 #define LANE uint
 #define WORD uint4
 #define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
@@ -192,7 +176,7 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
     LANE elements[INPUT_ROWS][4 * SPAN];
     UNROLL for (int r = 0; r < INPUT_ROWS; r++) UNROLL for (int w = 0; w < SPAN; w++) {
         WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
-        UNPACK_WORD(r, w, word)
+        UNROLL for (int i = 0; i < 4; i++) elements[r][4 * w + i] = ((const LANE *)&word)[i];
     }
     int length = (int)ROW_LENGTH,
         column = ((int)(along + HALO_WORDS) * WORD_LENGTH - (int)(1 + down) * (ROW_SKEW)) % length;

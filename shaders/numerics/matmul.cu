@@ -92,48 +92,27 @@ MATMUL_KERNEL(shared_tiled) {
 #define A_LOADS (BLOCK_M * BLOCK_K / GROUP_SIZE)
 #define B_LOADS (BLOCK_N * BLOCK_K / GROUP_SIZE)
 
-#if VECTOR
-#define STEP VECTOR_LENGTH
-#else
-#define STEP 1
-#endif
+#define STEP (VECTOR ? VECTOR_LENGTH : 1)
 
-#if VECTOR_LENGTH == 4
 #define UNPACK_VECTOR(array, at, v) \
-    {                               \
-        array[at] = v.x;            \
-        array[at + 1] = v.y;        \
-        array[at + 2] = v.z;        \
-        array[at + 3] = v.w;        \
-    }
+    UNROLL for (int r = 0; r < VECTOR_LENGTH; r++) array[(at) + r] = ((const REAL *)&v)[r];
+#if VECTOR_LENGTH == 4
 #define PACK_VECTOR(array, at) make_float4(array[at], array[at + 1], array[at + 2], array[at + 3])
 #else
-#define UNPACK_VECTOR(array, at, v) \
-    {                               \
-        array[at] = v.x;            \
-        array[at + 1] = v.y;        \
-    }
 #define PACK_VECTOR(array, at) make_double2(array[at], array[at + 1])
 #endif
 
 // Loads STEP numbers of an operand into kept[at...]. Tiles are indexed by CONTIGUOUS and STRIDED directions (CUTLASS
 // PitchLinear).
-#if VECTOR
-#define LOAD_VECTOR(kept, at, source, target, inside, room)                  \
-    {                                                                        \
-        if (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH)) {            \
-            REAL_VECTOR word = *(GLOBAL const REAL_VECTOR *)&source[target]; \
-            UNPACK_VECTOR(kept, at, word)                                    \
-        } else                                                               \
-            UNROLL for (int r = 0; r < VECTOR_LENGTH; r++) kept[(at) + r] =  \
-                (inside) && (room) > r ? source[(target) + r] : 0;           \
+#define LOAD_VECTOR(kept, at, source, target, inside, room)                       \
+    {                                                                             \
+        if (VECTOR && (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH))) {     \
+            REAL_VECTOR word = *(GLOBAL const REAL_VECTOR *)&source[target];      \
+            UNPACK_VECTOR(kept, at, word)                                         \
+        } else                                                                    \
+            UNROLL for (int r = 0; r < STEP; r++) kept[(at) + r] =                \
+                UNGUARDED || ((inside) && (room) > r) ? source[(target) + r] : 0; \
     }
-#else
-#define LOAD_VECTOR(kept, at, source, target, inside, room)                    \
-    {                                                                          \
-        kept[at] = UNGUARDED || ((inside) && (room) > 0) ? source[target] : 0; \
-    }
-#endif
 
 // The tile element at which load number t of this thread begins; `extent` is the length of the contiguous direction.
 #define CONTIGUOUS(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
@@ -174,13 +153,8 @@ MATMUL_KERNEL(shared_tiled) {
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_N / (WARP_COLUMNS * THREAD_TILE_N))
 // Lanes are arranged in 2 x 2 squares: a half warp then reads so few words that a 16-byte load takes half the cycles.
-#if WARP_ROWS == 4
-#define LANE_ROW ((lane & 1) | (lane >> 4) << 1)
-#define LANE_COLUMN (lane >> 1 & 7)
-#else
-#define LANE_ROW ((lane & 1) | (lane >> 2 & 3) << 1)
-#define LANE_COLUMN ((lane >> 1 & 1) | (lane >> 4) << 1)
-#endif
+#define LANE_ROW ((lane & 1) | (WARP_ROWS == 4 ? lane >> 4 : lane >> 2 & 3) << 1)
+#define LANE_COLUMN (WARP_ROWS == 4 ? lane >> 1 & 7 : (lane >> 1 & 1) | (lane >> 4) << 1)
 #define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * THREAD_TILE_M) + LANE_ROW * VECTOR_LENGTH)
 #define FIRST_COLUMN (warp % WARPS_ACROSS * (WARP_COLUMNS * THREAD_TILE_N) + LANE_COLUMN * VECTOR_LENGTH)
 #define ROW_OF(r) ((r) / VECTOR_LENGTH * (WARP_ROWS * VECTOR_LENGTH) + (r) % VECTOR_LENGTH)
@@ -210,21 +184,14 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
     UNROLL for (int r = 0; r < THREAD_TILE_M; r++) {
         uint i = first_row + ROW_OF(r);
         if (!UNGUARDED && i >= rows) continue;
-#if VECTOR
-        UNROLL for (int c = 0; c < THREAD_TILE_N; c += VECTOR_LENGTH) {
+        UNROLL for (int c = 0; c < THREAD_TILE_N; c += STEP) {
             uint j = first_column + COLUMN_OF(c);
-            if (UNGUARDED || j + VECTOR_LENGTH <= columns)
+            if (VECTOR && (UNGUARDED || j + VECTOR_LENGTH <= columns))
                 *(GLOBAL REAL_VECTOR *)&OUT_AT(i, j) = PACK_VECTOR(sums, r * THREAD_TILE_N + c);
             else
-                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++) if (j + f < columns) OUT_AT(i, j + f) =
+                UNROLL for (int f = 0; f < STEP; f++) if (UNGUARDED || j + f < columns) OUT_AT(i, j + f) =
                     sums[r * THREAD_TILE_N + c + f];
         }
-#else
-        UNROLL for (int c = 0; c < THREAD_TILE_N; c++) {
-            uint j = first_column + COLUMN_OF(c);
-            if (UNGUARDED || j < columns) OUT_AT(i, j) = sums[r * THREAD_TILE_N + c];
-        }
-#endif
     }
 }
 
@@ -304,11 +271,6 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 #define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
 #define A_STAGE (BLOCK_K * A_PITCH)
 #define B_STAGE (BLOCK_K * BLOCK_N)
-#if VECTOR_LENGTH == 4
-#define ASYNC_ONE async_copy4
-#else
-#define ASYNC_ONE async_copy8
-#endif
 // Copies an operand's tile into the stage at `store`; advances `load`.
 #define COPY_TILE_ASYNC(source, load, ld, store, pitch, step, tile_size, extent, edge_first, block, size, first)      \
     {                                                                                                                 \
@@ -322,8 +284,10 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
             LOCAL REAL *to = store + t * (int)(edge_first ? stride * pitch : stride);                                 \
             if (step > 1)                                                                                             \
                 async_copy16(to, from, valid);                                                                        \
+            else if (VECTOR_LENGTH == 4)                                                                              \
+                async_copy4(to, from, valid);                                                                         \
             else                                                                                                      \
-                ASYNC_ONE(to, from, valid);                                                                           \
+                async_copy8(to, from, valid);                                                                         \
         }                                                                                                             \
         load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }

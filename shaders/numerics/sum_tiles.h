@@ -42,8 +42,4 @@ DEVICE VECTOR8 load_partial_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulon
 
 #define FIRST_TILE (group_index() * tiles_per_group)
 #define END_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_per_group)
-#if ABSOLUTE
-#define MAGNITUDE(x) fabs(x)
-#else
-#define MAGNITUDE(x) (x)
-#endif
+#define MAGNITUDE(x) (ABSOLUTE ? fabs(x) : (x))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UserError
-from renderer.numerics.band_lu import BandedBatch, BandedLU, SingularMatrix
+from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
 from renderer.numerics.band_lu.solver import inverse_norm1
 from tests.numerics.band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band, scheduled
@@ -85,6 +85,17 @@ def test_float32_factors_reach_float64_by_refinement(device, rng):
         assert np.allclose(dense(ab, 12, 7).T @ z, b, atol=1e-11)
 
 
+def factored(batch, ab):
+    """A batch with the factors of ab (count, kl + ku + 1, n), each in LAPACK's layout."""
+    storage = np.zeros(batch.matrix.shape, batch.dtype)
+    storage[:, batch.kl :, :] = ab.transpose(2, 1, 0)
+    for j in range(batch.n):  # corners that are no part of the matrix
+        storage[j, : max(batch.kl + batch.ku - j, 0)] = 0
+        storage[j, batch.kl + batch.ku + batch.n - j :] = 0
+    batch.matrix.write(storage)
+    return batch.factor()
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n,kl,ku", [(1, 0, 0), (30, 1, 1), (45, 3, 2), (20, 0, 4), (12, 15, 15)])
 def test_batches_solve_every_system(device, rng, n, kl, ku, dtype):
@@ -93,8 +104,10 @@ def test_batches_solve_every_system(device, rng, n, kl, ku, dtype):
     ab[:, ku] += 3
     b = rng.standard_normal((count, n, 2)).astype(dtype)
     cut = clamped(ab[0], kl, ku)
-    batch = BandedBatch(device, count, n, kl, ku, dtype)
-    x = batch.write(np.stack([clamped(one, kl, ku)[0] for one in ab])).solve(b)
+    batch = factored(BandedBatch(device, count, n, kl, ku, dtype), np.stack([clamped(one, kl, ku)[0] for one in ab]))
+    sides = device.buffer((n, 2, count), dtype).write(np.ascontiguousarray(b.transpose(1, 2, 0)))
+    batch.solve_in_place(sides)
+    x = sides.read().transpose(2, 0, 1)
     for k in range(count):
         a = dense(ab[k], kl, ku).astype(float)
         scale = np.abs(a).sum(axis=0).max() * np.abs(x[k]).sum(axis=0).max() * n * EPS[dtype]
@@ -104,13 +117,11 @@ def test_batches_solve_every_system(device, rng, n, kl, ku, dtype):
     assert (pivots == want).mean() > 0.99
 
 
-def test_batch_names_the_singular_system(device, rng):
+def test_batch_tells_the_singular_system(device, rng):
     ab = rng.standard_normal((5, 3, 20))
     ab[3, :, 11] = 0
-    batch = BandedBatch(device, 5, 20, 1, 1, "f8").write(ab)
-    assert batch.info().tolist() == [0, 0, 0, 12, 0]
-    with pytest.raises(SingularMatrix, match="system 3.*column 11"):
-        batch.solve(np.ones((5, 20, 1)))
+    batch = factored(BandedBatch(device, 5, 20, 1, 1, "f8"), ab)
+    assert batch.infos.read().tolist() == [0, 0, 0, 12, 0]
 
 
 @pytest.mark.parametrize("dtype,exponent", [("f8", -1030), ("f8", 1008), ("f4", -130), ("f4", 114)])
@@ -148,23 +159,6 @@ def test_solutions_that_overflow_are_told():
         ab[n - 1, j], ab[n : 2 * n - 1 - j, j], ab[: n - 1, -1] = 1, -1, 1
     with pytest.raises(SolutionOverflows, match="grow without bound"):
         BandedLU(ab, n - 1, n - 1).solve(np.ones(n))
-
-
-def test_batches_refuse_what_is_no_batch(device, rng):
-    for wrong, words in ((dict(n=0), "n is 0"), (dict(kl=-1), "kl is -1"), (dict(dtype="i4"), "dtype is i4")):
-        with pytest.raises(UserError, match=words):
-            BandedBatch(**(dict(device=device, count=5, n=20, kl=1, ku=1) | wrong))
-    batch, ab = BandedBatch(device, 5, 20, 1, 1, "f8"), rng.standard_normal((5, 3, 20))
-    for wrong in (ab * 1j, ab[:4], ab.astype(object), [[1], [2, 3]]):
-        with pytest.raises(InputError, match="ab is"):
-            batch.write(wrong)
-    ab[2, 0, 0] = np.nan  # a corner that is no part of the matrix
-    batch.write(ab)
-    ab[4, 1, 7] = np.inf
-    with pytest.raises(InputError, match="system 4 is not finite in column 7"):
-        batch.write(ab)
-    with pytest.raises(InputError, match="b is"):
-        batch.solve(np.ones((5, 20, 1)) * 1j)
 
 
 @pytest.mark.parametrize(

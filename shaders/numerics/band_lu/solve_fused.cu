@@ -16,12 +16,8 @@ DEVICE REAL subtract_product(REAL sum, const REAL *factor, LOCAL const PACK *sol
     UNROLL
     for (int k = 0; k < S / PACKED; k++) {
         PACK x = solved[k];
-        sum -= factor[k * PACKED] * x.x;
-        sum -= factor[k * PACKED + 1] * x.y;
-#if !DOUBLE
-        sum -= factor[k * PACKED + 2] * x.z;
-        sum -= factor[k * PACKED + 3] * x.w;
-#endif
+        UNROLL
+        for (int q = 0; q < PACKED; q++) sum -= factor[k * PACKED + q] * ((const REAL *)&x)[q];
     }
     return sum;
 }
@@ -64,10 +60,7 @@ KERNEL forward_fused(GLOBAL const REAL *matrix, GLOBAL REAL *b, GLOBAL const int
                           : 0;
             x[m] = thread < rows ? now[m * WINDOW + from] : 0;
         }
-#if HAS_SHUFFLE
-        if (thread < S)
-#endif
-        {
+        if (!HAS_SHUFFLE || thread < S) {
             SOLVE_LOOP
             for (int k = 0; k < S; k++) {
                 SOLVE_LOOP
@@ -130,10 +123,7 @@ KERNEL backward_fused(GLOBAL const REAL *matrix, GLOBAL REAL *y, const int p, co
                           : 0;
             x[m] = active ? now[m * REACHED + slot] : 0;
         }
-#if HAS_SHUFFLE
-        if (solves)
-#endif
-        {
+        if (!HAS_SHUFFLE || solves) {
             SOLVE_LOOP
             for (int k = S - 1; k >= 0; k--) {
                 SOLVE_LOOP
