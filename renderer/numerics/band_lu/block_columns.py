@@ -9,7 +9,7 @@ those of the unit matrix: they are never pivots of a real column and change noth
 import ctypes
 import ctypes.util
 import functools
-import os
+import platform
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -178,6 +178,14 @@ def unpack_upper(flat: np.ndarray, layout: BlockLayout) -> np.ndarray:
     return upper
 
 
+def max_abs_upper(flat: np.ndarray, layout: BlockLayout) -> float:
+    """The maximum of |u_ij| of factored block columns; NaN are ignored."""
+    kv = layout.kl + layout.ku
+    fits = kv <= layout.u * layout.s  # the storage above the first row is zero
+    upper = _columns_view(flat, layout, kv, kv + 1) if fits else unpack_upper(flat, layout)
+    return float(max(np.fmax.reduce(upper, axis=None), -np.fmin.reduce(upper, axis=None)))
+
+
 def default_block_size(n: int, kl: int, ku: int, is_cpu: bool) -> int:
     """The block size for a band where nothing else is asked for: the one that was fastest."""
     size = 128 if kl >= (512 if is_cpu else 1024) else 64
@@ -253,16 +261,12 @@ def largest_divisor(number: int, most: int) -> int:
 @functools.cache
 def _fenv():
     """The C library's fegetenv and fesetenv where fenv_t is glibc's of x86-64 (MXCSR at byte 28), or None."""
-    if os.uname().machine != "x86_64":
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return None
     try:
         library = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
-        return (
-            (library.fegetenv, library.fesetenv)
-            if hasattr(library, "fegetenv") and os.uname().sysname == "Linux"
-            else None
-        )
-    except OSError:
+        return library.fegetenv, library.fesetenv
+    except (OSError, AttributeError):
         return None
 
 

@@ -10,7 +10,14 @@ from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
 from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite, max_abs, unpack_upper
+from renderer.numerics.band_lu.block_columns import (
+    BlockLayout,
+    FlushSubnormals,
+    NotFinite,
+    max_abs,
+    max_abs_upper,
+    unpack_upper,
+)
 from renderer.numerics.band_lu.lapack import Lapack
 
 RHS_PER_CORE = 8  # right-hand sides that are worth a core
@@ -73,18 +80,7 @@ class BlockFactors:
 
     def max_abs_u(self) -> float:
         """The maximum of |u_ij|."""
-        layout, worst = self.layout, 0.0
-        for t in range(layout.p):
-            part = self.flat[t * layout.stride : t * layout.stride + layout.s * layout.ld]
-            column = part.reshape(layout.s, layout.ld)
-            above = min(t, layout.u) * layout.s
-            top = (layout.u * layout.s) - above
-            width = min(layout.s, layout.n - t * layout.s)
-            square = column[:width, layout.u * layout.s :][:, :width].T
-            worst = max(worst, float(np.abs(np.triu(square)).max()))
-            if above:
-                worst = max(worst, float(np.abs(column[:width, top : layout.u * layout.s]).max()))
-        return worst
+        return max_abs_upper(self.flat, self.layout)
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """The solution x (n, m) of A x = b, or of the transposed system."""

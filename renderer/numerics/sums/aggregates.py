@@ -149,16 +149,12 @@ class _KeyedAccumulator:
         sums[:] = [exact_sum.integer_from_limbs(row) for row in limbs]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         ordered = numbers[np.argsort(indices, kind="stable")]
-        merged = np.union1d(self._keys, unique).astype(self._keys.dtype, copy=False)
-        old, new = np.searchsorted(merged, self._keys), np.searchsorted(merged, unique)
+        both = np.concatenate([self._keys, unique])
+        order = np.argsort(both, kind="stable")  # the keys before come first among equals
+        merged, firsts = np.unique(both[order], return_index=True)
 
         def merge(operation: np.ufunc, before: np.ndarray, added: np.ndarray) -> np.ndarray:
-            out = np.zeros(len(merged), before.dtype)
-            out[old] = before
-            in_both = np.isin(new, old)
-            out[new[in_both]] = operation(out[new[in_both]], added[in_both])
-            out[new[~in_both]] = added[~in_both]
-            return out
+            return operation.reduceat(np.concatenate([before, added])[order], firsts)
 
         with np.errstate(invalid="ignore"):
             self._minimum = merge(np.minimum, self._minimum, np.minimum.reduceat(ordered, starts))
