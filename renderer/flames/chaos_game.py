@@ -78,7 +78,7 @@ class ChaosGame:
         # Made by restart():
         self.spec: Any = None
         self.rect = BucketRect(0, 0, 0, 0)
-        self.seed = self.fuse = self.steps = self.first_chain = self.chains = self.temporal_sample_count = 0
+        self.seed = self.fuse = self.steps = self.first_chain = self.chains = 0
         self.sums: Any = None
         self.bad_value_total: Any = None
         self._allocated: tuple = ()
@@ -90,7 +90,6 @@ class ChaosGame:
         self._bad_values: Any = None
         self._inexact: Any = None
         self._max_sum: Any = None
-        self._copies = self._histogram_stride = self._parameter_stride = self._xforms = 0
         self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
         self._merged_samples: int | None = None  # of load_result()
 
@@ -129,7 +128,7 @@ class ChaosGame:
         k, n = chunk
         self.first_chain, end = (chains // BLOCK * i // n * BLOCK for i in (k, k + 1))
         self.chains = end - self.first_chain
-        self.seed, self.steps, self.temporal_sample_count = seed_to_u32(seed), 0, len(flames)
+        self.seed, self.steps = seed_to_u32(seed), 0
         self._allocate()
         blocks = [pack_parameters(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
         self._parameters = device.buffer((len(blocks), len(blocks[0]))).write(np.stack(blocks))
@@ -139,7 +138,6 @@ class ChaosGame:
         # red, alpha, blue, green as in flame.cu
         packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype("u4")
         self._palettes = device.buffer(packed.shape, "u4").write(packed)
-        self._xforms, self._parameter_stride = len(flames[0].xforms), len(blocks[0])
         self.sums.fill(0)
         self.bad_value_total.fill(0)
         self._merged_samples = None
@@ -182,7 +180,6 @@ class ChaosGame:
             self._bad_values, self.bad_value_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
             self._inexact, self._max_sum = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
             self._allocated = key
-        self._copies, self._histogram_stride = copies, stride
         self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
@@ -240,19 +237,20 @@ class ChaosGame:
     def _flush(self, kind: int, when: int, interval: int = 0) -> None:
         buckets = self.rect.buckets
         self._flushes[kind](
-            buckets, self._histogram, self._copies, self._histogram_stride, self.sums, buckets, self._bad_values,
+            buckets, self._histogram, *self._histogram.shape[:2], self.sums, buckets, self._bad_values,
             self.bad_value_total, self._inexact, interval, when,
         )  # fmt: skip
 
     def _launch(self, kernel: Kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
         rect, spec = self.rect, self.spec
-        threads = self._copies if self.device.simd_width > 1 else self.chains
+        threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains
+        temporal_samples, parameter_stride = self._parameters.shape
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,
-            self._inexact, interval, int(only_if_inexact), self._xforms, self._parameter_stride,
-            self.temporal_sample_count, self.first_chain, self.chains, self.steps, steps, self.fuse,
-            np.uint32(self.seed), rect.left, rect.top, rect.columns, rect.rows, spec.feature_flags, spec.record_floats,
-            np.uint32(spec.random_per_step), np.uint32(spec.random_per_xform),
+            self._inexact, interval, int(only_if_inexact), self._table.shape[2], parameter_stride, temporal_samples,
+            self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), rect.left, rect.top,
+            rect.columns, rect.rows, spec.feature_flags, spec.record_floats, np.uint32(spec.random_per_step),
+            np.uint32(spec.random_per_xform),
         )  # fmt: skip
 
     def _end_steps(self, steps: int) -> None:

@@ -1,49 +1,17 @@
 """flam3's filters (its filters.c): spatial, temporal, and the kernels of density estimation."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.genome import Flame
 
-FILTER_SUPPORT = {
-    "gaussian": 1.5, "hermite": 1.0, "box": 0.5, "triangle": 1.0, "bell": 1.5, "bspline": 2.0, "mitchell": 2.0,
-    "blackman": 1.0, "catrom": 2.0, "hanning": 1.0, "hamming": 1.0, "lanczos3": 3.0, "lanczos2": 2.0, "quadratic": 1.5,
-}  # fmt: skip
 MAX_KERNELS = 20000
 SINGLE_HIT_KERNELS = 100  # hit counts below this have a kernel each; above, a kernel serves a range of counts
-
-
-def evaluate_filter(shape: str, u: np.ndarray) -> np.ndarray:
-    """The filter's value at distances u, in units in which its support is FILTER_SUPPORT[shape]."""
-    t = np.abs(u)
-    if shape == "gaussian":
-        return np.exp(-2 * u * u) * np.sqrt(2 / np.pi)
-    if shape == "hermite":
-        return np.where(t < 1, (2 * t - 3) * t * t + 1, 0)
-    if shape == "box":
-        return np.where((u > -0.5) & (u <= 0.5), 1.0, 0.0)
-    if shape == "triangle":
-        return np.where(t < 1, 1 - t, 0)
-    if shape in ("bell", "quadratic"):
-        return np.where(t < 0.5, 0.75 - t * t, np.where(t < 1.5, 0.5 * (t - 1.5) ** 2, 0))
-    if shape == "bspline":
-        return np.where(t < 1, t**3 / 2 - t * t + 2 / 3, np.where(t < 2, (2 - t) ** 3 / 6, 0))
-    if shape == "mitchell":
-        return _cubic(t, 1 / 3, 1 / 3)
-    if shape == "catrom":
-        return _cubic(t, 0.0, 0.5)
-    windows = {
-        "blackman": 0.42 + 0.5 * np.cos(np.pi * u) + 0.08 * np.cos(2 * np.pi * u),
-        "hanning": 0.5 + 0.5 * np.cos(np.pi * u),
-        "hamming": 0.54 + 0.46 * np.cos(np.pi * u),
-    }
-    if shape in windows:
-        return np.where(t <= FILTER_SUPPORT[shape], windows[shape] * np.sinc(u), 0)
-    lobes = FILTER_SUPPORT[shape]  # lanczos; flam3 multiplies by the window twice
-    return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
 
 
 def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
@@ -53,14 +21,49 @@ def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
     return np.where(t < 1, near, np.where(t < 2, far, 0))
 
 
+def _bell(u: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.where(t < 0.5, 0.75 - t * t, np.where(t < 1.5, 0.5 * (t - 1.5) ** 2, 0))
+
+
+def _windowed_sinc(u: np.ndarray, t: np.ndarray, constant: float, first: float, second: float) -> np.ndarray:
+    """Of support 1; the window is a sum of cosines."""
+    window = constant + first * np.cos(np.pi * u) + second * np.cos(2 * np.pi * u)
+    return np.where(t <= 1, window * np.sinc(u), 0)
+
+
+def _lanczos(u: np.ndarray, t: np.ndarray, lobes: float) -> np.ndarray:
+    """As in flam3, which multiplies by the window twice."""
+    return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
+
+
+# The support of each filter, and its value at distances u, t = |u|.
+FILTERS: dict[str, tuple[float, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = {
+    "gaussian": (1.5, lambda u, t: np.exp(-2 * u * u) * np.sqrt(2 / np.pi)),
+    "hermite": (1.0, lambda u, t: np.where(t < 1, (2 * t - 3) * t * t + 1, 0)),
+    "box": (0.5, lambda u, t: np.where((u > -0.5) & (u <= 0.5), 1.0, 0.0)),
+    "triangle": (1.0, lambda u, t: np.where(t < 1, 1 - t, 0)),
+    "bell": (1.5, _bell),
+    "bspline": (2.0, lambda u, t: np.where(t < 1, t**3 / 2 - t * t + 2 / 3, np.where(t < 2, (2 - t) ** 3 / 6, 0))),
+    "mitchell": (2.0, lambda u, t: _cubic(t, 1 / 3, 1 / 3)),
+    "blackman": (1.0, partial(_windowed_sinc, constant=0.42, first=0.5, second=0.08)),
+    "catrom": (2.0, lambda u, t: _cubic(t, 0.0, 0.5)),
+    "hanning": (1.0, partial(_windowed_sinc, constant=0.5, first=0.5, second=0.0)),
+    "hamming": (1.0, partial(_windowed_sinc, constant=0.54, first=0.46, second=0.0)),
+    "lanczos3": (3.0, partial(_lanczos, lobes=3.0)),
+    "lanczos2": (2.0, partial(_lanczos, lobes=2.0)),
+    "quadratic": (1.5, _bell),
+}
+
+
 def spatial_filter(flame: Flame) -> np.ndarray:
     """(width, width) float32 over buckets, sum 1; the width has the parity of `supersample`."""
-    support = FILTER_SUPPORT[flame.filter_shape]
+    support, evaluate = FILTERS[flame.filter_shape]
     width = 2 * support * flame.supersample * flame.filter_radius
     taps = int(width) + 1
     taps += (taps ^ flame.supersample) & 1
     adjust = support * taps / width if width > 0 else 1.0
-    row = evaluate_filter(flame.filter_shape, ((2 * np.arange(taps) + 1) / taps - 1) * adjust)
+    u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
+    row = evaluate(u, np.abs(u))
     kernel = np.outer(row, row)
     if not kernel.sum() > 0:  # a narrow filter none of whose samples is inside its support: the middle bucket alone
         kernel = np.zeros((taps, taps))
@@ -144,8 +147,9 @@ def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]
         weights = ((np.arange(count) + 1) / count) ** abs(flame.temporal_filter_exp)
         weights = weights[::-1] if flame.temporal_filter_exp < 0 else weights
     elif flame.temporal_filter_type == "gaussian":
-        half = count / 2
-        weights = evaluate_filter("gaussian", FILTER_SUPPORT["gaussian"] * np.abs(np.arange(count) - half) / half)
+        (support, evaluate), half = FILTERS["gaussian"], count / 2
+        u = support * np.abs(np.arange(count) - half) / half
+        weights = evaluate(u, u)
     else:
         weights = np.ones(count)
     return temporal_offsets, weights / weights.max()

@@ -5,7 +5,6 @@ import numpy as np
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.evolve import random_flame
 from renderer.flames.genome import Flame
-from renderer.gpu import Device
 from renderer.scene.cameras import View2D
 
 RESOLUTION = 256  # buckets along each side
@@ -13,29 +12,21 @@ CHAINS, STEPS = 4096, 64
 COVERAGE = 0.97  # fraction of the points that the view encloses along each axis
 
 
-def bucket_counts(
-    device: Device, flame: Flame, center, half_size: float, game: ChaosGame | None = None
-) -> np.ndarray:  # fmt: skip
-    """(RESOLUTION, RESOLUTION) float64: color sums' alpha of a short game over the square around `center`.
-
-    `game` is reused if given, with its compiled kernels.
-    """
+def bucket_counts(game: ChaosGame, flame: Flame, center, half_size: float) -> np.ndarray:
+    """(RESOLUTION, RESOLUTION) float64: color sums' alpha of a short game over the square around `center`."""
     scale = RESOLUTION / (2 * half_size)
     middle = RESOLUTION / 2
     to_buckets = np.array([scale, 0, middle - scale * center[0], 0, scale, middle - scale * center[1]])
-    game = game or ChaosGame(device)
     game.restart([flame], [to_buckets], [1.0], BucketRect(0, 0, RESOLUTION, RESOLUTION), CHAINS, 0)
     game.advance(STEPS)
     return game.sums.read()[:, 3].reshape(RESOLUTION, RESOLUTION).astype("f8")
 
 
-def fit_view(
-    device: Device, flame: Flame, aspect: float = 1.0, y_axis: str = "up", game: ChaosGame | None = None
-) -> View2D:
+def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "up") -> View2D:
     """A view of width over height `aspect` that encloses nearly all points; the default view if none are found."""
     center, half_size, height = np.zeros(2), 16.0, 4.0
     for _ in range(3):  # each round zooms in
-        counts = bucket_counts(device, flame, center, half_size, game)
+        counts = bucket_counts(game, flame, center, half_size)
         if not counts.sum() > 0:
             height = 4.0
             break
@@ -53,14 +44,12 @@ def fit_view(
     return View2D((x, y if y_axis == "up" else -y), height)
 
 
-def propose_flame(
-    device: Device, rng: np.random.Generator, game: ChaosGame | None = None
-) -> tuple[Flame, View2D, bool]:  # fmt: skip
+def propose_flame(game: ChaosGame, rng: np.random.Generator) -> tuple[Flame, View2D, bool]:
     """A random flame, its view, and whether it neither fills the view evenly nor gathers in a few buckets."""
     flame = random_flame(rng)
-    view = fit_view(device, flame, game=game)
+    view = fit_view(game, flame)
     if not 1e-3 < view.height < 30:
         return flame, view, False
-    counts = bucket_counts(device, flame, view.center, view.height / 2, game)
+    counts = bucket_counts(game, flame, view.center, view.height / 2)
     lit = (counts > 0).mean()
     return flame, view, bool(0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum())

@@ -340,6 +340,6 @@ class Picture(AccumulatingPicture):
             "bad_values": bad,
             "in_frame": float(sums[:, 3].sum() / 255 / weight / max(samples - bad, 1)),
             "chains": game.chains,
-            "temporal_samples": game.temporal_sample_count,
+            "temporal_samples": len(plan.passes[self._pass].temporal_samples),
             "passes": plan.flame.passes,
         }

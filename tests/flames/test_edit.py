@@ -7,6 +7,7 @@ import pytest
 
 from renderer.errors import UserError
 from renderer.flames import edit, evolve, framing
+from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.interpolation import KeyFrame, interpolate_affine, interpolate_at
 from renderer.flames.xml.read import parse_flames
@@ -92,7 +93,7 @@ def test_symmetry_makes_the_picture_symmetric(gpu):
     plain = Flame(tuple(evolve.random_xform(rng, k / 2, "linear") for k in range(2)))
 
     def likeness(kind, turned):
-        counts = framing.bucket_counts(gpu.device, evolve.add_symmetry(plain, kind), (0.0, 0.0), 3.0)
+        counts = framing.bucket_counts(ChaosGame(gpu.device), evolve.add_symmetry(plain, kind), (0.0, 0.0), 3.0)
         boxed = np.sqrt(counts.reshape(32, 8, 32, 8).sum((1, 3)))
         return np.corrcoef(boxed.ravel(), turned(boxed).ravel())[0, 1]
 
@@ -106,7 +107,7 @@ def test_a_fitted_view_holds_the_flame(gpu, rng):
     xforms = tuple(
         Xform((*affine[:2], affine[2] + dx, *affine[3:5], affine[5] + dy)) for dx, dy in ((0, 0), (1, 0), (0, 2))
     )
-    view = framing.fit_view(gpu.device, Flame(xforms))
+    view = framing.fit_view(ChaosGame(gpu.device), Flame(xforms))
     # The attractor spans x = 6 to 8 and y = -4 to 0.
     assert abs(view.center[0] - 7) < 0.4 and abs(view.center[1] + 2) < 0.7 and 3 < view.height < 5.5
     picture = Picture(gpu)
@@ -116,7 +117,9 @@ def test_a_fitted_view_holds_the_flame(gpu, rng):
 
 def test_a_chance_flame_can_be_seen(gpu):
     rng = np.random.default_rng(3)
-    flame, view, _ = next(found for found in (framing.propose_flame(gpu.device, rng) for _ in range(6)) if found[2])
+    flame, view, _ = next(
+        found for found in (framing.propose_flame(ChaosGame(gpu.device), rng) for _ in range(6)) if found[2]
+    )
     pixels = (
         Picture(gpu)
         .draw(replace(Settings(xforms=flame.xforms, final_xform=flame.final_xform), view=view), (96, 96), 0.0)

@@ -7,7 +7,7 @@ from renderer.flames.genome import Flame
 
 
 def test_filters_sum_to_one():
-    for shape in filters.FILTER_SUPPORT:
+    for shape in filters.FILTERS:
         for supersample in (1, 2, 3):
             for radius in (0.0, 0.3, 0.5, 1.2):
                 taps = filters.spatial_filter(Flame(filter_shape=shape, supersample=supersample, filter_radius=radius))

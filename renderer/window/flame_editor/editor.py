@@ -222,7 +222,7 @@ class Editor:
         settings, flame = self.settings, self.flame
         width, height = self._image_size()
         with self.app.errors_as_messages():
-            view = framing.fit_view(self.app.gpu.device, flame, width / height, settings.y_axis, self._short_game())
+            view = framing.fit_view(self._short_game(), flame, width / height, settings.y_axis)
             if settings.keyframes:
                 view = relative_view(settings.view, settings.keyframes[self.key].view, view)
             self.app.set_view(view)
@@ -247,7 +247,7 @@ class Editor:
         """Tries one random flame; shows it if it is acceptable, or the last one."""
         if self._tries == 0:
             return
-        flame, view, acceptable = framing.propose_flame(self.app.gpu.device, self.rng, self._short_game())
+        flame, view, acceptable = framing.propose_flame(self._short_game(), self.rng)
         self._tries -= 1
         if acceptable or self._tries == 0:
             self._tries = 0
