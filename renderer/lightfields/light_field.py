@@ -248,14 +248,14 @@ def _from_array(path: Path) -> LightField:
             f"views of {MAX_VIEW_PIXELS} pixels"
         )
     pixels = array.reshape(rows * columns, height, width, channels)
-    return from_positions(
-        path, f"array in {path.suffix}", pixels, _all_indices(rows, columns), positions, (rows, columns)
-    )
+    return _complete(path, f"array in {path.suffix}", pixels, positions, (rows, columns))
 
 
-def _all_indices(rows: int, columns: int) -> np.ndarray:
-    """Row and column (n, 2) of every view of a complete array, row by row."""
-    return np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), -1).reshape(-1, 2)
+def _complete(
+    path: Path, convention: str, pixels: np.ndarray, positions: np.ndarray, shape: tuple[int, int], *warnings: str
+) -> LightField:
+    """The light field of an array of `shape` whose views are all there, row by row."""
+    return from_positions(path, convention, pixels, np.indices(shape).reshape(2, -1).T, positions, shape, warnings)
 
 
 def _from_image(path: Path, layout: str, grid: tuple[int, int]) -> LightField:
@@ -285,5 +285,4 @@ def _from_image(path: Path, layout: str, grid: tuple[int, int]) -> LightField:
     pixels = np.ascontiguousarray(views).reshape(rows * columns, height, width, channels)
     weighted = pixels[..., 3].any((1, 2)) if channels == 4 else np.ones(len(pixels), bool)
     warnings = [f"{int((~weighted).sum())} views have weight 0 everywhere"] if not weighted.all() else []
-    unknown = np.full((rows * columns, 2), np.nan)
-    return from_positions(path, layout, pixels, _all_indices(rows, columns), unknown, (rows, columns), warnings)
+    return _complete(path, layout, pixels, np.full((rows * columns, 2), np.nan), (rows, columns), *warnings)

@@ -141,15 +141,13 @@ class Picture(BasePicture):
             return self._compilation
         self._last_poll = now
         try:
-            version, failure = (path, path.stat().st_mtime_ns), None
-        except OSError as error:
-            version, failure = (path, 0), InputError(f"{path}: {error.strerror or error}")
+            version = path, path.stat().st_mtime_ns
+        except OSError:
+            version = path, 0  # load_program() reports it
         if version == loaded and self._compilation is not None:
             return self._compilation
         self._loaded_version = version
         try:
-            if failure is not None:
-                raise failure
             compilation = load_program(path, lambda dag: DeviceTarget(dag, self._device, "device"))
             settings_of(compilation, str(path))
         except UserError as error:

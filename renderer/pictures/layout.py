@@ -10,8 +10,8 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import load, open_picture
+from renderer.pictures.picture import AccumulatingPicture, Size, Tile, require_untiled
 from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile, require_untiled
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -47,7 +47,7 @@ def panels(scene: Scene) -> list[Scene]:
     return scenes
 
 
-class Picture(BasePicture):
+class Picture(AccumulatingPicture):
     """Draws one more sample of every unfinished panel per call."""
 
     settings_type = Settings
@@ -60,29 +60,30 @@ class Picture(BasePicture):
         self._blit = gpu.gl.render_pass("images/blit.frag")
         self._paths: tuple[str, ...] = ()
         self._panels: list[_Panel] = []
-        self._drawn: tuple | None = None
-        self._samples = 0
         self._target: Any = None
         self._rectangles: list[tuple[int, int, int, int]] = []
         self._toned: list[Texture] = []
 
-    def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
-        """Draw every panel and copy it, tone mapped, into the picture."""
+    def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
+        """Open the panels, and allocate their textures and the picture."""
         require_untiled("layout", size, tile)
-        opened = self._open(settings)
-        if (settings, size, time) != self._drawn:
-            self._drawn, self._samples = (settings, size, time), 0
-            self._target = self.gpu.gl.texture(size)
-            self._rectangles = grid(len(opened), size, settings.columns, settings.gap)
-            self._toned = [self.gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
-        for index, panel in enumerate(opened):
+        self._target = self.gpu.gl.texture(size)
+        self._rectangles = grid(len(self._open(settings)), size, settings.columns, settings.gap)
+        self._toned = [self.gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
+
+    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Texture:
+        """Draw every panel and copy it, tone mapped, into the picture."""
+        for index, panel in enumerate(self._panels):
             self._draw_panel(index, panel, time)
-        self._samples += 1
         return self._target
+
+    def depends_on_time(self, settings: Settings) -> bool:
+        """Any panel may."""
+        return True
 
     def restart(self) -> None:
         """Make the next draw the first sample of every panel."""
-        self._drawn = None
+        super().restart()
         for panel in self._panels:
             panel.picture.restart()
 
@@ -107,7 +108,7 @@ class Picture(BasePicture):
         """One more sample of a panel, unless it is finished."""
         left, top, width, height = self._rectangles[index]
         settings, toned = panel.scene.settings, self._toned[index]
-        if self._samples < panel.picture.sample_count(settings, (width, height)):
+        if self.samples < panel.picture.sample_count(settings, (width, height)):
             frame = panel.picture.draw(settings, (width, height), time)
             self._tone_mapper(panel.interop.texture(frame), panel.scene.tone, toned)
         self._blit(self._target, image=toned, offset=(left, top), background=int(index == 0))

@@ -28,7 +28,7 @@ from renderer.lightfields.device_views import DeviceViews
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
 from renderer.lightfields.kernels import LightFieldKernels
 from renderer.lightfields.light_field import LightField, read_light_field, view_resolution
-from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -85,8 +85,8 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_resolution(path))
 
 
-class Picture(BasePicture):
-    """Draws a light field: the whole picture in every draw, or one of `plane_count` planes in a draw."""
+class Picture(AccumulatingPicture):
+    """Draws a light field: the whole picture in every draw, or one of `plane_count` planes, which are its samples."""
 
     settings_type = Settings
     tone = ToneMapping("manual")
@@ -95,8 +95,6 @@ class Picture(BasePicture):
         """Load nothing yet: the first draw opens the light field."""
         super().__init__(gpu)
         self._source: tuple | None = None  # the settings of which the light field was read
-        self._drawn: tuple | None = None  # settings, size and tile of the last draw
-        self._plane = 0  # the next plane
         self._measured_range: tuple[float, float] | None = None
         self._focused: tuple[Any, float] | None = None  # the clicked point and its disparity
         self._aperture: tuple | None = None  # what the weights were computed from
@@ -105,20 +103,16 @@ class Picture(BasePicture):
         self._focus_disparity = 0.0
         self._rectangles: list[tuple[int, int, int, int]] | None = None  # of the pictures in the frame; None: one
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile: Any = None) -> Any:
-        """Draw the picture, or the next plane of focal_stack, all_in_focus and disparity."""
+    def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
+        """Load the light field, compute weights and focus; allocate the frame and lay out its pictures."""
         self._open(settings)
-        if (settings, size, tile) != self._drawn:
-            self._drawn, self._plane = (settings, size, tile), 0
-            self._prepare(settings, size, tile)
-        if settings.output == "refocused" or self._plane < settings.plane_count:
-            self._advance(settings)
-            self._plane += 1
-        return self._frame
+        self._prepare(settings, size, tile)
 
-    def restart(self) -> None:
-        """Start again with the first plane."""
-        self._drawn = None
+    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
+        """Draw the picture, or the next plane of focal_stack, all_in_focus and disparity."""
+        if settings.output == "refocused" or self.samples < settings.plane_count:
+            self._advance(settings)
+        return self._frame
 
     def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         """Number of draws that finish the picture."""
@@ -151,7 +145,7 @@ class Picture(BasePicture):
         )
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.light_field).name}: {warning}", file=sys.stderr)
-        self._measured_range, self._focused, self._drawn, self._aperture, self._shifts = None, None, None, None, None
+        self._measured_range = self._focused = self._aperture = self._shifts = None
         device, (width, height) = self.gpu.device, field.size
         self._field: LightField = field
         self._views = DeviceViews(device, field, settings.memory_mib << 20)
@@ -170,8 +164,7 @@ class Picture(BasePicture):
             self._measured_range = disparity_range(self._field)
         return self._measured_range
 
-    def _prepare(self, settings: Settings, size: tuple[int, int], tile: Any) -> None:
-        """Compute weights and focus; allocate the frame and lay out its pictures."""
+    def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         field, camera = self._field, settings.view
         aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
         if self._aperture != aperture:
@@ -180,8 +173,8 @@ class Picture(BasePicture):
             self._position = camera_position(field, camera.u, camera.v)
         self._focus_disparity = settings.disparity + self._clicked_disparity(settings, size)
         count = settings.plane_count if settings.output == "focal_stack" else 1
-        left, top, width, height = tile or (0, 0, *size)
-        if size == field.size and tile is None and count == 1 and settings.output != "disparity":
+        left, top, width, height = tile
+        if size == field.size == (width, height) and count == 1 and settings.output != "disparity":
             self._frame = self._best if settings.output == "all_in_focus" else self._picture
             self._rectangles = None
             return
@@ -215,9 +208,9 @@ class Picture(BasePicture):
             return
         low, high = self._range(settings)
         intervals = max(settings.plane_count - 1, 1)
-        disparity = low + (high - low) * self._plane / intervals
+        disparity = low + (high - low) * self.samples / intervals
         width, height = self._field.size
-        pixels, radius, is_first_plane = width * height, settings.window_radius, int(self._plane == 0)
+        pixels, radius, is_first_plane = width * height, settings.window_radius, int(self.samples == 0)
         if settings.output == "disparity":
             self._flatten("variance", disparity, self._score)
             self._kernels["keep_min_cost"](
@@ -229,7 +222,7 @@ class Picture(BasePicture):
             return
         self._flatten(settings.flatten, disparity, self._picture)
         if settings.output == "focal_stack":
-            self._blit(self._picture, self._plane)
+            self._blit(self._picture, self.samples)
             return
         self._kernels["keep_sharpest"](pixels, self._picture, self._best, self._score, radius, is_first_plane)
         self._blit(self._best, 0)

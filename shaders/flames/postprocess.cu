@@ -14,13 +14,12 @@ DEVICE float vlog1p(float x) {
 KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets, GLOBAL const ulong *bad_value_total,
                    ulong samples, float area, float brightness) {
     uint i = thread_index();
-    if (i < (uint)buckets) {
-        float alpha = (float)sums[4 * (size_t)i + 3];
-        float density = area / (float)(samples - bad_value_total[0]);
-        float factor = alpha > 0.0f ? brightness * vlog1p(alpha * density) / alpha : 0.0f;
-        scaled[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
-                                (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
-    }
+    if (i >= (uint)buckets) return;
+    float alpha = (float)sums[4 * (size_t)i + 3];
+    float density = area / (float)(samples - bad_value_total[0]);
+    float factor = alpha > 0.0f ? brightness * vlog1p(alpha * density) / alpha : 0.0f;
+    scaled[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
+                            (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
 }
 
 #define TILE 8  // buckets along each side of a tile, for which the largest filter radius is known
@@ -32,45 +31,43 @@ KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index,
                              int top, int grid_columns, int grid_rows, int supersample, int last, float max_hits,
                              float curve, float hit) {
     uint i = thread_index();
-    if (i < (uint)(columns * rows)) {
-        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
-        int edge = supersample - 1, around = supersample / 2;
-        bool inside = column + left >= edge && column + left < grid_columns - edge && row + top >= edge &&
-                      row + top < grid_rows - edge;
-        int chosen = -1;
-        if (inside && sums[4 * (size_t)i + 3] != 0) {
-            ulong hits = 0;
-            for (int v = max(row - around, 0); v <= min(row + around, rows - 1); v++)
-                for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
-                    hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
-            float n = (float)hits / hit;
-            float scale = (float)supersample / (float)(supersample + 1);
-            if ((supersample & 1) == 0) n *= scale * scale;  // the sum is over one column and one row more
-            if (n > max_hits)
-                chosen = last;
-            else if (n <= 100.0f)
-                chosen = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
-            else
-                chosen = 100 + (int)floor_of(power_of(n - 100.0f, curve));
-            chosen = clamp(chosen, 0, last);
-        }
-        kernel_index[i] = chosen;
+    if (i >= (uint)(columns * rows)) return;
+    int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
+    int edge = supersample - 1, around = supersample / 2;
+    bool inside = column + left >= edge && column + left < grid_columns - edge && row + top >= edge &&
+                  row + top < grid_rows - edge;
+    int chosen = -1;
+    if (inside && sums[4 * (size_t)i + 3] != 0) {
+        ulong hits = 0;
+        for (int v = max(row - around, 0); v <= min(row + around, rows - 1); v++)
+            for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
+                hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
+        float n = (float)hits / hit;
+        float scale = (float)supersample / (float)(supersample + 1);
+        if ((supersample & 1) == 0) n *= scale * scale;  // the sum is over one column and one row more
+        if (n > max_hits)
+            chosen = last;
+        else if (n <= 100.0f)
+            chosen = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
+        else
+            chosen = 100 + (int)floor_of(power_of(n - 100.0f, curve));
+        chosen = clamp(chosen, 0, last);
     }
+    kernel_index[i] = chosen;
 }
 
 // tile_radii = the largest radius of the filters in each tile of TILE x TILE buckets, -1 if all are empty.
 KERNEL max_tile_radius(GLOBAL const int *kernel_index, GLOBAL const int *radii, GLOBAL int *tile_radii, int columns,
                        int rows, int tile_columns, int tile_rows) {
     uint i = thread_index();
-    if (i < (uint)(tile_columns * tile_rows)) {
-        int column = (int)(i % (uint)tile_columns) * TILE, row = (int)(i / (uint)tile_columns) * TILE, radius = -1;
-        for (int v = row; v < min(row + TILE, rows); v++)
-            for (int u = column; u < min(column + TILE, columns); u++) {
-                int k = kernel_index[(size_t)v * (size_t)columns + (size_t)u];
-                if (k >= 0) radius = max(radius, radii[k]);
-            }
-        tile_radii[i] = radius;
-    }
+    if (i >= (uint)(tile_columns * tile_rows)) return;
+    int column = (int)(i % (uint)tile_columns) * TILE, row = (int)(i / (uint)tile_columns) * TILE, radius = -1;
+    for (int v = row; v < min(row + TILE, rows); v++)
+        for (int u = column; u < min(column + TILE, columns); u++) {
+            int k = kernel_index[(size_t)v * (size_t)columns + (size_t)u];
+            if (k >= 0) radius = max(radius, radii[k]);
+        }
+    tile_radii[i] = radius;
 }
 
 // filtered = every bucket's color distributed by its own filter. Each thread gathers, row by row, so that the order of
@@ -79,24 +76,23 @@ KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOB
                       GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels, int columns,
                       int rows, int tile_columns, int tile_rows, int side) {
     uint i = thread_index();
-    if (i < (uint)(columns * rows)) {
-        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
-        int near = (side + TILE - 2) / TILE, radius = -1;
-        for (int v = max(row / TILE - near, 0); v <= min(row / TILE + near, tile_rows - 1); v++)
-            for (int u = max(column / TILE - near, 0); u <= min(column / TILE + near, tile_columns - 1); u++)
-                radius = max(radius, tile_radii[v * tile_columns + u]);
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int v = max(row - radius, 0); v <= min(row + radius, rows - 1); v++)
-            for (int u = max(column - radius, 0); u <= min(column + radius, columns - 1); u++) {
-                size_t from = (size_t)v * (size_t)columns + (size_t)u;
-                int k = kernel_index[from];
-                if (k < 0) continue;
-                int across = u > column ? u - column : column - u, down = v > row ? v - row : row - v;
-                size_t weight = ((size_t)k * (size_t)side + (size_t)down) * (size_t)side + (size_t)across;
-                if (max(across, down) <= radii[k]) sum = sum + scaled[from] * kernels[weight];
-            }
-        filtered[i] = sum;
-    }
+    if (i >= (uint)(columns * rows)) return;
+    int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
+    int near = (side + TILE - 2) / TILE, radius = -1;
+    for (int v = max(row / TILE - near, 0); v <= min(row / TILE + near, tile_rows - 1); v++)
+        for (int u = max(column / TILE - near, 0); u <= min(column / TILE + near, tile_columns - 1); u++)
+            radius = max(radius, tile_radii[v * tile_columns + u]);
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int v = max(row - radius, 0); v <= min(row + radius, rows - 1); v++)
+        for (int u = max(column - radius, 0); u <= min(column + radius, columns - 1); u++) {
+            size_t from = (size_t)v * (size_t)columns + (size_t)u;
+            int k = kernel_index[from];
+            if (k < 0) continue;
+            int across = u > column ? u - column : column - u, down = v > row ? v - row : row - v;
+            size_t weight = ((size_t)k * (size_t)side + (size_t)down) * (size_t)side + (size_t)across;
+            if (max(across, down) <= radii[k]) sum = sum + scaled[from] * kernels[weight];
+        }
+    filtered[i] = sum;
 }
 
 DEVICE float signed_pow(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
@@ -152,10 +148,9 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
 // toned = every bucket's color, clamped to 0 .. 255, and opacity: tone mapping before the spatial filter.
 KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, const ToneCurve curve) {
     uint i = thread_index();
-    if (i < (uint)buckets) {
-        float4 t = tone_map(scaled[i], curve);
-        toned[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
-    }
+    if (i >= (uint)buckets) return;
+    float4 t = tone_map(scaled[i], curve);
+    toned[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
 }
 
 // picture = linear values whose sRGB encoding rounds to the 8-bit values that flam3 truncates to; `srgb_to_linear` is
@@ -165,20 +160,18 @@ KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL cons
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
                int supersample, int filter_width, int is_toned, const ToneCurve curve) {
     uint i = thread_index();
-    if (i < (uint)(width * height)) {
-        int column = (int)(i % (uint)width) * supersample + first_column;
-        int row = (int)(i / (uint)width) * supersample + first_row;
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int v = 0; v < filter_width; v++)
-            for (int u = 0; u < filter_width; u++) {
-                size_t from = (size_t)(row + v) * (size_t)columns + (size_t)(column + u);
-                sum = sum + buckets[from] * filter[v * filter_width + u];
-            }
-        if (is_toned == 0) sum = tone_map(sum, curve);
-        float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
-        int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
-        int blue_byte = (int)truncate_to_byte(sum.z);
-        picture[i] =
-            make_float4(srgb_to_linear[red_byte], srgb_to_linear[green_byte], srgb_to_linear[blue_byte], alpha);
-    }
+    if (i >= (uint)(width * height)) return;
+    int column = (int)(i % (uint)width) * supersample + first_column;
+    int row = (int)(i / (uint)width) * supersample + first_row;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int v = 0; v < filter_width; v++)
+        for (int u = 0; u < filter_width; u++) {
+            size_t from = (size_t)(row + v) * (size_t)columns + (size_t)(column + u);
+            sum = sum + buckets[from] * filter[v * filter_width + u];
+        }
+    if (is_toned == 0) sum = tone_map(sum, curve);
+    float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
+    int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
+    int blue_byte = (int)truncate_to_byte(sum.z);
+    picture[i] = make_float4(srgb_to_linear[red_byte], srgb_to_linear[green_byte], srgb_to_linear[blue_byte], alpha);
 }

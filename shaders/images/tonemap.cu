@@ -3,12 +3,11 @@
 
 KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure, int curve) {
     uint i = thread_index();
-    if (i < (uint)pixels) {
-        float4 color = image[i];
-        float3 values = tonemap_pixel(color.x, color.y, color.z, exposure, curve, LEVELS);
-        pixels_out[4 * i + 0] = (PIXEL)values.x;
-        pixels_out[4 * i + 1] = (PIXEL)values.y;
-        pixels_out[4 * i + 2] = (PIXEL)values.z;
-        pixels_out[4 * i + 3] = (PIXEL)(clamp(color.w, 0.0f, 1.0f) * LEVELS + 0.5f);
-    }
+    if (i >= (uint)pixels) return;
+    float4 color = image[i];
+    float3 values = tonemap_pixel(color.x, color.y, color.z, exposure, curve, LEVELS);
+    pixels_out[4 * i + 0] = (PIXEL)values.x;
+    pixels_out[4 * i + 1] = (PIXEL)values.y;
+    pixels_out[4 * i + 2] = (PIXEL)values.z;
+    pixels_out[4 * i + 3] = (PIXEL)(clamp(color.w, 0.0f, 1.0f) * LEVELS + 0.5f);
 }

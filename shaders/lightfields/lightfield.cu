@@ -67,14 +67,13 @@ DEVICE float4 weighted_mean(float red, float green, float blue, float weight) {
 // Weighted mean of all views, one thread per pixel, for any CHANNELS: the reference for refocus_gpu and refocus_cpu.
 KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
-    if (y < end_row) {
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int t = 0; t < count; t++) {
-            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-            sum += make_float4(value.x * value.w, value.y * value.w, value.z * value.w, value.w);
-        }
-        image[y * WIDTH + x] = weighted_mean(sum.x, sum.y, sum.z, sum.w);
+    if (y >= end_row) return;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int t = 0; t < count; t++) {
+        float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
+        sum += make_float4(value.x * value.w, value.y * value.w, value.z * value.w, value.w);
     }
+    image[y * WIDTH + x] = weighted_mean(sum.x, sum.y, sum.z, sum.w);
 }
 
 #ifdef ROWS_PER_THREAD
@@ -237,37 +236,36 @@ KERNEL refocus_cpu(GLOBAL const uchar *RESTRICT views, GLOBAL const VIEW_SHIFT *
     int rows = min(CPU_TILE_HEIGHT, end_row - y);
     float sums[CPU_TILE_HEIGHT * CPU_TILE_WIDTH * 3], weights[CPU_TILE_HEIGHT * CPU_TILE_WIDTH],
         value[CPU_TILE_WIDTH * 3 + 3], above[CPU_TILE_WIDTH * 3], here[CPU_TILE_WIDTH * 3];
-    if (rows > 0) {
-        for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH * 3; k++) sums[k] = 0.0f;
-        for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH; k++) weights[k] = 0.0f;
-        for (int t = 0; t < count; t++) {
-            VIEW_SHIFT shift = shifts[t];
-            int start = max(x, -shift.column),
-                stop = min(min(x + CPU_TILE_WIDTH, WIDTH), WIDTH - shift.column - (shift.fx > 0.0f ? 1 : 0));
-            int samples = 3 * (stop - start), offset = 3 * (start - x);
-            float left = shift.weight * (1.0f - shift.fx), right = shift.weight * shift.fx;
-            for (int r = 0; r <= rows && samples > 0; r++) {
-                int row = clamp(y + r + shift.row - first_stored_row, 0, stored_rows - 1);
-                GLOBAL const uchar *source = views + GUARD_BYTES +
-                                             ((ulong)shift.view * (ulong)stored_rows + (ulong)row) * PITCH +
-                                             (ulong)(3 * (start + shift.column));
-                for (int k = 0; k < samples + 3; k++) value[k] = linear[source[k]];
-                for (int k = 0; k < samples; k++) here[k] = left * value[k] + right * value[k + 3];
-                float2 down = lerp_weights(y + r - 1 + shift.row, shift.fy, HEIGHT);
-                if (r > 0 && down.x + down.y > 0.0f) {
-                    float *sum = sums + (r - 1) * CPU_TILE_WIDTH * 3 + offset,
-                          *weight = weights + (r - 1) * CPU_TILE_WIDTH + (start - x);
-                    for (int k = 0; k < samples; k++) sum[k] += down.x * above[k] + down.y * here[k];
-                    for (int k = 0; k < stop - start; k++) weight[k] += shift.weight;
-                }
-                for (int k = 0; k < samples; k++) above[k] = here[k];
+    if (rows <= 0) return;
+    for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH * 3; k++) sums[k] = 0.0f;
+    for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH; k++) weights[k] = 0.0f;
+    for (int t = 0; t < count; t++) {
+        VIEW_SHIFT shift = shifts[t];
+        int start = max(x, -shift.column),
+            stop = min(min(x + CPU_TILE_WIDTH, WIDTH), WIDTH - shift.column - (shift.fx > 0.0f ? 1 : 0));
+        int samples = 3 * (stop - start), offset = 3 * (start - x);
+        float left = shift.weight * (1.0f - shift.fx), right = shift.weight * shift.fx;
+        for (int r = 0; r <= rows && samples > 0; r++) {
+            int row = clamp(y + r + shift.row - first_stored_row, 0, stored_rows - 1);
+            GLOBAL const uchar *source = views + GUARD_BYTES +
+                                         ((ulong)shift.view * (ulong)stored_rows + (ulong)row) * PITCH +
+                                         (ulong)(3 * (start + shift.column));
+            for (int k = 0; k < samples + 3; k++) value[k] = linear[source[k]];
+            for (int k = 0; k < samples; k++) here[k] = left * value[k] + right * value[k + 3];
+            float2 down = lerp_weights(y + r - 1 + shift.row, shift.fy, HEIGHT);
+            if (r > 0 && down.x + down.y > 0.0f) {
+                float *sum = sums + (r - 1) * CPU_TILE_WIDTH * 3 + offset,
+                      *weight = weights + (r - 1) * CPU_TILE_WIDTH + (start - x);
+                for (int k = 0; k < samples; k++) sum[k] += down.x * above[k] + down.y * here[k];
+                for (int k = 0; k < stop - start; k++) weight[k] += shift.weight;
             }
+            for (int k = 0; k < samples; k++) above[k] = here[k];
         }
-        for (int r = 0; r < rows; r++) {
-            for (int p = 0; p < CPU_TILE_WIDTH && x + p < WIDTH; p++) {
-                const float *s = sums + (r * CPU_TILE_WIDTH + p) * 3;
-                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * CPU_TILE_WIDTH + p]);
-            }
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int p = 0; p < CPU_TILE_WIDTH && x + p < WIDTH; p++) {
+            const float *s = sums + (r * CPU_TILE_WIDTH + p) * 3;
+            image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * CPU_TILE_WIDTH + p]);
         }
     }
 }
@@ -276,20 +274,19 @@ KERNEL refocus_cpu(GLOBAL const uchar *RESTRICT views, GLOBAL const VIEW_SHIFT *
 // Maximum (direction 1) or minimum (direction -1) of each channel over the views that cover the pixel.
 KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
-    if (y < end_row) {
-        float red = -FLT_MAX, green = -FLT_MAX, blue = -FLT_MAX;
-        for (int t = 0; t < count; t++) {
-            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-            if (value.w > 0.0f) {
-                red = fmax(red, direction * value.x);
-                green = fmax(green, direction * value.y);
-                blue = fmax(blue, direction * value.z);
-            }
+    if (y >= end_row) return;
+    float red = -FLT_MAX, green = -FLT_MAX, blue = -FLT_MAX;
+    for (int t = 0; t < count; t++) {
+        float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
+        if (value.w > 0.0f) {
+            red = fmax(red, direction * value.x);
+            green = fmax(green, direction * value.y);
+            blue = fmax(blue, direction * value.z);
         }
-        bool seen = red > -FLT_MAX;
-        image[y * WIDTH + x] = seen ? make_float4(direction * red, direction * green, direction * blue, 1.0f)
-                                    : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     }
+    bool seen = red > -FLT_MAX;
+    image[y * WIDTH + x] = seen ? make_float4(direction * red, direction * green, direction * blue, 1.0f)
+                                : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
 }
 
 // Weighted lower median of each channel: the least value that views of at least half of the total weight do not exceed.
@@ -297,58 +294,55 @@ KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
 #define LEVELS 65535.0f
 KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
-    if (y < end_row) {
-        uint level0[3] = {0u, 0u, 0u};
-        float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
-        for (int round = 0; round < 4; round++) {
-            uint unit = 12u - 4u * (uint)round;
-            float bins[48];
-            for (int k = 0; k < 48; k++) bins[k] = 0.0f;
-            for (int t = 0; t < count; t++) {
-                float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-                float channel[3] = {value.x, value.y, value.z};
-                for (int c = 0; c < 3; c++) {
-                    uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f),
-                         bin = (level - level0[c]) >> unit;
-                    if (level >= level0[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
-                }
-                if (round == 0) total += value.w;
-            }
+    if (y >= end_row) return;
+    uint level0[3] = {0u, 0u, 0u};
+    float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
+    for (int round = 0; round < 4; round++) {
+        uint unit = 12u - 4u * (uint)round;
+        float bins[48];
+        for (int k = 0; k < 48; k++) bins[k] = 0.0f;
+        for (int t = 0; t < count; t++) {
+            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
+            float channel[3] = {value.x, value.y, value.z};
             for (int c = 0; c < 3; c++) {
-                int bin = 0;
-                while (bin < 15 && below[c] + bins[16 * c + bin] < 0.5f * total) {
-                    below[c] += bins[16 * c + bin];
-                    bin++;
-                }
-                level0[c] += (uint)bin << unit;
+                uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f), bin = (level - level0[c]) >> unit;
+                if (level >= level0[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
             }
+            if (round == 0) total += value.w;
         }
-        image[y * WIDTH + x] = make_float4((float)level0[0] * (1.0f / LEVELS), (float)level0[1] * (1.0f / LEVELS),
-                                           (float)level0[2] * (1.0f / LEVELS), 1.0f);
+        for (int c = 0; c < 3; c++) {
+            int bin = 0;
+            while (bin < 15 && below[c] + bins[16 * c + bin] < 0.5f * total) {
+                below[c] += bins[16 * c + bin];
+                bin++;
+            }
+            level0[c] += (uint)bin << unit;
+        }
     }
+    image[y * WIDTH + x] = make_float4((float)level0[0] * (1.0f / LEVELS), (float)level0[1] * (1.0f / LEVELS),
+                                       (float)level0[2] * (1.0f / LEVELS), 1.0f);
 }
 
 // Matching cost: variance over the views, summed over the channels; FLT_MAX if fewer than two views cover the pixel.
 KERNEL variance(FLATTEN_ARGUMENTS(float)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
-    if (y < end_row) {
-        float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        float squares = 0.0f;
-        int seen = 0;
-        for (int t = 0; t < count; t++) {
-            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-            if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
-                mean.w += value.w;
-                float weight = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
-                mean.x += weight * dx;
-                mean.y += weight * dy;
-                mean.z += weight * dz;
-                squares += value.w * (dx * (value.x - mean.x) + dy * (value.y - mean.y) + dz * (value.z - mean.z));
-                seen++;
-            }
+    if (y >= end_row) return;
+    float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float squares = 0.0f;
+    int seen = 0;
+    for (int t = 0; t < count; t++) {
+        float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
+        if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
+            mean.w += value.w;
+            float weight = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
+            mean.x += weight * dx;
+            mean.y += weight * dy;
+            mean.z += weight * dz;
+            squares += value.w * (dx * (value.x - mean.x) + dy * (value.y - mean.y) + dz * (value.z - mean.z));
+            seen++;
         }
-        image[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
     }
+    image[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
 }
 
 // Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius`. `best` holds (least
@@ -356,43 +350,41 @@ KERNEL variance(FLATTEN_ARGUMENTS(float)) {
 KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL float4 *best, GLOBAL float *previous, int radius,
                      float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
-    if (y < HEIGHT) {
-        float sum = 0.0f;
-        int seen = 0;
-        for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
-            for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
-                float value = variances[j * WIDTH + i];
-                if (value < FLT_MAX) {
-                    sum += value;
-                    seen++;
-                }
+    if (y >= HEIGHT) return;
+    float sum = 0.0f;
+    int seen = 0;
+    for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
+        for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
+            float value = variances[j * WIDTH + i];
+            if (value < FLT_MAX) {
+                sum += value;
+                seen++;
             }
         }
-        int index = y * WIDTH + x;
-        float cost = seen ? sum / (float)seen : FLT_MAX;
-        float4 best_so_far = best[index];
-        if (is_first_plane || cost < best_so_far.x) {
-            best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);
-        } else if (best_so_far.w == FLT_MAX && previous[index] == best_so_far.x) {
-            best[index] = make_float4(best_so_far.x, best_so_far.y, best_so_far.z, cost);
-        }
-        previous[index] = cost;
     }
+    int index = y * WIDTH + x;
+    float cost = seen ? sum / (float)seen : FLT_MAX;
+    float4 best_so_far = best[index];
+    if (is_first_plane || cost < best_so_far.x) {
+        best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);
+    } else if (best_so_far.w == FLT_MAX && previous[index] == best_so_far.x) {
+        best[index] = make_float4(best_so_far.x, best_so_far.y, best_so_far.z, cost);
+    }
+    previous[index] = cost;
 }
 
 // Disparities of keep_min_cost as gray values that are linear in sRGB: disparity_min is black, disparity_max white.
 KERNEL shade_disparity(GLOBAL const float4 *best, GLOBAL float4 *image, float disparity_min, float disparity_max,
                        float step) {
     int index = (int)thread_index();
-    if (index < WIDTH * HEIGHT) {
-        float4 best_so_far = best[index];
-        float disparity = best_so_far.y, curve = best_so_far.z - 2.0f * best_so_far.x + best_so_far.w;
-        if (best_so_far.z < FLT_MAX && best_so_far.w < FLT_MAX && curve > 0.0f)
-            disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
-        float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
-        shade = srgb_to_linear(shade);
-        image[index] = make_float4(shade, shade, shade, 1.0f);
-    }
+    if (index >= WIDTH * HEIGHT) return;
+    float4 best_so_far = best[index];
+    float disparity = best_so_far.y, curve = best_so_far.z - 2.0f * best_so_far.x + best_so_far.w;
+    if (best_so_far.z < FLT_MAX && best_so_far.w < FLT_MAX && curve > 0.0f)
+        disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
+    float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
+    shade = srgb_to_linear(shade);
+    image[index] = make_float4(shade, shade, shade, 1.0f);
 }
 
 DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }
@@ -401,23 +393,22 @@ DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }
 KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL float *sharpest, int radius,
                      int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
-    if (y < HEIGHT) {
-        float sum = 0.0f, squares = 0.0f, center = pixel_luminance(slice[y * WIDTH + x]);
-        int seen = 0;
-        for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
-            for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
-                float value = pixel_luminance(slice[j * WIDTH + i]) - center;
-                sum += value;
-                squares += value * value;
-                seen++;
-            }
+    if (y >= HEIGHT) return;
+    float sum = 0.0f, squares = 0.0f, center = pixel_luminance(slice[y * WIDTH + x]);
+    int seen = 0;
+    for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
+        for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
+            float value = pixel_luminance(slice[j * WIDTH + i]) - center;
+            sum += value;
+            squares += value * value;
+            seen++;
         }
-        float sharpness = squares - sum * sum / (float)seen;
-        int index = y * WIDTH + x;
-        if (is_first_plane || sharpness > sharpest[index]) {
-            sharpest[index] = sharpness;
-            best[index] = slice[index];
-        }
+    }
+    float sharpness = squares - sum * sum / (float)seen;
+    int index = y * WIDTH + x;
+    if (is_first_plane || sharpness > sharpest[index]) {
+        sharpest[index] = sharpness;
+        best[index] = slice[index];
     }
 }
 
@@ -428,27 +419,26 @@ KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL flo
 KERNEL blit(GLOBAL const float4 *picture, GLOBAL float4 *frame, int frame_width, int left, int top, int skip_x,
             int skip_y, int width, int height, float from_x, float from_y, float step, int samples) {
     int x = (int)thread_index() % width, y = (int)thread_index() / width;
-    if (y < height) {
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        int seen = 0;
-        for (int j = 0; j < samples; j++) {
-            for (int i = 0; i < samples; i++) {
-                float px = from_x + ((float)(skip_x + x) + ((float)i + 0.5f) / (float)samples) * step - 0.5f;
-                float py = from_y + ((float)(skip_y + y) + ((float)j + 0.5f) / (float)samples) * step - 0.5f;
-                if (px >= -0.5f && px < (float)WIDTH - 0.5f && py >= -0.5f && py < (float)HEIGHT - 0.5f) {
-                    px = clamp(px, 0.0f, (float)(WIDTH - 1));
-                    py = clamp(py, 0.0f, (float)(HEIGHT - 1));
-                    int ix = (int)px, iy = (int)py;
-                    float fx = px - (float)ix, fy = py - (float)iy;
-                    int right = min(ix + 1, WIDTH - 1), below = min(iy + 1, HEIGHT - 1);
-                    sum += (picture[iy * WIDTH + ix] * (1.0f - fx) + picture[iy * WIDTH + right] * fx) * (1.0f - fy) +
-                           (picture[below * WIDTH + ix] * (1.0f - fx) + picture[below * WIDTH + right] * fx) * fy;
-                    seen++;
-                }
+    if (y >= height) return;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    int seen = 0;
+    for (int j = 0; j < samples; j++) {
+        for (int i = 0; i < samples; i++) {
+            float px = from_x + ((float)(skip_x + x) + ((float)i + 0.5f) / (float)samples) * step - 0.5f;
+            float py = from_y + ((float)(skip_y + y) + ((float)j + 0.5f) / (float)samples) * step - 0.5f;
+            if (px >= -0.5f && px < (float)WIDTH - 0.5f && py >= -0.5f && py < (float)HEIGHT - 0.5f) {
+                px = clamp(px, 0.0f, (float)(WIDTH - 1));
+                py = clamp(py, 0.0f, (float)(HEIGHT - 1));
+                int ix = (int)px, iy = (int)py;
+                float fx = px - (float)ix, fy = py - (float)iy;
+                int right = min(ix + 1, WIDTH - 1), below = min(iy + 1, HEIGHT - 1);
+                sum += (picture[iy * WIDTH + ix] * (1.0f - fx) + picture[iy * WIDTH + right] * fx) * (1.0f - fy) +
+                       (picture[below * WIDTH + ix] * (1.0f - fx) + picture[below * WIDTH + right] * fx) * fy;
+                seen++;
             }
         }
-        if (seen) frame[(top + y) * frame_width + left + x] = sum * (1.0f / (float)seen);
     }
+    if (seen) frame[(top + y) * frame_width + left + x] = sum * (1.0f / (float)seen);
 }
 
 KERNEL clear_black(GLOBAL float4 *frame, int count) {
