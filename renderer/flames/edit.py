@@ -78,9 +78,8 @@ def move_corner(flame: AnyFlame, index: int, corner: int, position: Point, post:
     o, x, y = triangle(xform_at(flame, index), post)
     if corner == 0:
         dx, dy = position[0] - o[0], position[1] - o[1]
-        return with_triangle(
-            flame, index, ((o[0] + dx, o[1] + dy), (x[0] + dx, x[1] + dy), (y[0] + dx, y[1] + dy)), post
-        )
+        o, x, y = ((px + dx, py + dy) for px, py in (o, x, y))
+        return with_triangle(flame, index, (o, x, y), post)
     return with_triangle(flame, index, (o, position, y) if corner == 1 else (o, x, position), post)
 
 

@@ -5,6 +5,7 @@ Both add the same integers, so one may replace the other in the middle of a pict
 
 import hashlib
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ class KernelCache:
         self.device = device
         # (specialization, or for the generic kernel whether it is 3D; kind of sums) -> kernel
         self._futures: dict[tuple[Specialization | bool, int], Future[Kernel]] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPoolExecutor | None = None  # of never_block()
         self._latest: Specialization | None = None
         self._requests = 0
 
@@ -45,14 +46,9 @@ class KernelCache:
         """Wait for the generic kernel of 2D flames."""
         self._future(False, INTEGER_SUMS).result()
 
-    @property
-    def non_blocking(self) -> bool:
-        """Whether never_block() was called."""
-        return self._pool is not None
-
     def best_kernel(self, spec: Specialization) -> Kernel:
         """The specialized kernel if it is ready, else the generic one; waits for the first of them."""
-        if not self.non_blocking:
+        if self._pool is None:
             return self._future(spec, INTEGER_SUMS).result()
         if (spec.is_3d, INTEGER_SUMS) not in self._futures and not self._marker_path(spec.is_3d).exists():
             # Some compilers build one kernel at a time, so the generic one must not delay the first pictures.
@@ -73,7 +69,7 @@ class KernelCache:
     def specialized_kernel(self, spec: Specialization, kind: int) -> Kernel | None:
         """The specialized kernel; None while it compiles in the background."""
         future = self._future(spec, kind)
-        return future.result() if future.done() or not self.non_blocking else None
+        return future.result() if future.done() or self._pool is None else None
 
     def _future(self, what: Specialization | bool, kind: int) -> Future[Kernel]:
         key = what, kind
@@ -97,7 +93,7 @@ class KernelCache:
         width = self.device.simd_width
         source = specialized_source(what) if isinstance(what, Specialization) else generic_source(what)
         kernel = self.device.kernel(source, "iterate", 1 if width > 1 else BLOCK, STRICT=1, LANES=width, SUMS=kind)
-        if self.non_blocking:
+        if self._pool is not None:
             spare = self.device.buffer(8 * BLOCK)
             kernel.warm_up(1, *[spare] * 8, *NO_OP_ARGS)
             if not isinstance(what, Specialization):
@@ -115,8 +111,6 @@ class KernelCache:
 
     def _touch_marker(self, is_3d: bool) -> None:
         path = self._marker_path(is_3d)
-        try:
+        with suppress(OSError):  # an unwritable cache folder is no error
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        except OSError:
-            pass  # an unwritable cache folder is no error

@@ -110,16 +110,7 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
     table = variation_table()
     used = {name for signature in spec.signatures for name in signature.variations}
     last = len(spec.signatures) - 1
-    lines = [
-        *_defines(spec.is_3d, generic=False),
-        f"#define HAS_XAOS {int(spec.xaos)}",
-        f"#define HAS_FINAL {int(spec.final)}",
-        f"#define LINEAR_PALETTE {int(spec.linear_palette)}",
-        f"#define STOCHASTIC_ROUNDING {int(spec.stochastic_rounding)}",
-        f"#define RECORD_FLOATS {spec.record_floats}",
-        f"#define RANDOM_PER_STEP {spec.random_per_step}u",
-        f"#define RANDOM_PER_XFORM {spec.random_per_xform}u",
-        header_source(),
+    functions = [
         *(table[name].source for name in sorted(used, key=lambda name: table[name].index)),
         *(_xform_source(k, signature, spec.is_3d) for k, signature in enumerate(spec.signatures)),
         f"DEVICE {APPLY_XFORM}",
@@ -128,9 +119,20 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         "    }" if last else "",
         f"    return xform_{last}(p, a, random);",
         "}",
-        '#include "flames/flame.cu"',
     ]
-    return GeneratedSource("flame.cu of this flame", "\n".join(lines))
+    return _kernel_source(
+        "flame.cu of this flame",
+        functions,
+        GENERIC=0,
+        IS_3D=int(spec.is_3d),
+        HAS_XAOS=int(spec.xaos),
+        HAS_FINAL=int(spec.final),
+        LINEAR_PALETTE=int(spec.linear_palette),
+        STOCHASTIC_ROUNDING=int(spec.stochastic_rounding),
+        RECORD_FLOATS=spec.record_floats,
+        RANDOM_PER_STEP=f"{spec.random_per_step}u",
+        RANDOM_PER_XFORM=f"{spec.random_per_xform}u",
+    )
 
 
 def generic_source(is_3d: bool) -> GeneratedSource:
@@ -143,9 +145,7 @@ def generic_source(is_3d: bool) -> GeneratedSource:
             z = " sum.z = sum.z + v[1] * q.z;" if v.name == "linear" and is_3d else ""
             cases.append(f"        case {v.index}: sum = moved_by(sum, {_call(v, 'v', 0)});{z}")
             cases.append(f"            v += {2 + len(v.parameters)}; break;")
-    lines = [
-        *_defines(is_3d, generic=True),
-        header_source(),
+    functions = [
         *(v.source for v in variation_table().values()),
         f"DEVICE_NOINLINE {APPLY_XFORM}",
         "    Point q = apply_affine(p, a), sum = at_origin(p);",
@@ -163,17 +163,14 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         "    }",
         f"    return has_post ? apply_post(sum, a + {header}) : sum;",
         "}",
-        '#include "flames/flame.cu"',
     ]
-    return GeneratedSource("flame.cu of any flame", "\n".join(lines))
+    return _kernel_source("flame.cu of any flame", functions, GENERIC=1, IS_3D=int(is_3d))
 
 
-def _defines(is_3d: bool, generic: bool) -> list[str]:
-    return [
-        f"#define GENERIC {int(generic)}",
-        f"#define IS_3D {int(is_3d)}",
-        f"#define CAMERA_FLOATS {12 if is_3d else 6}",  # of the transform from points to buckets
-    ]
+def _kernel_source(name: str, functions: list[str], **macros: int | str) -> GeneratedSource:
+    """The kernel of flame.cu after its macros, the head of variations.h and generated functions."""
+    defines = (f"#define {macro} {value}" for macro, value in macros.items())
+    return GeneratedSource(name, "\n".join([*defines, header_source(), *functions, '#include "flames/flame.cu"']))
 
 
 def _call(v: Variation, record: str, offset: int) -> str:

@@ -29,15 +29,15 @@ class Pass:
     """The temporal samples of one pass.
 
     `temporal_weights` (n,): temporal filter value times relative sample count. `sample_weights` (n,): relative sample
-    counts, the largest 1. `flame`, `view` and `weight` (of one sample) set the exposure. `samples`: number of flam3's
-    samples in this pass per sample of ours, because flam3 varies the count and we vary the weight.
+    counts, the largest 1. `flame` and `weight` (of one sample) set the exposure, with the view of the last temporal
+    sample. `samples`: number of flam3's samples in this pass per sample of ours, because flam3 varies the count and we
+    vary the weight.
     """
 
     temporal_samples: list[TemporalSample]
     temporal_weights: np.ndarray
     sample_weights: np.ndarray
     flame: Flame
-    view: View
     weight: float
     samples: float = 1.0
 
@@ -101,7 +101,7 @@ def make_passes(samples: Sequence[TemporalSample], weights: np.ndarray) -> list[
         )  # fmt: skip
         temporal_weights = weights[start : start + count] * sample_weights
         weight = float(weights.mean() * sample_weights[-1])
-        passes.append(Pass(mine, temporal_weights, sample_weights, flame, mine[-1].view, weight, relative))
+        passes.append(Pass(mine, temporal_weights, sample_weights, flame, weight, relative))
     return passes
 
 

@@ -7,8 +7,3 @@ def psnr(a: np.ndarray, b: np.ndarray, peak: float = 255.0) -> float:
     """Peak signal-to-noise ratio in dB of two images of one shape; infinite for equal images."""
     error = float(np.mean((np.asarray(a, "f8") - np.asarray(b, "f8")) ** 2))
     return float("inf") if error == 0 else 10 * float(np.log10(peak * peak / error))
-
-
-def difference(a: np.ndarray, b: np.ndarray, gain: float = 8.0) -> np.ndarray:
-    """The image of |a - b| times `gain`, clamped to uint8, to look at."""
-    return np.clip(np.abs(a.astype("i4") - b.astype("i4")) * gain, 0, 255).astype("u1")

@@ -6,7 +6,7 @@ lens does (Ng 2005). Both are one sum over cameras with the weights that this mo
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +20,6 @@ APERTURE_SAMPLES = 64  # sample points across the aperture
 MIN_APERTURE, APERTURE_STEP = 0.02, 1.25  # first aperture that the wheel opens a pinhole to; factor per wheel step
 MIN_WEIGHT = 1e-6  # views of less weight are left out
 ApertureShape = Literal["disc", "square", "hexagon", "ring", "all"]
-APERTURE_SHAPES: tuple[str, ...] = get_args(ApertureShape)
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,9 @@ def settings_of(compilation: Compilation, program: str) -> type:
         assert isinstance(type_, Data), "a parameter is data or a function"
         default = default_numbers(compilation, parameter, type_)
         kind: Any = PYTHON_TYPES[component_types(type_)[0]]
-        if isinstance(type_, Scalar):
-            fields.append((name, kind, setting(default[0], help=str(type_))))
-        else:
-            vector: Any = GenericAlias(tuple, (kind,) * len(default))
-            fields.append((name, vector, setting(default, help=str(type_))))
+        vector: Any = GenericAlias(tuple, (kind,) * len(default))
+        kind, value = (kind, default[0]) if isinstance(type_, Scalar) else (vector, default)
+        fields.append((name, kind, setting(value, help=str(type_))))
     return dataclasses.make_dataclass("ProgramSettings", fields, bases=(Settings,), frozen=True)
 
 

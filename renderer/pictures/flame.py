@@ -201,7 +201,7 @@ class Picture(AccumulatingPicture):
         """The picture of all samples so far."""
         plan, settings = self._plan, self._plan.settings
         one: Pass = plan.passes[self._pass]
-        scale = pixels_per_unit(one.view, plan.size) / math.sqrt(settings.pixel_aspect)
+        scale = pixels_per_unit(one.temporal_samples[-1].view, plan.size) / math.sqrt(settings.pixel_aspect)
         exposure = ExposureSettings(
             scale, one.weight, one.hits_per_sample, settings.transparent, settings.early_clip, self._pass
         )

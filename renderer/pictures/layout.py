@@ -17,6 +17,7 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
 MAX_PANELS = 16
+BACKGROUND = (0.004, 0.005, 0.007)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Picture(AccumulatingPicture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._tone_mapper = GlToneMapper(gpu.gl)
-        self._blit = gpu.gl.render_pass("images/blit.frag")
+        self._blit = gpu.gl.render_pass("images/blit.frag", SRGB=1)
         self._paths: tuple[str, ...] = ()
         self._panels: list[_Panel] = []
         self._target: Any = None
@@ -106,9 +107,10 @@ class Picture(AccumulatingPicture):
 
     def _draw_panel(self, index: int, panel: _Panel, time: float) -> None:
         """One more sample of a panel, unless it is finished."""
-        left, top, width, height = self._rectangles[index]
+        _, _, width, height = self._rectangles[index]
         settings, toned = panel.scene.settings, self._toned[index]
         if self.samples < panel.picture.sample_count(settings, (width, height)):
             frame = panel.picture.draw(settings, (width, height), time)
             self._tone_mapper(panel.interop.texture(frame), panel.scene.tone, toned)
-        self._blit(self._target, image=toned, offset=(left, top), background=int(index == 0))
+        background = (*BACKGROUND, float(index == 0))
+        self._blit(self._target, image=toned, rectangle=self._rectangles[index], weighted=0, background=background)

@@ -6,6 +6,7 @@ al. 2000 (synthetic apertures), Ng 2005 (refocusing by shift and add).
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -95,11 +96,9 @@ class Picture(AccumulatingPicture):
         """Load nothing yet: the first draw opens the light field."""
         super().__init__(gpu)
         self._source: tuple | None = None  # the settings of which the light field was read
-        self._measured_range: tuple[float, float] | None = None
-        self._focused: tuple[Any, float] | None = None  # the clicked point and its disparity
-        self._aperture: tuple | None = None  # what the weights were computed from
+        self._cache: dict[str, tuple[Any, Any]] = {}  # of _cached(): by name the latest key and value
+        self._aperture: tuple = ()  # what the weights belong to
         self._weights = self._position = np.empty(0)
-        self._shifts: tuple[Any, np.ndarray] | None = None
         self._focus_disparity = 0.0
         self._rectangles: list[tuple[int, int, int, int]] | None = None  # of the pictures in the frame; None: one
 
@@ -145,7 +144,7 @@ class Picture(AccumulatingPicture):
         )
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.light_field).name}: {warning}", file=sys.stderr)
-        self._measured_range = self._focused = self._aperture = self._shifts = None
+        self._cache = {}
         device, (width, height) = self.gpu.device, field.size
         self._field: LightField = field
         self._views = DeviceViews(device, field, settings.memory_mib << 20)
@@ -160,17 +159,19 @@ class Picture(AccumulatingPicture):
         """Least and greatest disparity: those of the settings, or the measured ones."""
         if settings.disparity_min < settings.disparity_max:
             return settings.disparity_min, settings.disparity_max
-        if self._measured_range is None:
-            self._measured_range = disparity_range(self._field)
-        return self._measured_range
+        return self._cached("range", None, lambda: disparity_range(self._field))
+
+    def _cached(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """What make() returns for this key of the light field: kept until the key changes."""
+        if name not in self._cache or self._cache[name][0] != key:
+            self._cache[name] = key, make()
+        return self._cache[name][1]
 
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         field, camera = self._field, settings.view
-        aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
-        if self._aperture != aperture:
-            self._aperture = aperture
-            self._weights = view_weights(field, camera, settings.aperture_shape)
-            self._position = camera_position(field, camera.u, camera.v)
+        self._aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
+        weights = self._cached("weights", self._aperture, lambda: view_weights(field, camera, settings.aperture_shape))
+        self._weights, self._position = weights, camera_position(field, camera.u, camera.v)
         self._focus_disparity = settings.disparity + self._clicked_disparity(settings, size)
         count = settings.plane_count if settings.output == "focal_stack" else 1
         left, top, width, height = tile
@@ -188,17 +189,16 @@ class Picture(AccumulatingPicture):
         point = settings.view.focus_point
         if point is None:
             return 0.0
-        key = (point, size, settings.disparity_min, settings.disparity_max)
-        if self._focused is None or self._focused[0] != key:
-            x, y, u, v = point
-            low, high = self._range(settings)
-            scale, from_x, from_y = self._letterbox(*size)
-            px = (x * size[1] + size[0] / 2) * scale + from_x - 0.5
-            py = (y * size[1] + size[1] / 2) * scale + from_y - 0.5
-            candidates = np.linspace(low, high, max(64, math.ceil(8 * (high - low))))
-            disparity = disparity_at(self._field, px, py, camera_position(self._field, u, v), candidates)
-            self._focused = (key, disparity)
-        return self._focused[1]
+        x, y, u, v = point
+        low, high = self._range(settings)
+        scale, from_x, from_y = self._letterbox(*size)
+        px = (x * size[1] + size[0] / 2) * scale + from_x - 0.5
+        py = (y * size[1] + size[1] / 2) * scale + from_y - 0.5
+        candidates = np.linspace(low, high, max(64, math.ceil(8 * (high - low))))
+        position = camera_position(self._field, u, v)
+        return self._cached(
+            "focus", (point, size, low, high), lambda: disparity_at(self._field, px, py, position, candidates)
+        )
 
     def _advance(self, settings: Settings) -> None:
         """Compute the refocused picture, or the next plane of one of the other outputs."""
@@ -229,10 +229,10 @@ class Picture(AccumulatingPicture):
 
     def _flatten(self, method: str, disparity: float, target: Any) -> None:
         """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`."""
-        key = (self._aperture, disparity)
-        if self._shifts is None or self._shifts[0] != key:
-            self._shifts = key, view_shifts(self._field, self._weights, self._position, disparity)
-        records, launch = self._shifts[1], self._kernels[method]
+        key, launch = (self._aperture, disparity), self._kernels[method]
+        records = self._cached(
+            "shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity)
+        )
 
         def work(views: Any, *rows: int) -> None:
             launch(views, self._shift_buffer, len(records), self._linear, target, *rows)

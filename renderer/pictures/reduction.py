@@ -18,6 +18,7 @@ from renderer.scene.schema import PictureSettings, setting
 
 Rectangle = tuple[int, int, int, int]  # left, top, width, height in pixels
 SOURCE = dict(low=None, high=None, help="a scene or an image file", key=None, file=True, logarithmic=False)
+BACKGROUND = (0.006, 0.007, 0.010)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Picture(SourcePicture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._reduction = Reduction(gpu.gl)
-        self._blit = gpu.gl.render_pass("images/blit_level.frag")
+        self._blit = gpu.gl.render_pass("images/blit.frag", SRGB=0)
         self._interop = GlInterop(gpu.gl)
         self._image: tuple[str, Any] = ("", None)  # path and texture of an image
         self._target: Texture | None = None
@@ -70,9 +71,9 @@ class Picture(SourcePicture):
         levels = self._reduction.levels("sum" if self._is_sum else settings.operation, frame)
         if self._target is None or self._target.size != size:
             self._target = self.gpu.gl.texture(size)
-        self._blit_into(frame, (gap, gap, width, max(1, size[1] - 2 * gap)), False, 1)
+        self._blit_into(frame, (gap, gap, width, max(1, size[1] - 2 * gap)), False, 1.0)
         for level, rectangle in zip(levels, level_rectangles(len(levels), size, width + 2 * gap, gap), strict=True):
-            self._blit_into(level, rectangle, self._is_sum, 0)
+            self._blit_into(level, rectangle, self._is_sum, 0.0)
         self._last_level = levels[-1]
         return self._target
 
@@ -83,9 +84,11 @@ class Picture(SourcePicture):
         texel = self._last_level.read()[0, 0]
         return {"last texel": [round(float(x), 4) for x in texel[:3] / (texel[3] if self._is_sum else 1)]}
 
-    def _blit_into(self, image: Texture, rectangle: Rectangle, weighted: bool, background: int) -> None:
+    def _blit_into(self, image: Texture, rectangle: Rectangle, weighted: bool, background: float) -> None:
         fitted = fit(image.size, rectangle)
-        self._blit(self._target, image=image, rectangle=fitted, weighted=int(weighted), background=background)
+        self._blit(
+            self._target, image=image, rectangle=fitted, weighted=int(weighted), background=(*BACKGROUND, background)
+        )
 
 
 def gap_of(size: Size) -> int:

@@ -21,7 +21,6 @@ class SourcePicture(Picture):
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
-        self.gpu = gpu
         self._path = ""
         self._source: tuple[Scene, Picture] | None = None
         self._pixels = np.zeros((0, 0, 4), "f4")  # (height, width, 4) of an image

@@ -34,6 +34,7 @@
 #define PUT(value, to) STORE_LANES(value, to)
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
 #endif
+#define CAMERA_FLOATS (6 + 6 * IS_3D)  // of the transform from points to buckets
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256

@@ -96,6 +96,12 @@ DEVICE real cut_wedges(real a, float angle, float count) {
     return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
 }
 
+// The point at radius r and the angle of (x, y), swirled, with wedges cut out.
+DEVICE Pair wedge_of_radius(real r, real x, real y, float weight, float angle, float hole, float count, float swirl) {
+    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
+    return scaled(weight * (r + hole), c.x, c.y);
+}
+
 // ---- functions of z = x + i y, times k; those of i z swap x and y: sinh z = -i sin(i z)
 
 DEVICE Pair swapped(Pair z) { return pair(z.y, z.x); }
@@ -531,9 +537,7 @@ VARIATION(stripes, space = 0, warp = 0) {
 }
 
 VARIATION(wedge, angle = 0, hole = 0, count = 1, swirl = 0) {
-    real r = vnorm(x, y);
-    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
-    return scaled(weight * (r + hole), c.x, c.y);
+    return wedge_of_radius(vnorm(x, y), x, y, weight, angle, hole, count, swirl);
 }
 
 VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
@@ -543,9 +547,7 @@ VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
 }
 
 VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
-    real r = 1.0f / (vnorm(x, y) + EPSILON);
-    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
-    return scaled(weight * (r + hole), c.x, c.y);
+    return wedge_of_radius(1.0f / (vnorm(x, y) + EPSILON), x, y, weight, angle, hole, count, swirl);
 }
 
 VARIATION(whorl, inside = 0, outside = 0) {

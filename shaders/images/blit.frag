@@ -1,18 +1,25 @@
-// Copies an 8-bit sRGB image into a rectangle of a linear target, pixel for pixel, for layouts. Pixels outside the
-// rectangle keep their value or get the background color.
+// Scales an image to a rectangle of a linear target by nearest texels, with outlines around large ones: panels of a
+// layout, levels of a reduction. SRGB 1: the image is sRGB. `weighted` divides by alpha, which turns sums over opaque
+// pixels into means.
 #include "common/srgb.h"
 uniform sampler2D image;
-uniform ivec2 offset;    // left and top of the rectangle
-uniform int background;  // 1: fill pixels outside
+uniform ivec4 rectangle;  // left, top, width, height
+uniform int weighted;
+uniform vec4 background;  // of pixels outside the rectangle; alpha 0: they keep their value
 out vec4 pixel;
 
 void main() {
-    ivec2 texel = ivec2(gl_FragCoord.xy) - offset;
-    if (any(lessThan(texel, ivec2(0))) || any(greaterThanEqual(texel, textureSize(image, 0)))) {
-        if (background == 0) discard;
-        pixel = vec4(0.004, 0.005, 0.007, 1.0);
+    ivec2 size = textureSize(image, 0), offset = ivec2(gl_FragCoord.xy) - rectangle.xy;
+    if (any(lessThan(offset, ivec2(0))) || any(greaterThanEqual(offset, rectangle.zw))) {
+        if (background.a == 0.0) discard;
+        pixel = background;
         return;
     }
+    ivec2 texel = offset * size / rectangle.zw;
     vec4 c = texelFetch(image, texel, 0);
-    pixel = vec4(srgb_to_linear(c.r), srgb_to_linear(c.g), srgb_to_linear(c.b), 1.0);
+    if (SRGB != 0) c.rgb = vec3(srgb_to_linear(c.r), srgb_to_linear(c.g), srgb_to_linear(c.b));
+    pixel = vec4(weighted != 0 ? c.rgb / max(c.a, 1e-30) : c.rgb, 1.0);
+    ivec2 first = (texel * rectangle.zw + size - 1) / size;  // the texel's first pixel
+    bool outlined = rectangle.z >= 6 * size.x && rectangle.w >= 6 * size.y;
+    if (outlined && any(equal(offset, first))) pixel.rgb *= 0.45;
 }

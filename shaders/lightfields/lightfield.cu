@@ -96,13 +96,6 @@ typedef struct {
     uint word[WORDS];
 } RowWords;
 
-DEVICE RowWords load_words(GLOBAL const uint *source) {
-    RowWords row;
-    UNROLL
-    for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
-    return row;
-}
-
 // Decodes a thread's pixels of a row and the pixel after them; their bytes begin `bit_shift` bits into the words.
 DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar *tables, uint lane_offset, float *light) {
     UNROLL
@@ -131,7 +124,11 @@ DEVICE RowCursor row_cursor(GLOBAL const uint *words, VIEW_SHIFT shift, int x, i
 }
 
 DEVICE RowWords load_row(RowCursor cursor, int r, int stored_rows) {
-    return load_words(cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.words));
+    GLOBAL const uint *source = cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.words);
+    RowWords row;
+    UNROLL
+    for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
+    return row;
 }
 
 // Whether a view covers all pixels of the tile, and the row below the tile is stored too.

@@ -5,6 +5,7 @@ import io
 import json
 import types
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from renderer.formats.images import linear_to_srgb, srgb_to_linear
 from renderer.images.metrics import psnr
 from renderer.lightfields import kernels
 from renderer.lightfields.aperture import (
-    APERTURE_SHAPES,
     VIEW_SHIFT,
+    ApertureShape,
     VirtualCamera,
     camera_position,
     view_shifts,
@@ -137,7 +138,7 @@ def test_impulse_moves_by_disparity_times_camera_position(picture, field_file, r
     assert (x, y) == (30 + disparity * (column - 3), 25 + disparity * (row - 2))
 
 
-@pytest.mark.parametrize("shape", APERTURE_SHAPES)
+@pytest.mark.parametrize("shape", get_args(ApertureShape))
 def test_every_aperture_equals_the_formula(picture, field_file, rng, shape):
     """Odd sizes, shifts past the borders and any camera position: weights count only the views that cover a pixel."""
     rows, columns, height, width = rng.integers(1, 6), rng.integers(1, 6), rng.integers(1, 50), rng.integers(1, 200)

@@ -42,13 +42,11 @@ def _parse_color(parser: AttributeParser, child: Any, colors: np.ndarray, alphas
     index = int(parser.number("color index", child.get("index", "")))
     if not 0 <= index < 256:
         parser.fail(f"color index is {index}; it must be 0 to 255")
-    alpha = 255.0
     if child.get("rgba") is not None:
         *rgb, alpha = parser.numbers("color rgba", child.get("rgba"), 4)
     else:
         rgb = parser.numbers("color rgb", child.get("rgb", ""), 3)
-        if child.get("a") is not None:
-            alpha = parser.number("color a", child.get("a"))
+        alpha = parser.number("color a", child.get("a", "255"))
     colors[index], alphas[index] = np.clip(rgb, 0, 255), min(max(alpha / 255, 0.0), 1.0)
 
 

@@ -184,11 +184,6 @@ def symmetry_xforms(kind: int) -> list[Xform]:
     return xforms
 
 
-def _parse_coefs(parser: AttributeParser, name: str, text: str) -> tuple[float, ...]:
-    a, d, b, e, c, f = parser.numbers(name, text, 6)
-    return (a, b, c, d, e, f)
-
-
 def _parse_xform(parser: AttributeParser, element: Any, where: str, position: int) -> Xform:
     """An xform; `position`: the element's among xforms and final xform, whose default colors alternate."""
     values: dict[str, Any] = dict(weight=0.0, color=float(position & 1))
@@ -205,7 +200,8 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
             amount = parser.number(label, text)
             values |= dict(color_speed=(1 - amount) / 2, animate=0.0 if amount > 0 else 1.0)
         elif name in ("coefs", "post"):
-            values["affine" if name == "coefs" else "post"] = _parse_coefs(parser, label, text)
+            a, d, b, e, c, f = parser.numbers(label, text, 6)
+            values["affine" if name == "coefs" else "post"] = (a, b, c, d, e, f)
         elif name == "chaos":
             values["xaos"] = tuple(parser.numbers(label, text))
             if any(factor < 0 for factor in values["xaos"]):
