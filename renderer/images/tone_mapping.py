@@ -7,6 +7,7 @@ does not depend on how the picture was cut into tiles.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -31,11 +32,8 @@ class ExposureMeter:
 
     def add(self, linear: np.ndarray) -> "ExposureMeter":
         """Counts the pixels of (..., 3 or 4) linear values; returns the meter."""
-        luminance = (
-            linear[..., 0] * LUMINANCE_WEIGHTS[0]
-            + linear[..., 1] * LUMINANCE_WEIGHTS[1]
-            + linear[..., 2] * LUMINANCE_WEIGHTS[2]
-        )
+        red, green, blue = (linear[..., k] * LUMINANCE_WEIGHTS[k] for k in range(3))
+        luminance = red + green + blue
         lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
         self._sum += int(np.rint(np.log2(lit, dtype="f8") * (1 << 20)).astype("i8").sum())
         self._count += lit.size
@@ -74,22 +72,20 @@ def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, dtype) ->
 def _tonemap_pass(frame: Texture, exposure: float, tone: ToneMapping, dtype) -> np.ndarray:
     levels = int(np.iinfo(dtype).max)
     target = frame.gl.texture(frame.size)
-    neutral = frame.gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
-    tonemap = frame.gl.render_pass("images/tonemap.frag", LEVELS=levels)
-    tonemap(target, image=frame, exposure=neutral, automatic=0, ev=math.log2(exposure), curve=CURVES[tone.curve])
+    GlToneMapper(frame.gl, levels)(frame, replace(tone, exposure="manual", ev=math.log2(exposure)), target)
     return (target.read() * levels + 0.5).astype(dtype)
 
 
 class GlToneMapper:
-    """Tone maps textures of one GL context into 8-bit ones."""
+    """Tone maps textures of one GL context to sRGB of `levels` + 1 values, scaled to 0..1."""
 
-    def __init__(self, gl: GlContext):
+    def __init__(self, gl: GlContext, levels: int = 255):
         self._reduction = Reduction(gl)
-        self._pass = gl.render_pass("images/tonemap.frag", LEVELS=255)
+        self._pass = gl.render_pass("images/tonemap.frag", LEVELS=levels)
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
 
     def __call__(self, image: Texture, tone: ToneMapping, target: Texture) -> None:
-        """Draws the displayed picture of `image` into `target`, an 8-bit texture of the same size."""
+        """Draws the displayed picture of `image` into `target`, a texture of the same size."""
         automatic = tone.exposure == "auto"
         exposure = self._reduction.mean_log_luminance(image) if automatic else self._neutral
         inputs: dict[str, Any] = dict(

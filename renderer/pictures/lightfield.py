@@ -208,24 +208,24 @@ class Picture(AccumulatingPicture):
             return
         low, high = self._range(settings)
         intervals = max(settings.plane_count - 1, 1)
-        disparity = low + (high - low) * self.samples / intervals
+        disparity, step = low + (high - low) * self.samples / intervals, (high - low) / intervals
         width, height = self._field.size
         pixels, radius, is_first_plane = width * height, settings.window_radius, int(self.samples == 0)
+        shown, rectangle = self._picture, 0
         if settings.output == "disparity":
             self._flatten("variance", disparity, self._score)
             self._kernels["keep_min_cost"](
                 pixels, self._score, self._best, self._previous_cost, radius, disparity, is_first_plane
             )
-            step = (high - low) / intervals
             self._kernels["shade_disparity"](pixels, self._best, self._picture, low, high, step)
-            self._blit(self._picture, 0)
-            return
-        self._flatten(settings.flatten, disparity, self._picture)
+        else:
+            self._flatten(settings.flatten, disparity, self._picture)
         if settings.output == "focal_stack":
-            self._blit(self._picture, self.samples)
-            return
-        self._kernels["keep_sharpest"](pixels, self._picture, self._best, self._score, radius, is_first_plane)
-        self._blit(self._best, 0)
+            rectangle = self.samples
+        elif settings.output == "all_in_focus":
+            self._kernels["keep_sharpest"](pixels, self._picture, self._best, self._score, radius, is_first_plane)
+            shown = self._best
+        self._blit(shown, rectangle)
 
     def _flatten(self, method: str, disparity: float, target: Any) -> None:
         """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`."""

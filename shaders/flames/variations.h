@@ -59,6 +59,12 @@ DEVICE Point moved_by(Point p, Pair v) {
 // ---- what variations share
 
 DEVICE Pair scaled(real k, real x, real y) { return pair(k * x, k * y); }
+DEVICE Pair swapped(Pair p) { return pair(p.y, p.x); }
+DEVICE Pair from_polar(real radius, real angle) {
+    Pair c = circle(angle);
+    return scaled(radius, c.x, c.y);
+}
+
 DEVICE real vnorm(real x, real y) { return sqrt(x * x + y * y); }
 DEVICE real atan_xy(real y, real x) { return angle_of(x, y); }
 DEVICE real square(real x) { return x * x; }
@@ -98,19 +104,14 @@ DEVICE real cut_wedges(real a, float angle, float count) {
 
 // The point at radius r and the angle of (x, y), swirled, with wedges cut out.
 DEVICE Pair wedge_of_radius(real r, real x, real y, float weight, float angle, float hole, float count, float swirl) {
-    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
-    return scaled(weight * (r + hole), c.x, c.y);
+    return from_polar(weight * (r + hole), cut_wedges(angle_of(y, x) + swirl * r, angle, count));
 }
 
 // ---- functions of z = x + i y, times k; those of i z swap x and y: sinh z = -i sin(i z)
 
-DEVICE Pair swapped(Pair z) { return pair(z.y, z.x); }
 DEVICE Pair conjugate(Pair z) { return pair(z.x, -z.y); }
 
-DEVICE Pair complex_exp(real k, real x, real y) {
-    Pair c = circle(y);
-    return scaled(k * exponential_of(x), c.x, c.y);
-}
+DEVICE Pair complex_exp(real k, real x, real y) { return from_polar(k * exponential_of(x), y); }
 
 DEVICE Pair complex_sin(real k, real x, real y) {
     Pair c = circle(x), h = hyperbola(y);
@@ -178,10 +179,7 @@ VARIATION(heart) {
     return scaled(weight * r, c.y, -c.x);
 }
 
-VARIATION(disc) {
-    Pair c = circle(PI * vnorm(x, y));
-    return scaled(weight * (atan_xy(y, x) * (1.0f / PI)), c.y, c.x);
-}
+VARIATION(disc) { return swapped(from_polar(weight * (atan_xy(y, x) * (1.0f / PI)), PI * vnorm(x, y))); }
 
 VARIATION(spiral) {
     real r = vnorm(x, y), safe = r + EPSILON;
@@ -209,8 +207,7 @@ VARIATION(ex) {
 
 VARIATION(julia) {
     real half_turn = uniform(random) < 0.5f ? (real)(0.0f) : (real)(PI);
-    Pair c = circle(0.5f * atan_xy(y, x) + half_turn);
-    return scaled(weight * sqrt(vnorm(x, y)), c.x, c.y);
+    return from_polar(weight * sqrt(vnorm(x, y)), 0.5f * atan_xy(y, x) + half_turn);
 }
 
 VARIATION(bent) { return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f * y : y); }
@@ -247,8 +244,7 @@ VARIATION(fan) {
     float d = PI * (affine[2] * affine[2] + EPSILON);
     real phi = atan_xy(y, x);
     real over = remainder_of(phi + affine[5], (real)(d));
-    Pair c = circle(phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
-    return scaled(weight * vnorm(x, y), c.x, c.y);
+    return from_polar(weight * vnorm(x, y), phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
 }
 
 VARIATION(blob, low = 0, high = 1, waves = 1) {
@@ -264,8 +260,7 @@ VARIATION(fan2, x = 0, y = 0) {
     float d = PI * (fan2_x * fan2_x + EPSILON);
     real phi = atan_xy(y, x);
     real t = phi + fan2_y - d * truncation((phi + fan2_y) / d);
-    Pair c = circle(phi + (t > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
-    return scaled(weight * vnorm(x, y), c.y, c.x);
+    return swapped(from_polar(weight * vnorm(x, y), phi + (t > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d))));
 }
 
 VARIATION(rings2, val = 0) {
@@ -552,8 +547,7 @@ VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
 
 VARIATION(whorl, inside = 0, outside = 0) {
     real r = vnorm(x, y);
-    Pair c = circle(angle_of(y, x) + (r < weight ? (real)(inside) : (real)(outside)) / (weight - r));
-    return scaled(weight * r, c.x, c.y);
+    return from_polar(weight * r, angle_of(y, x) + (r < weight ? (real)(inside) : (real)(outside)) / (weight - r));
 }
 
 VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
@@ -598,8 +592,7 @@ VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
 VARIATION(flux, spread = 0) {
     real a = x + weight, b = x - weight;
     real k = weight * (2.0f + spread) * sqrt(sqrt(y * y + a * a) / sqrt(y * y + b * b));
-    Pair c = circle(0.5f * (angle_of(y, b) - angle_of(y, a)));
-    return scaled(k, c.x, c.y);
+    return from_polar(k, 0.5f * (angle_of(y, b) - angle_of(y, a)));
 }
 
 VARIATION(mobius, re_a = 0, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re_d = 0, im_d = 0) {

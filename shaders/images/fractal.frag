@@ -59,16 +59,11 @@ vec4 shade(float count, float distance_in_pixels, vec2 normal) {
 vec4 escape_time() {
     vec2 offset = gl_FragCoord.xy + tile_origin - 0.5 * resolution + jitter;
     REAL2 p = center + right * REAL(offset.x) + down * REAL(offset.y);
-#if JULIA
-    REAL2 z = p, c = julia_c;
-    vec2 dz = vec2(1.0, 0.0);
-    const float dc = 0.0;
-#else
-    if (in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, vec2(0.0));
-    REAL2 z = REAL2(0.0), c = p;
-    vec2 dz = vec2(0.0);
-    const float dc = 1.0;
-#endif
+    const bool julia = JULIA != 0;  // z starts at the pixel with a given c; for the Mandelbrot set, c is the pixel
+    if (!julia && in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, vec2(0.0));
+    REAL2 z = julia ? p : REAL2(0.0), c = julia ? julia_c : p;
+    vec2 dz = vec2(julia ? 1.0 : 0.0, 0.0);
+    const float dc = julia ? 0.0 : 1.0;
     float norm2 = 0.0;
     int n = 0;
     for (; n <= max_iterations; n++) {

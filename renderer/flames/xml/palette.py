@@ -100,9 +100,8 @@ def _fill_gaps(parser: AttributeParser, colors: np.ndarray, alphas: np.ndarray) 
         parser.warn("has no palette; using spectrum instead")
         return builtin("spectrum").copy(), np.ones(256)
     unknown = np.flatnonzero(np.isnan(colors[:, 0]))
-    positions = np.concatenate([known - 256, known, known + 256])
     values = np.concatenate([colors[known] * alphas[known, None], alphas[known, None]], 1)
-    filled = np.stack([np.interp(unknown, positions, np.tile(values[:, k], 3)) for k in range(4)], 1)
+    filled = np.stack([np.interp(unknown, known, values[:, k], period=256) for k in range(4)], 1)
     colors[unknown] = filled[:, :3] / np.maximum(filled[:, 3:], 1e-9)
     alphas[unknown] = filled[:, 3]
     return colors, alphas
