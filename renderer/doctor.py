@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 
-from renderer.errors import UnavailableError
-from renderer.gpu import DeviceContext, KernelError, list_devices, self_test
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu import DeviceContext, list_devices, self_test
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from traceback import extract_tb
 
 from renderer.bench.cases import find, tables
 from renderer.bench.machine import commit_info, host, machine_state
@@ -43,10 +44,8 @@ class FailureReport:
 
 
 def _source_line(error: Exception) -> str:
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    return f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace else ""
+    frames = extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def run_cases(args: argparse.Namespace) -> int:

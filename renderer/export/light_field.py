@@ -77,14 +77,10 @@ def check_folder(folder: Path, array: CameraArray) -> None:
         raise UserError(f"-o {folder}: holds other pictures ({others[0]}); the views want a folder of their own")
 
 
-def pinhole(settings):
-    """The settings without the lens that they may have: a view is sharp everywhere, the field makes the lens."""
-    return replace(settings, lens_radius=0.0) if settings.lens_radius is not None else settings
-
-
 def view_scene(scene: Scene, array: CameraArray, row: int, column: int) -> Scene:
-    """The scene as the camera of a index sees it."""
-    return replace(scene, settings=replace(pinhole(scene.settings), view=array.camera_at(row, column)))
+    """The scene as the camera of an index sees it: without a lens, as views are sharp everywhere."""
+    lens = {} if scene.settings.lens_radius is None else {"lens_radius": 0.0}
+    return replace(scene, settings=replace(scene.settings, view=array.camera_at(row, column), **lens))
 
 
 class LightFieldViews:

@@ -1,7 +1,7 @@
 """Kernel and shader text: #include expansion with correct line numbers, constants, C structs from NumPy dtypes."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,15 +93,10 @@ def restore_source_cache(texts: dict) -> None:
     _source_cache.update(texts)
 
 
-def _text_of(file: str | GeneratedSource) -> tuple[str, ...]:
-    return tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
-
-
-def _expand(
-    file: str | GeneratedSource, lines: Sequence[str], seen: list[str], line_directive: Callable[[int, str], list[str]]
-) -> list[str]:
+def _expand(file: str | GeneratedSource, seen: list[str], line_directive: Callable[[int, str], list[str]]) -> list[str]:
     """The lines with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
     name = source_name(file)
+    lines = file.text.splitlines() if isinstance(file, GeneratedSource) else _lines(file)
     if not isinstance(file, GeneratedSource):
         seen.append(name)
     out = line_directive(1, name)
@@ -112,7 +107,7 @@ def _expand(
             continue
         included = match.group(1)
         if included not in seen:
-            out += _expand(included, _lines(included), seen, line_directive)
+            out += _expand(included, seen, line_directive)
         out += line_directive(number + 1, name)
     return out
 
@@ -178,8 +173,8 @@ def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portab
     seen: list[str] = []
     numbers = "".join(_definition(k, v) for k, v in sorted(constants.items()) if not isinstance(v, np.dtype))
     structs = "".join(_definition(k, v) for k, v in constants.items() if isinstance(v, np.dtype))
-    head = _expand(prelude, _lines(prelude), seen, line_directive) if prelude else []
-    body = _expand(file, _text_of(file), seen, line_directive)
+    head = _expand(prelude, seen, line_directive) if prelude else []
+    body = _expand(file, seen, line_directive)
     return numbers + "\n".join(head) + "\n" + structs + "\n".join(body) + "\n"
 
 
@@ -192,6 +187,6 @@ def preprocess_glsl(file: str | GeneratedSource, version: int, **constants: Any)
             names.append(name)
         return [f"#line {line} {names.index(name)}"]
 
-    body = _expand(file, _text_of(file), [], line_directive)
+    body = _expand(file, [], line_directive)
     defines = "".join(_definition(k, v) for k, v in sorted(constants.items()))
     return f"#version {version}\n#define GLSL 1\n{defines}" + "\n".join(body) + "\n", names

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
-from renderer.gpu import Buffer, Device, Kernel
+from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import GeneratedSource
 
 SOURCE = GeneratedSource("ray_queries.cu", Path(__file__).with_suffix(".cu").read_text())

@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from renderer.gpu import KernelError, self_test
+from renderer.errors import KernelError
+from renderer.gpu import self_test
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.numerics.band_lu import BandedLU
 from tests import emulated

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from renderer.bench.cases import Case
-from renderer.gpu import Counters, list_devices
+from renderer.gpu import list_devices
+from renderer.gpu.kernel_source import Counters
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.column_uploader import ColumnUploader
 from renderer.numerics.band_lu.phase_timer import PhaseTimer

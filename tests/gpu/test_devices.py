@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from renderer.errors import UnavailableError, UserError
-from renderer.gpu import KernelError, list_devices, open_device, self_test
+from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu import list_devices, open_device, self_test
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.errors import UnavailableError
-from renderer.gpu import KernelError
+from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.gpu.kernel_source import GeneratedSource

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from renderer.gpu import Device, Kernel
+from renderer.gpu import Device
+from renderer.gpu.device import Kernel
 from renderer.numerics.band_lu.block_columns import BlockLayout, largest_divisor
 from renderer.numerics.band_lu.memory import READBACKS, upload_slots
 

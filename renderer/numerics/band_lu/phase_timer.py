@@ -1,6 +1,6 @@
 """Device time of the phases of a factorization's steps, by timestamps in the devices' queues."""
 
-from renderer.gpu import Timestamp
+from renderer.gpu.device import Timestamp
 from renderer.numerics.band_lu.device_columns import DeviceColumns, PhaseMark
 from renderer.numerics.band_lu.host_factors import PHASES
 

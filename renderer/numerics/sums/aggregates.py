@@ -15,7 +15,8 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import ArraySource, as_source
-from renderer.gpu import Buffer, Device, Kernel
+from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, rounded_fraction

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import KernelError, UserError
 from renderer.flames import edit, evolve, framing, palettes
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
-from renderer.gpu import KernelError
 from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
 from renderer.window.controls import theme

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from renderer.errors import UnavailableError, UserError
-from renderer.gpu import DeviceContext, KernelError
+from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
 from renderer.images.tone_mapping import GlToneMapper

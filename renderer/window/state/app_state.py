@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from renderer.errors import UnavailableError, UserError
-from renderer.gpu import DeviceContext, KernelError
+from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu import DeviceContext
 from renderer.images.denoise import check_installed as check_denoiser
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene, ToneMapping
