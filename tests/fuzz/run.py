@@ -42,6 +42,7 @@ MEMORY = 1 << 30  # bytes that reading an input may add to the resident memory
 ADDRESS_SPACE = 6 << 30  # bytes beyond those of the process at its start; keeps a mistake from filling the machine
 MAX_MESSAGE = 1000  # characters of an error
 BATCH = 20_000  # inputs of a process
+COUNTS, COUNTS_AT = struct.Struct("<qdqq"), 2048  # inputs refused, slowest input: seconds and index, memory
 
 
 @dataclass
@@ -64,6 +65,7 @@ class Report:
     inputs: int = 0
     refused: int = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     memory: int = 0
     slowest: float = 0.0
     slowest_index: int = -1
@@ -73,8 +75,9 @@ class Report:
         """One sentence about the run."""
         kinds = f"{len(self.findings)} mechanisms in {sum(f.count for f in self.findings.values())} findings"
         rate = self.inputs / max(self.seconds, 1e-9)
+        work = 1e3 * self.processor_seconds / max(self.inputs, 1)
         return (
-            f"{self.name}: {self.inputs} inputs ({self.refused} refused), {rate:.0f}/s, {kinds}, "
+            f"{self.name}: {self.inputs} inputs ({self.refused} refused), {rate:.0f}/s, {work:.2f} ms each, {kinds}, "
             f"+{self.memory >> 20} MiB, slowest {self.slowest:.2f} s (input {self.slowest_index})"
         )
 
@@ -214,11 +217,12 @@ def work(name: str, make: Any, indices: range, state: mmap, out: int) -> None:
             tell(index=index, signature=signature, detail=detail)
         if took > SECONDS:
             tell(index=index, signature="slow", detail=f"{took:.1f} s of processor time")
+        COUNTS.pack_into(state, COUNTS_AT, refused, slowest, slowest_index, grown)
         if grown > MEMORY:
             tell(index=index, signature="memory", detail=f"+{grown >> 20} MiB")
-            tell(done=index + 1, refused=refused, slowest=slowest, slowest_index=slowest_index, memory=grown)
+            tell(done=index + 1)
             os._exit(0)
-    tell(done=indices.stop, refused=refused, slowest=slowest, slowest_index=slowest_index, memory=peak() - base)
+    tell(done=indices.stop)
     os._exit(0)
 
 
@@ -235,6 +239,12 @@ def processor_seconds(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return 0.0
+
+
+def children_seconds() -> float:
+    """The processor time of all processes that this one has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def batches(name: str, make: Any, indices: range) -> Iterator[dict[str, Any]]:
@@ -277,7 +287,8 @@ def one_batch(name: str, make: Any, part: range, state: mmap) -> Iterator[dict[s
             *rows, buffer = buffer.split(b"\n")
             for row in map(json.loads, rows):
                 done = row.get("done", done)
-                yield row
+                if "index" in row:
+                    yield row
         (now,) = struct.unpack_from("<q", state, 0)
         if now != index:
             index, since, used = now, time.monotonic(), processor_seconds(pid)
@@ -288,6 +299,10 @@ def one_batch(name: str, make: Any, part: range, state: mmap) -> Iterator[dict[s
                 os.kill(pid, signal.SIGKILL)
     os.close(read)
     _, status = os.waitpid(pid, 0)
+    yield dict(
+        zip(("refused", "slowest", "slowest_index", "memory"), COUNTS.unpack_from(state, COUNTS_AT), strict=True)
+    )
+    COUNTS.pack_into(state, COUNTS_AT, 0, 0.0, -1, 0)
     if done is not None:
         return done
     (index,) = struct.unpack_from("<q", state, 0)
@@ -330,9 +345,9 @@ def seeds_of(name: str) -> list[tuple[str, bytes]]:
 
 def run(name: str, make: Any, indices: range) -> Report:
     """Reads all inputs; the report."""
-    report, began = Report(name), time.monotonic()
+    report, began, used = Report(name), time.monotonic(), children_seconds()
     for row in batches(name, make, indices):
-        if "done" in row:
+        if "refused" in row:
             report.refused += row["refused"]
             report.memory = max(report.memory, row["memory"])
             if row["slowest"] > report.slowest:
@@ -346,6 +361,7 @@ def run(name: str, make: Any, indices: range) -> Report:
         if finding.count == 1 or len(data) < len(finding.data):
             finding.detail, finding.index, finding.suffix, finding.data = row["detail"], row["index"], suffix, data
     report.inputs, report.seconds = len(indices), time.monotonic() - began
+    report.processor_seconds = children_seconds() - used
     return report
 
 

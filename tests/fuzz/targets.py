@@ -264,7 +264,7 @@ def read_cdollar_array(path: Path) -> None:
 
     value = open_array(Dag(), path, None, str(path))
     data = value.node.attribute.data
-    for component in data.read(tuple(slice(0, 64) for _ in data.sizes)):
+    for component in data.read(tuple(slice(0, 64) for _ in range(data.array.ndim))):
         np.array(component)
 
 
