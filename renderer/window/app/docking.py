@@ -76,10 +76,9 @@ class Docking:
     def _drop_target(self) -> tuple[int | None, str]:
         """The panel under the pointer, or None, and the side of it."""
         position = imgui.get_io().mouse_pos
-        for index, rect in enumerate(self.app.panel_rects):
-            x, y, width, height = rect
+        for index, (x, y, width, height) in enumerate(self.app.panel_rects):
             if x <= position.x < x + width and y <= position.y < y + height:
-                return index, layout.drop_side(rect, position.x, position.y)
+                return index, layout.drop_side(self.app.panel_rects[index], position.x, position.y)
         return None, ""
 
     def _preview(self, rect: Rect, title: str) -> None:

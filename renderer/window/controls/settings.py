@@ -40,7 +40,8 @@ def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
 def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
     """A label and its control, as wide as the window; returns the edited value."""
     name = f.name.replace("_", " ")
-    if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or _is_list_of_tables(value):
+    is_list_of_tables = isinstance(value, tuple) and bool(value) and all(map(is_dataclass, value))
+    if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or is_list_of_tables:
         return _tree(name, value, original)
     changed = value != original
     reset = label(name, changed)
@@ -149,14 +150,9 @@ def _numbers(value: tuple) -> tuple:
             changed, new = imgui.input_int("##", value[i], 0)
         else:
             changed, new = imgui.input_double("##", value[i], 0.0, 0.0, "%.5g")
-        if changed and _is_usable(new):
-            out[i] = new
+        out[i] = new if changed and _is_usable(new) else value[i]
         imgui.pop_id()
     return tuple(out)
-
-
-def _is_list_of_tables(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(is_dataclass(v) for v in value)
 
 
 def _tree(label: str, value: Any, original: Any) -> Any:

@@ -71,7 +71,7 @@ def color_u32(color: Color, alpha: float = 1.0) -> int:
     return imgui.get_color_u32((color[0], color[1], color[2], color[3] * alpha))
 
 
-def corners(rect: Rect) -> tuple[imgui.ImVec2, imgui.ImVec2]:
+def corners(rect: tuple[float, float, float, float]) -> tuple[imgui.ImVec2, imgui.ImVec2]:
     """The top left and the bottom right corner of a rectangle, as draw lists take them."""
     x, y, width, height = rect
     return imgui.ImVec2(x, y), imgui.ImVec2(x + width, y + height)

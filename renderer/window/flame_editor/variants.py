@@ -49,7 +49,8 @@ class Variants:
         if not self.is_open:
             return None
         size = imgui.get_io().display_size
-        width, height = self._thumbnail_size(size)
+        width = max(int(min(200 * self.scale, size.x * 0.6 / SIDE)), 16)
+        thumbnail = width, max(int(width * 0.66), 12)
         center = (size.x * 0.42, size.y / 2)
         imgui.set_next_window_pos(center, imgui.Cond_.appearing, (0.5, 0.5))
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
@@ -58,12 +59,12 @@ class Variants:
         self._options()
         self._mutate(editor)
         if self.pending:
-            self._draw_next(editor, (width, height))
+            self._draw_next(editor, thumbnail)
         selected = None
         for cell in range(SIDE * SIDE):
             if cell % SIDE:
                 imgui.same_line(0, 6 * self.scale)
-            if self._cell(cell, (width, height)):
+            if self._cell(cell, thumbnail):
                 selected = cell
         imgui.text_disabled("click or Enter selects a flame; the middle one makes new variants")
         if imgui.is_key_pressed(imgui.Key.escape):
@@ -72,10 +73,6 @@ class Variants:
         if selected == PARENT:
             self._parent = None
         return None if selected is None or selected == PARENT else self.flames[selected]
-
-    def _thumbnail_size(self, size: imgui.ImVec2) -> tuple[int, int]:
-        width = int(min(200 * self.scale, size.x * 0.6 / SIDE))
-        return max(width, 16), max(int(width * 0.66), 12)
 
     def _options(self) -> None:
         imgui.set_next_item_width(130 * self.scale)

@@ -52,8 +52,7 @@ def _magnifier(texels: np.ndarray, x: int, y: int, side: float) -> None:
     corner, draw_list = imgui.get_cursor_screen_pos(), imgui.get_window_draw_list()
 
     def square(column: int, row: int) -> tuple[imgui.ImVec2, imgui.ImVec2]:
-        low = imgui.ImVec2(corner.x + column * side, corner.y + row * side)
-        return low, low + imgui.ImVec2(side, side)
+        return theme.corners((corner.x + column * side, corner.y + row * side, side, side))
 
     for row in range(height):
         for column in range(width):
