@@ -11,23 +11,18 @@
 
 DEVICE int divide_int(int a, int b) { return b == 0 ? 0 : b == -1 ? INT_OF(0u - UINT_OF(a)) : a / b; }
 DEVICE uint divide_uint(uint a, uint b) { return b == 0u ? 0u : a / b; }
-#ifdef GLSL  // % of negative operands is undefined in GLSL
+// a % b by division: % of negative operands is undefined in GLSL.
 DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a - b * (a / b); }
-#else
-DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }
-#endif
 DEVICE uint remainder_uint(uint a, uint b) { return b == 0u ? 0u : a % b; }
 DEVICE int float_to_int(float x) {
     return x >= 2147483648.0f ? 2147483647 : x > -2147483648.0f ? INT_OF(x) : x != x ? 0 : -2147483647 - 1;
 }
 DEVICE uint float_to_uint(float x) { return x >= 4294967296.0f ? 4294967295u : x > 0.0f ? UINT_OF(x) : 0u; }
-#ifndef GLSL
-#ifdef DOUBLES
+#ifdef DOUBLES  // never in GLSL
 DEVICE int double_to_int(double x) {
     return x >= 2147483648.0 ? 2147483647 : x > -2147483649.0 ? (int)x : x != x ? 0 : -2147483647 - 1;
 }
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
-#endif
 #endif
 // Indices in 0..size by border mode.
 DEVICE int wrap_index(int i, int size) {
@@ -43,8 +38,7 @@ DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 
 #if defined(GLSL) && defined(STRICT)
 // Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add computes exactly
 // (Markstein 1990). SINGLE_ROUNDING_FMA is 1 if fma() rounds once. Where it does not (llvmpipe), the driver's own
-// division
-// and square root are taken to be correctly rounded.
+// division and square root are taken to be correctly rounded.
 float strict_divide(float a, float b) {
     if (b == 0.0) {  // undefined in GLSL; drivers that fold constants return 0
         uint sign_bit = (floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u;

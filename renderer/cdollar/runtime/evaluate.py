@@ -188,10 +188,7 @@ def pack_components(components: list[np.ndarray], type_: Data) -> np.ndarray:
         np.asarray(c).astype(DTYPES[t], copy=False) for c, t in zip(components, types, strict=True)
     ]
     if isinstance(type_, Record):
-        flat = np.empty(arrays[0].shape, [(f"f{k}", DTYPES[t]) for k, t in enumerate(types)])
-        for k, array in enumerate(arrays):
-            flat[f"f{k}"] = array
-        return flat.view(record_dtype(type_)).reshape(arrays[0].shape)
+        return np.rec.fromarrays(arrays).view(record_dtype(type_), np.ndarray)
     return np.stack(arrays, axis=-1) if isinstance(type_, Vector) else arrays[0]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.types import FunctionType
+from renderer.cdollar.ir.passes import ranges_of
 
 
 def graph(root: ir.Node) -> list[str]:
@@ -19,28 +22,26 @@ def graph(root: ir.Node) -> list[str]:
     return lines
 
 
+# The attribute of a node for a reader, by its class.
+LABELS: dict[type, Callable[[Any], str]] = {
+    ir.Constant: lambda a: str(a.number),
+    ir.RuntimeScalar: lambda a: f"{a.name} = {a.number} (argument)",
+    ir.BoundVariable: lambda a: f"{a.name} : {a.range}",
+    ir.ArraySource: lambda a: f"{a.name} [{' x '.join(map(str, a.ranges))}]",
+    ir.Access: lambda a: "at" + (f" {a.borders}" if any(a.borders) else ""),
+    ir.Component: lambda a: f"component {a.index}",
+    ir.UserCall: lambda a: f"call {a.function.name}",
+    type(None): lambda a: "",
+}
+
+
 def label(node: ir.Node) -> str:
     """The attribute of a node for a reader."""
-    attribute = node.attribute
-    if isinstance(attribute, ir.Constant):
-        return str(attribute.number)
-    if isinstance(attribute, ir.RuntimeScalar):
-        return f"{attribute.name} = {attribute.number} (argument)"
-    if isinstance(attribute, ir.BoundVariable):
-        return f"{attribute.name} : {attribute.range}"
-    if isinstance(attribute, ir.ArraySource):
-        return f"{attribute.name} [{' x '.join(map(str, attribute.ranges))}]"
-    if isinstance(attribute, ir.Access):
-        return "at" + (f" {attribute.borders}" if any(attribute.borders) else "")
-    if isinstance(attribute, ir.Component):
-        return f"component {attribute.index}"
-    if isinstance(attribute, ir.UserCall):
-        return f"call {attribute.function.name}"
     if node.op == "reduce":
-        return f"`{attribute[0].name}` over " + ", ".join(f"{v.name} : {v.range}" for v in attribute[1])
-    if node.op == "function" and isinstance(node.type, FunctionType):
-        return "of " + ", ".join(f"{v.name} : {v.range}" for v in attribute)
-    return "" if attribute is None else str(attribute)
+        return f"`{node.attribute[0].name}` over {ranges_of(node.attribute[1])}"
+    if isinstance(node.attribute, tuple):
+        return f"of {ranges_of(node.attribute)}"
+    return LABELS.get(type(node.attribute), str)(node.attribute)
 
 
 def section(title: str, lines: list[str]) -> list[str]:

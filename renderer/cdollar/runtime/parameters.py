@@ -96,9 +96,7 @@ def raise_missing(name: str, type_: Type) -> NoReturn:
 
 def is_array_type(type_: Type) -> bool:
     """Whether an array can have this type: a function of int indices."""
-    return (
-        isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters) and isinstance(type_.result, Data)
-    )
+    return isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters)
 
 
 def value_from_file(compilation: Compilation, source: Any, type_: Type, name: str) -> Value:

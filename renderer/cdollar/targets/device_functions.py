@@ -176,17 +176,15 @@ class DeviceFunctionEmitter:
 
 def has_loops(function: device_function.DeviceFunction) -> bool:
     """Whether a function, or one that it calls, has loops."""
-    stack = list(function.body)
+    stack, nodes = list(function.body), []
     while stack:
         statement = stack.pop()
         if isinstance(statement, device_function.LoopOp):
             return True
         if isinstance(statement, device_function.BranchOp):
             stack += [*statement.if_true, *statement.if_false]
-            nodes: tuple[Node, ...] = (statement.condition,)
-        else:
-            nodes = () if isinstance(statement, device_function.JumpOp) else statement.nodes
-        calls = [node.attribute for node in topological_order(nodes) if isinstance(node.attribute, UserCall)]
-        if any(has_loops(call.function) for call in calls):
-            return True
-    return False
+            nodes.append(statement.condition)
+        elif not isinstance(statement, device_function.JumpOp):
+            nodes += statement.nodes
+    calls = (node.attribute for node in topological_order(nodes) if isinstance(node.attribute, UserCall))
+    return any(has_loops(call.function) for call in calls)

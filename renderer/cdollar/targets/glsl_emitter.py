@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import GlslDialect, indented
+from renderer.cdollar.targets.dialects import GlslDialect
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf
 from renderer.errors import UnavailableError
@@ -69,9 +69,3 @@ class GlslEmitter(Emitter):
 def texel_of(linear: str, width: str) -> str:
     """Column and row of a linear index in rows of `width` texels."""
     return f"({linear}) % {width}, ({linear}) / {width}"
-
-
-def pass_text(declarations: list[str], emitter: Emitter, body: list[str]) -> str:
-    """The text of a fragment pass and of the device functions that it calls."""
-    head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
-    return "\n".join([*head, "void main() {", *indented(body), "}"]) + "\n"

@@ -15,14 +15,14 @@ from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout
 from renderer.cdollar.targets.glsl_passes import GlslPasses
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
-from renderer.cdollar.targets.matrix_product import Indices, MatrixProduct, Operand, operand_factors
+from renderer.cdollar.targets.matrix_product import Indices, MatrixProduct, emit_operand, operand_factors
 from renderer.errors import UnavailableError
 
 
 def can_pack(emitter: GlslEmitter, product: MatrixProduct) -> bool:
     """Whether packing reads only indices that are proven in bounds, and is worth it; uses up the emitter."""
     for factors, indices in operand_factors(product):
-        Operand(emitter, factors, indices, checked=False)
+        emit_operand(emitter, factors, indices, checked=False)
     return not emitter.check_sites and volume(product.inner) >= MIN_MATMUL_DEPTH
 
 
@@ -62,15 +62,15 @@ def pack(
     emitter = target.emitter()
     height = emitter.argument("down", "int", down[1], "n")
     limit = emitter.argument("across", "int", across[1], "n")
-    values = Operand(emitter, *operand, checked=False)
+    lines, value = emit_operand(emitter, *operand, checked=False)
     emitter.blocks[0].lines += [
         f"int batch = int(gl_FragCoord.y) / {height}, {down[0]} = int(gl_FragCoord.y) % {height};",
         "vec4 texel = vec4(0.0);",
-        "for (int value = 0; value < 4; value++) {",
-        f"    int {across[0]} = int(gl_FragCoord.x) * 4 + value;",
+        "for (int component = 0; component < 4; component++) {",
+        f"    int {across[0]} = int(gl_FragCoord.x) * 4 + component;",
         f"    if ({across[0]} < {limit}) {{",
-        *indented(indented(values.lines)),
-        f"        texel[value] = {values.name};",
+        *indented(indented(lines)),
+        f"        texel[component] = {value};",
         "    }",
         "}",
     ]

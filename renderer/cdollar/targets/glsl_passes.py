@@ -14,8 +14,9 @@ import numpy as np
 from renderer.cdollar.ir.dag import Dag, Node, Range
 from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.ir.types import DTYPES
+from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout, fma_rounds_once, pass_text, texture_layout
+from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout, fma_rounds_once, texture_layout
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.errors import UnavailableError
@@ -110,7 +111,8 @@ class GlslPasses(GraphTarget):
             )
         declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
         declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
-        text = pass_text(declarations, emitter, body)
+        head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
+        text = "\n".join([*head, "void main() {", *indented(body), "}"]) + "\n"
         plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)
         if poison:
             self.checks.append(PendingCheck(lambda: int(status.read().max()), plan))

@@ -253,11 +253,11 @@ class GraphTarget(Target):
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
             return self.run_kernel(node)
-        reductions, is_fold, state = self.numpy.reductions, node.attribute[0].name == "fold", None
+        is_fold, state = node.attribute[0].name == "fold", None
         for chunk in chunks:
             numbers = self.reduce_chunk(node, chunk, state)
-            state = numbers if is_fold else reductions.combine_box(node, state, numbers, (1,), 0)
-        value, types = reductions.result(node, state), output_types(node)
+            state = numbers if is_fold else self.numpy.combine_box(node, state, numbers, (1,), 0)
+        value, types = self.numpy.result(node, state), output_types(node)
         components = value if isinstance(node.type, tuple) else [value]
         return Representation(
             (), [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)], types

@@ -24,11 +24,6 @@ class IterationSpace:
     outer: IterationSpace | None = None
     memo: dict[int, Any] = field(default_factory=dict)
 
-    @property
-    def depth(self) -> int:
-        """The number of axes."""
-        return len(self.axes)
-
     def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> IterationSpace:
         """A space inside this one, with the axes of `variables` before its axes."""
         axes, all_ranges = dict(self.axes), dict(self.ranges)
@@ -36,10 +31,6 @@ class IterationSpace:
             axes[variable] = len(axes)
             all_ranges[variable] = range_
         return IterationSpace(axes, all_ranges, self.values, self)
-
-    def holds(self, variable: BoundVariable) -> bool:
-        """Whether the variable is bound here."""
-        return variable in self.axes or variable in self.values
 
     @property
     def sizes(self) -> list[int]:
@@ -53,7 +44,7 @@ class IterationSpace:
     def hoist_target(self, node: Node) -> IterationSpace:
         """The outermost space that binds all variables a node depends on."""
         space = self
-        while space.outer is not None and all(space.outer.holds(v) for v in node.free_variables):
+        while space.outer is not None and node.free_variables <= space.outer.axes.keys() | space.outer.values.keys():
             space = space.outer
         return space
 

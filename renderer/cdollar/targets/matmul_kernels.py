@@ -11,7 +11,7 @@ from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelKind, KernelPlan, finish_plan, volume
-from renderer.cdollar.targets.matrix_product import MatrixProduct, Operand, is_contiguous_along, operand_factors
+from renderer.cdollar.targets.matrix_product import MatrixProduct, emit_operand, is_contiguous_along, operand_factors
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule
 
 CPU_ROWS, CPU_COLUMNS = 4, 32  # the block of the output that a work-item computes
@@ -80,9 +80,9 @@ def plan_product(
     emitter = Emitter(CDialect(), ranges_of)
     loads = []
     for name, factors in zip(("LEFT", "RIGHT"), operand_factors(product), strict=True):
-        operand = Operand(emitter, *factors)
-        loads += [f"#define LOAD_{name}(value) {{ \\", *(f"    {line} \\" for line in operand.lines)]
-        loads += [f"    value = {operand.name}; \\", "}"]
+        lines, element = emit_operand(emitter, *factors)
+        loads += [f"#define LOAD_{name}(value) {{ \\", *(f"    {line} \\" for line in lines)]
+        loads += [f"    value = {element}; \\", "}"]
     body = [
         *emitter.blocks[0].lines,
         f"#define TYPE {product.type}",

@@ -79,24 +79,20 @@ def is_contiguous_along(factors: tuple[Node, ...], variables: tuple[BoundVariabl
     return False
 
 
-class Operand:
-    """Lines that compute one element of an operand, and the variable `name` that holds it.
-
-    `checked` reports poison to the host.
-    """
-
-    def __init__(self, emitter: Emitter, factors: tuple[Node, ...], indices: Indices, checked: bool = True) -> None:
-        """Emit the product of the factors."""
-        type_ = factors[0].type
-        with emitter.block() as block:
-            for variables, linear_index in indices:
-                emitter.delinearize(variables, linear_index)
-            values = [emitter.value(f) for f in factors]
-            self.name = values[0].names[0]
-            for value in values[1:]:
-                self.name = operation_text(emitter.dialect, "*", type_, type_, [self.name, value.names[0]])
-            poison = emitter.merge_poison([v.poison for v in values], block)
-        self.lines = [*block.lines, *(emitter.report_poison(poison) if checked else [])]
+def emit_operand(
+    emitter: Emitter, factors: tuple[Node, ...], indices: Indices, checked: bool = True
+) -> tuple[list[str], str]:
+    """Lines that compute one element of an operand, and the variable that holds it; `checked` reports poison."""
+    type_ = factors[0].type
+    with emitter.block() as block:
+        for variables, linear_index in indices:
+            emitter.delinearize(variables, linear_index)
+        first, *others = values = [emitter.value(f) for f in factors]
+        name = first.names[0]
+        for value in others:
+            name = operation_text(emitter.dialect, "*", type_, type_, [name, value.names[0]])
+        poison = emitter.merge_poison([v.poison for v in values], block)
+    return [*block.lines, *(emitter.report_poison(poison) if checked else [])], name
 
 
 def operand_factors(product: MatrixProduct) -> list[tuple[tuple[Node, ...], Indices]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import BoundVariable, Node, Reduction, scalar_types, topological_order
+from renderer.cdollar.ir.dag import BoundVariable, Dag, Node, Reduction, scalar_types, topological_order
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.iteration_space import IterationSpace, split_box
@@ -48,14 +49,14 @@ def check_not_empty(node: Node, spans: WeakKeyDictionary[Node, Span]) -> None:
         raise ProgramError("CS0318", spans[node], f"`{reduction.name}` over an empty domain has no value")
 
 
-class NumpyReductions:
-    """Evaluates reduce nodes; `evaluate(node, space)` gives the values of the nodes that are reduced."""
+class NumpyReductions(Target):
+    """What evaluates reduce nodes; a subclass evaluates the others."""
 
-    def __init__(
-        self, evaluate: Callable[[Node, IterationSpace], Evaluated], spans: WeakKeyDictionary[Node, Span]
-    ) -> None:
-        """Keep the evaluator of other nodes, and the source spans for errors."""
-        self.evaluate, self.spans = evaluate, spans
+    dag: Dag
+
+    @abstractmethod
+    def value(self, root: Node, space: IterationSpace) -> Evaluated:
+        """The values of a node, which broadcast over the space, and where they are poisoned."""
 
     def reduce(self, node: Node, space: IterationSpace) -> Evaluated:
         """The value of a reduction at all points of a space."""
@@ -64,7 +65,7 @@ class NumpyReductions:
         if any(r.size == 0 for r in ranges):
             return self.reduce_empty(node, reduction), None
         factors = contraction_factors(node)
-        if factors is not None and space.depth:
+        if factors is not None and len(space.axes):
             contracted = self.contract(node, factors, space)
             if contracted is not None:
                 return contracted
@@ -79,22 +80,22 @@ class NumpyReductions:
         state, poisons = None, []
         for box in split_box(list(ranges), max(1, MAX_TEMPORARY_ELEMENTS // (outer * temporaries))):
             inner = space.inner(variables, box)
-            operands = [self.evaluate(child, inner) for child in node.inputs]
+            operands = [self.value(child, inner) for child in node.inputs]
             shape = tuple(r.size for r in box)
-            state = self.combine_box(node, state, [v for v, _ in operands], shape, space.depth)
+            state = self.combine_box(node, state, [v for v, _ in operands], shape, len(space.axes))
             for _, poison in operands:
                 if poison is not None:
-                    full = np.broadcast_shapes(poison.where.shape, shape + (1,) * space.depth)
+                    full = np.broadcast_shapes(poison.where.shape, shape + (1,) * len(space.axes))
                     where = np.asarray(np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape)))))
                     poisons.append(Poison(where, poison.node, poison.index))
         return self.result(node, state), merge_poison(poisons)
 
     def reduce_empty(self, node: Node, reduction: Reduction) -> Any:
         """The start value of a fold, or the neutral element."""
-        check_not_empty(node, self.spans)
+        check_not_empty(node, self.dag.spans)
         if reduction.name == "fold":
             starts = node.inputs[: len(scalar_types(node))]
-            return as_node_value(node, [self.evaluate(child, IterationSpace())[0] for child in starts])
+            return as_node_value(node, [self.value(child, IterationSpace())[0] for child in starts])
         return np.asarray(NEUTRAL_ELEMENTS[reduction.name]).astype(DTYPES[node.type])
 
     def combine_box(self, node: Node, state: Any, values: list, shape: tuple[int, ...], depth: int) -> Any:
@@ -130,7 +131,7 @@ class NumpyReductions:
         arguments: list[Any] = []  # each factor and its axes
         used: set[int] = set()
         for factor in factors:
-            value, poison = self.evaluate(factor, inner)
+            value, poison = self.value(factor, inner)
             if poison is not None:
                 return None
             axes = sorted((inner.axes[v] for v in factor.free_variables), reverse=True)

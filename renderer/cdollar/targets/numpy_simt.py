@@ -134,15 +134,12 @@ class SimtInterpreter:
                     lanes = self.lane_indices(active)
                     exited.append(lanes[~condition])
                     active = lanes[condition]
-                    if not active.size:
-                        break
             first = False
             continued: list[np.ndarray] = []
             active = self.block(statement.body, active, exited, continued)
             if continued:
                 active = np.sort(np.concatenate([self.lane_indices(active), *continued]))
-            if self.active_count(active):
-                active = self.block(statement.step, active, exited, continued)
+            active = self.block(statement.step, active, exited, continued)
         if sum(lanes.size for lanes in exited) == self.active_count(entered):
             return entered
         return np.sort(np.concatenate(exited)) if exited else np.empty(0, np.int64)

@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from renderer.cdollar.checker.arrays import EvaluatedArray, evaluated_array
-from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine
@@ -35,7 +34,7 @@ from renderer.cdollar.targets.poison import Poison, merge_poison, propagate_pois
 PASSES = (simplify, fuse)
 
 
-class NumpyTarget(Target):
+class NumpyTarget(NumpyReductions):
     """Evaluates nodes of one program; evaluated functions are cached by node."""
 
     name = "numpy"
@@ -44,7 +43,6 @@ class NumpyTarget(Target):
         """Evaluate nodes of `dag`, after passes over it."""
         super().__init__()
         self.dag, self.passes = dag, list(passes)
-        self.reductions = NumpyReductions(self.value, dag.spans)
         self.optimized: WeakKeyDictionary[ir.Node, ir.Node] = WeakKeyDictionary()
         self.arrays: WeakKeyDictionary[ir.Node, list[np.ndarray]] = WeakKeyDictionary()
 
@@ -124,7 +122,7 @@ class NumpyTarget(Target):
         if node.op == "let":
             return self.value(node.inputs[0], space)
         if node.op == "reduce":
-            return self.reductions.reduce(node, space)
+            return self.reduce(node, space)
         if isinstance(node.attribute, ir.Component):
             components, poison = self.value(node.inputs[0], space)
             return components[node.attribute.index], poison
