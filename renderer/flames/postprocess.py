@@ -11,6 +11,7 @@ import numpy as np
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import Flame
+from renderer.flames.temporal import Pass
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 
@@ -48,22 +49,6 @@ class BucketGrid:
         return BucketGrid(columns, rows, beyond, rect, left * n + offset - starts[0], top * n + offset - starts[1])
 
 
-@dataclass(frozen=True)
-class ExposureSettings:
-    """Exposure settings that are not part of the flame.
-
-    `mean_sample_weight`: mean temporal weight of one sample. `hits_per_sample`: mean contribution of one flam3 sample
-    to the hit count. `pass_index`: number of earlier passes whose log-density buckets are averaged with this one's.
-    """
-
-    pixels_per_unit: float
-    mean_sample_weight: float = 1.0
-    hits_per_sample: float = 1.0
-    transparent: bool = False
-    early_clip: bool = False
-    pass_index: int = 0
-
-
 class Postprocess:
     """Turns the sums of a ChaosGame into linear pixels whose sRGB encoding rounds to flam3's 8-bit values."""
 
@@ -84,29 +69,34 @@ class Postprocess:
         self._latest: Any = None  # the log-density of the last call, without earlier passes
 
     def __call__(
-        self, game: ChaosGame, flame: Flame, grid: BucketGrid, size: tuple[int, int], exposure: ExposureSettings
-    ) -> Any:
-        """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call."""
-        width, height = size
-        buckets = self._log_density(game, flame, exposure)
+        self, game: ChaosGame, one: Pass, grid: BucketGrid, size: tuple[int, int], settings: Any,
+        pixels_per_unit: float, pass_index: int = 0,
+    ) -> Any:  # fmt: skip
+        """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call.
+
+        `settings`: those of renderer/pictures/flame.py. `pass_index`: number of earlier passes, whose log-density
+        buckets are averaged with this one's.
+        """
+        (width, height), flame = size, one.flame
+        buckets = self._log_density(game, one, pixels_per_unit)
         picture = self._buffer("picture", (height, width, 4))
         spatial, density = self._device_filters(flame)
         if density:
-            buckets = self._filter_density(game, buckets, flame, grid, density, exposure)
+            buckets = self._filter_density(game, buckets, one, grid, density)
         self._latest, count = buckets, grid.rect.buckets
-        if exposure.pass_index:
-            mean, factor = self._buffer("mean", (count, 4)), 1.0 / (exposure.pass_index + 1)
+        if pass_index:
+            mean, factor = self._buffer("mean", (count, 4)), 1.0 / (pass_index + 1)
             self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
             buckets = mean
         numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
-        curve = np.array((*numbers, exposure.transparent), TONE_CURVE)[()]
-        if exposure.early_clip:
+        curve = np.array((*numbers, settings.transparent), TONE_CURVE)[()]
+        if settings.early_clip:
             toned = self._buffer("toned", (count, 4))
             self._kernels["tone_map_buckets"](count, buckets, toned, count, curve)
             buckets = toned
         self._kernels["resolve"](
             width * height, buckets, picture, spatial, self._srgb_to_linear, grid.rect.columns, width, height,
-            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(exposure.early_clip), curve,
+            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(settings.early_clip), curve,
         )  # fmt: skip
         return picture
 
@@ -119,27 +109,27 @@ class Postprocess:
         else:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def _log_density(self, game: ChaosGame, flame: Flame, exposure: ExposureSettings) -> Any:
+    def _log_density(self, game: ChaosGame, one: Pass, pixels_per_unit: float) -> Any:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
         count = game.rect.buckets
         scaled = self._buffer("log_density", (count, 4))
-        area = (flame.supersample * exposure.pixels_per_unit) ** 2 / (255.0 * exposure.mean_sample_weight)
-        brightness = flame.brightness * 255 * 268 / 256
+        area = (one.flame.supersample * pixels_per_unit) ** 2 / (255.0 * one.weight)
+        brightness = one.flame.brightness * 255 * 268 / 256
         samples = np.uint64(max(game.samples, 1))
         self._kernels["log_density"](
             count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness)
         )
         return scaled
 
-    def _filter_density(self, game: ChaosGame, buckets, flame: Flame, grid: BucketGrid, density, exposure) -> Any:
-        kernels, radii, max_hits = density
+    def _filter_density(self, game: ChaosGame, buckets: Any, one: Pass, grid: BucketGrid, density: tuple) -> Any:
+        (kernels, radii, max_hits), flame = density, one.flame
         rect, count, side = grid.rect, grid.rect.buckets, kernels.shape[1]
         tiles = [-(-n // TILE) for n in (rect.columns, rect.rows)]
         kernel_index, filtered = self._buffer("kernel_index", (count,), "i4"), self._buffer("filtered", (count, 4))
         tile_radii = self._buffer("tile_radii", (tiles[0] * tiles[1],), "i4")
         self._kernels["choose_density_kernel"](
             count, game.hit_sums, kernel_index, rect.columns, rect.rows, rect.left, rect.top, grid.columns, grid.rows,
-            flame.supersample, kernels.shape[0] - 1, max_hits, flame.estimator_curve, 255.0 * exposure.hits_per_sample,
+            flame.supersample, kernels.shape[0] - 1, max_hits, flame.estimator_curve, 255.0 * one.hits_per_sample,
         )  # fmt: skip
         self._kernels["max_tile_radius"](
             tiles[0] * tiles[1], kernel_index, radii, tile_radii, rect.columns, rect.rows, *tiles

@@ -29,9 +29,9 @@ class Pass:
     """The temporal samples of one pass.
 
     `temporal_weights` (n,): temporal filter value times relative sample count. `sample_weights` (n,): relative sample
-    counts, the largest 1. `flame` and `weight` (of one sample) set the exposure, with the view of the last temporal
-    sample. `samples`: number of flam3's samples in this pass per sample of ours, because flam3 varies the count and we
-    vary the weight.
+    counts, the largest 1. `flame` and `weight` (mean temporal weight of one sample) set the exposure, with the view of
+    the last temporal sample. `samples`: number of flam3's samples in this pass per sample of ours, because flam3 varies
+    the count and we vary the weight.
     """
 
     temporal_samples: list[TemporalSample]

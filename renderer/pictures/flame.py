@@ -17,7 +17,7 @@ from renderer.flames.camera import bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import BLOCK, ChaosGame
 from renderer.flames.genome import Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
+from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import print_warnings, read_flames
@@ -202,10 +202,7 @@ class Picture(AccumulatingPicture):
         plan, settings = self._plan, self._plan.settings
         one: Pass = plan.passes[self._pass]
         scale = pixels_per_unit(one.temporal_samples[-1].view, plan.size) / math.sqrt(settings.pixel_aspect)
-        exposure = ExposureSettings(
-            scale, one.weight, one.hits_per_sample, settings.transparent, settings.early_clip, self._pass
-        )
-        return self._postprocess(self._game, one.flame, plan.grid, plan.tile[2:], exposure)
+        return self._postprocess(self._game, one, plan.grid, plan.tile[2:], settings, scale, self._pass)
 
     def _next_pass(self) -> None:
         """Keep the pass's log-density and start the chains of the next."""

@@ -197,15 +197,13 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
     for (int t = 0; has_partial_views && t < count; t++) {
         VIEW_SHIFT shift = shifts[t];
         if (!covers_tile(shift, tile_x, tile_y, first_stored_row, stored_rows)) {
-            bool down[ROWS_PER_THREAD];
-            UNROLL
-            for (int r = 0; r < ROWS_PER_THREAD; r++) down[r] = lerp_inside(y + r + shift.row, shift.fy, HEIGHT);
             UNROLL
             for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
                 float weight = lerp_inside(x + p + shift.column, shift.fx, WIDTH) ? shift.weight : 0.0f;
                 UNROLL
                 for (int r = 0; r < ROWS_PER_THREAD; r++)
-                    weights[r * COLUMNS_PER_THREAD + p] += down[r] ? weight : 0.0f;
+                    weights[r * COLUMNS_PER_THREAD + p] +=
+                        lerp_inside(y + r + shift.row, shift.fy, HEIGHT) ? weight : 0.0f;
             }
         }
     }

@@ -18,8 +18,9 @@ from renderer.flames import evolve
 from renderer.flames.camera import plane_to_buckets
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
+from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
+from renderer.flames.temporal import Pass
 from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
@@ -91,6 +92,7 @@ def poster(gpu, name: str, settings) -> Case:
     quality = 1024.0 if device.simd_width == 1 else 1.0
     wanted = replace(settings, quality=quality)
     schedule = SampleSchedule(quality, size, 1)
+    whole = Pass([], np.ones(1), np.ones(1), wanted, 1.0)
     opened = cache(lambda: (*started(device, wanted, size, schedule.chains), Postprocess(device)))
     seeds = iter(range(1, 1 << 30))
 
@@ -101,7 +103,7 @@ def poster(gpu, name: str, settings) -> Case:
         game.advance(min(schedule.steps_per_chain, 16))
         for _ in range(4):
             game.advance((schedule.steps_per_chain - 16) // 4)
-        return postprocess(game, wanted, grid, size, ExposureSettings(size[1] / wanted.view.height))
+        return postprocess(game, whole, grid, size, wanted, size[1] / wanted.view.height)
 
     def check() -> None:
         small = (480, 270)
