@@ -384,11 +384,9 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                 for (int first_column = 0; first_column < COLUMNS; first_column += LANES) {
                     int slot = row * COLUMNS + first_column;
                     bits column = bits_of_whole(lane_numbers + first_column);
-                    uint from_slots[LANES];
                     bits from = (((uint)row - row_rotation(column, step_hash)) & (ROWS - 1u)) * COLUMNS + column;
-                    STORE_LANES(from, from_slots);
                     Point p;
-                    LOAD_STATE(p, old_points, BLOCK, from_slots);
+                    LOAD_STATE(p, old_points, BLOCK, from);
                     Random random;
                     random.gamma = LOAD_LANES_BITS(gammas + slot);
                     random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
