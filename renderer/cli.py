@@ -6,15 +6,22 @@ answers at once. The exit codes are those of `--help`.
 
 import argparse
 import errno
-import os
 import sys
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from renderer import __version__
-from renderer.errors import KernelError, UserError
+from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError
 from renderer.paths import ensure_cache
+from renderer.process import (
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    log_internal_error,
+    safe_streams,
+    shorten,
+    stop_signals,
+)
 
 
 class Command(NamedTuple):
@@ -94,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="rayfold",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
         epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
-        "5 bad input file, 130 interrupted",
+        "5 bad input file, 70 an internal error, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -115,6 +122,16 @@ def _call(module: str, name: str, argument: Any) -> Any:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command line `argv` (default: the process's own); returns the exit code."""
+    with safe_streams() as (stdout, stderr), stop_signals():
+        code = _run(argv)
+        stdout.flush()
+        if stdout.error and not isinstance(stdout.error, BrokenPipeError):  # a reader that had enough is no error
+            print(f"rayfold: the output cannot be written: {stdout.error}", file=stderr)
+            code = code or DiskFullError.exit_code
+    return code
+
+
+def _run(argv: list[str] | None) -> int:
     try:
         args = build_parser().parse_args(argv)
         ensure_cache()
@@ -125,12 +142,14 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("rayfold: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our stdout went away; keep Python from complaining about it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
-        return 3
+        return INTERRUPTED
+    except MemoryError:
+        print("rayfold: not enough memory", file=sys.stderr)
+        return UnavailableError.exit_code
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
+            return DiskFullError.exit_code
+        words = " ".join(["rayfold", *(sys.argv[1:] if argv is None else argv)])
+        print(f"rayfold: {log_internal_error(error, shorten(words))}", file=sys.stderr)
+        return INTERNAL_ERROR

@@ -14,6 +14,7 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
     {"arguments", "errors", "host", "paths", "progress"},
+    {"process"},
     {"gpu", "scene"},
     {"formats"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},
@@ -48,7 +49,7 @@ def imports_of(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module, f"{path}: relative import"
-            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            whole = {f"{node.module}.{alias.name}" for alias in node.names} - {"renderer.__version__"}
             names |= whole & MODULES
             if whole - MODULES:
                 names.add(node.module)

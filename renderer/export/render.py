@@ -1,10 +1,8 @@
 """One picture to linear values and to its file: draw n samples, whole or tile by tile, tone map, write."""
 
 import re
-import signal
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
+from renderer.process import stop_signals
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -33,16 +32,14 @@ class InterruptHandler:
 
     def __init__(self):
         self.requested = False
-        self._before = None
 
     def __enter__(self) -> "InterruptHandler":
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._ask)
+        self._signals = stop_signals(self._ask)
+        self._signals.__enter__()
         return self
 
     def __exit__(self, *error) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        self._signals.__exit__(*error)
 
     def _ask(self, *_) -> None:
         if self.requested:

@@ -1,0 +1,122 @@
+"""The edge between a command and its process: signals, the standard streams, and the log of internal errors."""
+
+import contextlib
+import datetime
+import os
+import platform
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from renderer import __version__
+from renderer.paths import ensure_cache
+
+INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130
+MAX_LOGS = 50
+# Signals that end a program: all of them end a command as Ctrl-C does. Windows has no SIGHUP.
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class SafeStream:
+    """A text stream whose reader or disk may go away: what cannot be written then is lost, and `error` says why.
+
+    A message that cannot be shown must not end the work that it is about. Without a stream (`>&-`) nothing is written.
+    """
+
+    def __init__(self, stream: Any):
+        self._stream = open(os.devnull, "w") if stream is None else stream
+        self.error: OSError | ValueError | None = None
+
+    def write(self, text: str) -> int:
+        """Write text, or note that this failed."""
+        return self._try("write", text) or len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, or note that this failed."""
+        self._try("flush")
+
+    def isatty(self) -> bool:
+        """Whether a person is at the other end."""
+        return bool(self._try("isatty"))
+
+    def _try(self, method: str, *arguments: Any) -> Any:
+        if self.error:
+            return None
+        try:
+            return getattr(self._stream, method)(*arguments)
+        except (OSError, ValueError) as error:  # ValueError: the file is closed
+            self.error = error
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # what is buffered must not fail at exit
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
+    """Standard output and error that closed pipes, full disks and missing descriptors do not turn into exceptions."""
+    before = sys.stdout, sys.stderr
+    streams = SafeStream(sys.stdout), SafeStream(sys.stderr)
+    sys.stdout, sys.stderr = streams  # type: ignore[assignment]  # what print() and argparse need of a stream
+    try:
+        yield streams
+    finally:
+        for stream in streams:
+            stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+@contextlib.contextmanager
+def stop_signals(handler: Any = signal.default_int_handler) -> Iterator[None]:
+    """SIGTERM and SIGHUP act as SIGINT: `handler` is called, by default one that raises KeyboardInterrupt.
+
+    A signal that is ignored stays so (nohup). Outside the main thread nothing changes: Python allows it only there.
+    """
+    before = {}
+    try:
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handler)
+    except ValueError:
+        pass  # not the main thread
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def log_internal_error(error: BaseException, doing: str) -> str:
+    """Writes the traceback of an error of ours to a file of its own; returns one sentence that names the file."""
+    text = f"rayfold {__version__}, Python {platform.python_version()}, {platform.platform()}\n{doing}\n\n"
+    text += "".join(traceback.format_exception(error))
+    what = f"internal error in {doing}: {type(error).__name__}: {shorten(str(error))}"
+    try:
+        return f"{what}; the log is {_write_log(text)}"
+    except OSError:
+        return f"{what}; no log could be written"
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """The first line of a text, cut to `most` characters."""
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def _write_log(text: str) -> Path:
+    """A new file in the folder of logs, of which the newest MAX_LOGS are kept."""
+    folder = ensure_cache() / "rayfold" / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob("*.log"))[: 1 - MAX_LOGS]:
+        old.unlink(missing_ok=True)
+    prefix = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-"
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=prefix, suffix=".log", delete=False) as file:
+        file.write(text)
+    return Path(file.name)

@@ -1,0 +1,95 @@
+"""The edge between commands and their process: internal errors, signals, streams that close or fill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from renderer.formats.images import read_pixels
+from renderer.paths import ROOT
+
+BROKEN = "import sys, renderer.doctor as d; d.command = lambda args: {}['no such key']; " + (
+    "from renderer.cli import main; sys.exit(main(['doctor']))"
+)
+EXPORT = ["export", "mandelbrot", "--size", "64x48", "--samples", "1"]
+
+
+def python(code, **more):
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, **more)
+
+
+def test_an_internal_error_is_one_sentence_a_log_and_exit_code_70(tmp_path):
+    answer = python(BROKEN, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert answer.returncode == 70 and answer.stdout == ""
+    assert (
+        answer.stderr.startswith("rayfold: internal error in rayfold doctor: KeyError")
+        and answer.stderr.count("\n") == 1
+    )
+    (log,) = (tmp_path / "rayfold" / "logs").glob("*.log")
+    assert str(log) in answer.stderr and "Traceback" in log.read_text()
+
+
+def test_logs_of_internal_errors_do_not_pile_up(tmp_path):
+    logs = tmp_path / "rayfold" / "logs"
+    logs.mkdir(parents=True)
+    for number in range(60):
+        (logs / f"2001{number:04d}.log").touch()
+    assert python(BROKEN, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}).returncode == 70
+    assert len(list(logs.glob("*.log"))) == 50
+
+
+def test_too_little_memory_is_not_an_internal_error():
+    code = BROKEN.replace("{}['no such key']", "bytearray(1 << 60)")
+    answer = python(code)
+    assert answer.returncode == 4 and answer.stderr == "rayfold: not enough memory\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_that_ends_a_program_keeps_the_drawn_samples(tmp_path, number):
+    target = tmp_path / "a.png"
+    words = ["export", "mandelbrot", "-o", str(target), "--size", "64x48", "--samples", "100000000"]
+    process = subprocess.Popen([sys.executable, "main.py", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(number)
+    assert process.wait(30) == 130 and read_pixels(target).shape[:2] == (48, 64)
+    assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_that_ends_a_program_is_exit_code_130(number):
+    code = "import time, renderer.doctor as d; d.command = lambda args: print('ready', flush=True) or time.sleep(60); "
+    code += "import sys; from renderer.cli import main; sys.exit(main(['doctor']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130 and stderr == "rayfold: interrupted\n"
+
+
+def test_nohup_is_respected():
+    code = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); import renderer.doctor as d; "
+    code += "d.command = lambda args: os.kill(os.getpid(), signal.SIGHUP) or 0; "
+    code += "import sys; from renderer.cli import main; sys.exit(main(['doctor']))"
+    assert python(code).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("2>/dev/full", 0), (">/dev/full", 3), ("| true", 0)],
+)
+def test_closed_or_full_streams_never_lose_a_picture(tmp_path, streams, code):
+    if "/dev/full" in streams and not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    words = " ".join([sys.executable, "main.py", *EXPORT, "-o", str(tmp_path / "a.png"), streams])
+    answer = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", words], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == code, answer
+    assert read_pixels(tmp_path / "a.png").shape[:2] == (48, 64)
+    assert "Traceback" not in answer.stderr and "Exception ignored" not in answer.stderr
+    assert not code or "the output cannot be written: " in answer.stderr
