@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu import DeviceContext, list_devices, self_test
+from renderer.gpu import DeviceContext, icd, list_devices, self_test
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 
@@ -56,8 +56,12 @@ def command(args: argparse.Namespace) -> int:
 
 def check_devices() -> tuple[list[dict], list[str]]:
     """Every compute device, self-tested, and a hint for each kind of which there is none."""
+    icd.forget_verdicts()
     found, missing = list_devices()
-    rows = []
+    rows = [
+        {"name": path, "device_id": "", "kind": "opencl", "device_type": "driver", "ok": False, "reason": reason}
+        for path, reason in icd.select_drivers().items()
+    ]
     for device in found:
         reason = ""
         try:

@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -19,6 +20,9 @@ if EMULATED:
     from tests import emulated
 
     emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
+
+# The suite's many kernels stay out of the user's own cache, which keeps a limited number of programs.
+os.environ.setdefault("POCL_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pocl"))
 
 from renderer.errors import UnavailableError  # noqa: E402
 from renderer.gpu import list_devices, nvrtc, open_device, opencl  # noqa: E402

@@ -12,9 +12,9 @@ import numpy as np
 
 from renderer.flames.kernel_source import Specialization, generic_source, specialized_source
 from renderer.gpu import Device
+from renderer.gpu.cache import cache_folder
 from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import preprocess
-from renderer.gpu.nvrtc import cache_folder
 
 BLOCK = 256  # chains that exchange points; as in shaders/flames/flame.cu
 NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains

@@ -1,12 +1,10 @@
 """CUDA source code to machine code by NVRTC (no host compiler), cubins cached on disk by content (NVRTC manual)."""
 
 import hashlib
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.cache import cache_folder, read_entry, write_entry
 
 try:
     from cuda.bindings import nvrtc as nvrtc
@@ -14,12 +12,6 @@ try:
     IMPORT_ERROR = ""
 except ImportError as error:
     nvrtc, IMPORT_ERROR = None, str(error)
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
-    root = os.environ.get("RAYFOLD_CACHE")
-    return Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "rayfold"
 
 
 def compile_cubin(
@@ -39,23 +31,11 @@ def compile_cubin(
     _, major, minor = compiler.nvrtcVersion()
     key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
     path = cache_folder() / "cubin" / f"{key}.cubin"
-    try:
-        return path.read_bytes()
-    except OSError:
+    code = read_entry(path)
+    if code is None:
         code = _compile(compiler, text, options, name)
-    _write_cache(path, code)
+        write_entry(path, code)
     return code
-
-
-def _write_cache(path: Path, code: bytes) -> None:
-    """Write the cache file atomically; a cache that cannot be written is not an error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        os.replace(file.name, path)
-    except OSError:
-        pass
 
 
 def _compile(compiler: Any, text: str, options: list[str], name: str) -> bytes:

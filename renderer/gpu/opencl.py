@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
+from renderer.gpu.icd import select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
 
 try:
@@ -33,10 +34,12 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
     """This machine's OpenCL devices, and the reason if there is none."""
     if cl is None:
         return [], f"PyOpenCL is missing ({IMPORT_ERROR}): pip install pyopencl"
+    rejected = select_drivers()
     try:
         platforms = cl.get_platforms()
     except cl.Error:
-        return [], f"no OpenCL driver is installed. {INSTALL_HINT}"
+        skipped = "; ".join(f"the driver {driver} is skipped: {reason}" for driver, reason in rejected.items())
+        return [], skipped or f"no OpenCL driver is installed. {INSTALL_HINT}"
     devices = []
     for p, platform in enumerate(platforms):
         try:

@@ -19,7 +19,8 @@ from unittest import mock
 import numpy as np
 
 from renderer.gpu import cublas
-from renderer.gpu.nvrtc import cache_folder, compile_cubin
+from renderer.gpu.cache import cache_folder
+from renderer.gpu.nvrtc import compile_cubin
 
 from . import compiler
 from .driver import Emulation, bindings_driver
