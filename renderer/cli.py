@@ -51,6 +51,11 @@ COMMANDS = {
         "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
         *("renderer.export.command", "add_arguments", "export"),
     ),
+    "verify": Command(
+        "draw a picture again from its recipe, and say whether its bits are the same",
+        "rayfold verify cornell.png --device cpu",
+        "renderer.export.verify",
+    ),
     "run": Command(
         "evaluate a C$ program",
         "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.formats.images import atomic_write
+from renderer.formats.images import atomic_write, read_digest
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -75,10 +75,16 @@ class Manifest:
         """Record a frame whose file is complete."""
         path = self._path_of(number)
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
+        row["digest"] = read_digest(path)
         self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
         with atomic_write(self.path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def joint_digest(paths: list[Path]) -> str:
+    """One digest of many pictures: sha256 of the lines of their own digests."""
+    return hashlib.sha256("".join(f"{read_digest(path)}\n" for path in paths).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:

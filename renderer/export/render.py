@@ -243,6 +243,7 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
         time=job.time,
         device=", ".join(dict.fromkeys(DEVICE_INDEX.sub("", rendered.device).split(", "))),
     )
+    recipe |= {"denoise": True} if job.denoise else {}
     if path.suffix.lower() == ".exr":
         write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
         return

@@ -5,18 +5,20 @@ import shutil
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import UserError
 from renderer.export.farm import parse_farm, render_light_field_on_farm, render_on_farm
-from renderer.export.frames import frame_path
+from renderer.export.frames import frame_path, joint_digest
 from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
 from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
 from renderer.export.video import encode_video
+from renderer.formats.images import read_digest
 from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.pictures.picture import Picture
@@ -39,22 +41,26 @@ def run(options: ExportOptions) -> int:
     if options.dry_run:
         return print_plan(plan)
     interrupt = InterruptHandler()
+    samples, device, facts, finished = carry_out(plan, start, interrupt)
+    digest = _encode(plan) if plan.is_video and finished else None
+    print_result(plan, samples, device, time.monotonic() - start, facts, finished, digest)
+    return 0 if finished else 130 if interrupt.requested else 3
+
+
+def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tuple[int, str, dict, bool]:
+    """Draw and write the plan's picture or frames; samples, device, the picture's report, and whether all is done."""
+    options = plan.options
     if options.farm:
         samples, device = render_on_farm(parse_farm(options.farm, options.device), plan)
-        facts, finished = {}, True
+        return samples, device, {}, True
+    picture = open_picture(plan.scene, open_context(options.device))
+    samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
+    deadline = start + options.time_limit if options.time_limit else float("inf")
+    if plan.numbers is None:
+        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
     else:
-        picture = open_picture(plan.scene, open_context(options.device))
-        samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
-        deadline = start + options.time_limit if options.time_limit else float("inf")
-        if plan.numbers is None:
-            device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
-        else:
-            device, finished = _export_frames(plan, picture, samples, deadline)
-        facts = picture.report()
-    if plan.is_video and finished:
-        _encode(plan)
-    print_result(plan, samples, device, time.monotonic() - start, facts, finished)
-    return 0 if finished else 130 if interrupt.requested else 3
+        device, finished = _export_frames(plan, picture, samples, deadline)
+    return samples, device, picture.report(), finished
 
 
 def export_light_field(options: ExportOptions) -> int:
@@ -86,7 +92,8 @@ def export_light_field(options: ExportOptions) -> int:
             device = render_light_field(picture, job, views, options.overwrite, progress)
     seconds, count = time.monotonic() - start, len(array.views())
     if options.json:
-        answer = _answer(str(folder), size, samples, count, seconds, device)
+        digest = joint_digest([views.path(index) for index in sorted(array.views())])
+        answer = _answer(str(folder), size, samples, count, seconds, device, digest)
         grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
         print(json.dumps(answer | grid | {"target_disparity": array.disparity}))
         return 0
@@ -132,13 +139,15 @@ def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: f
     return device, True
 
 
-def _encode(plan: ExportPlan) -> None:
-    """Encode the video of the plan's frames; then remove the frames."""
+def _encode(plan: ExportPlan) -> str:
+    """Encode the video of the plan's frames, then remove the frames; returns the joint digest of these."""
     assert plan.numbers is not None
     frames = [frame_path(plan.pattern, number) for number in plan.numbers]
     facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.options.fps)
     encode_video(frames, plan.output, plan.options.fps, recipe_of(plan.scene, plan.output.resolve().parent, **facts))
+    digest = joint_digest(frames)
     shutil.rmtree(plan.pattern.parent)
+    return digest
 
 
 def print_plan(plan: ExportPlan) -> int:
@@ -164,7 +173,9 @@ def print_plan(plan: ExportPlan) -> int:
     return 0
 
 
-def print_result(plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool) -> None:
+def print_result(
+    plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool, digest: Any
+) -> None:
     """Print the paths, or one JSON object; statistics for people go to stderr."""
     if plan.numbers is None:
         written, count = [str(plan.output)], 1
@@ -177,22 +188,30 @@ def print_result(plan: ExportPlan, samples: int, device: str, seconds: float, fa
         if not finished:
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
-    answer = _answer(written[0] if len(written) == 1 else written, plan.size, samples, count, seconds, device)
+    digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]
+    answer = _answer(_one(written), plan.size, samples, count, seconds, device, _one(digests))
     if plan.options.json:
         print(json.dumps(answer | {"report": facts}, default=_to_json))
         return
     print("\n".join(written))
     rate = answer["samples_per_second"]
     print(f"{samples * count} samples in {seconds:.2f} s ({rate:.1f} a second) on {device}", file=sys.stderr)
+    if len(digests) == 1:
+        print(f"digest {digests[0]}", file=sys.stderr)
+
+
+def _one(values: list) -> Any:
+    """The only value of a list of one, else the list."""
+    return values[0] if len(values) == 1 else values
 
 
 def _answer(
-    output: str | list[str], size: tuple[int, int], samples: int, frames: int, seconds: float, device: str
+    output: Any, size: tuple[int, int], samples: int, frames: int, seconds: float, device: str, digest: Any
 ) -> dict[str, Any]:
     """The keys of --json that every export has."""
     return {
         "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
-        "samples_per_second": samples * frames / seconds, "device": device,
+        "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
     }  # fmt: skip
 
 

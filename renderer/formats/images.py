@@ -12,6 +12,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from renderer.errors import DiskFullError, InputError, UserError, import_optional
+from renderer.errors import DiskFullError, InputError, UserError, import_optional, reading
 
 RECIPE = "rayfold:recipe"
+DIGEST = "rayfold:digest"
 MAX_PIXELS = 1 << 28  # of a picture that a stranger hands us
 
 
@@ -80,12 +82,16 @@ def write_png_rows(
             _chunk(file, b"tEXt", b"Software\0Rayfold")
             text = zlib.compress(json.dumps(recipe).encode())
             _chunk(file, b"iTXt", RECIPE.encode() + b"\0\1\0\0\0" + text)
-        _write_rows(file, row_blocks, (width, channels), dtype)
+        digest = sha256(f"{height} {width} {channels} {dtype.itemsize}\n".encode())
+        _write_rows(file, row_blocks, (width, channels), dtype, digest)
+        _chunk(file, b"tEXt", f"{DIGEST}\0{digest.hexdigest()}".encode())
         _chunk(file, b"IEND", b"")
 
 
-def _write_rows(file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype) -> None:
-    """The compressed pixel rows, each under the Up filter: its bytes less those of the row above."""
+def _write_rows(
+    file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype, digest: Any
+) -> None:
+    """The compressed pixel rows, each under the Up filter: its bytes less those of the row above; digests the rows."""
     packer = zlib.compressobj(4)
     above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
     for rows_block in row_blocks:
@@ -95,6 +101,7 @@ def _write_rows(file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tup
             rows_block.dtype,
         )
         rows = np.ascontiguousarray(rows_block, dtype.newbyteorder(">")).reshape(len(rows_block), -1).view("u1")
+        digest.update(rows)
         filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
         filtered[:, 0] = 2
         np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
@@ -109,6 +116,72 @@ def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
     for start in range(0, max(len(data), 1), 1 << 30):  # a chunk's length has 31 bits
         part = data[start : start + (1 << 30)]
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
+
+
+def sample_digest(samples: np.ndarray) -> str:
+    """The digest that write_png() notes of (height, width, channels) uint8 or uint16 samples."""
+    height, width, channels = samples.shape
+    digest = sha256(f"{height} {width} {channels} {samples.dtype.itemsize}\n".encode())
+    digest.update(np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).data)
+    return digest.hexdigest()
+
+
+def read_digest(path: Path) -> str:
+    """The digest of its samples that a PNG or EXR file carries since Rayfold wrote it; "" where there is none."""
+    if path.suffix.lower() == ".exr":
+        with reading(path), _openexr().File(str(path), header_only=True) as file:
+            return str(file.header().get("rayfold_digest", ""))
+    mark = f"{DIGEST}\0".encode()
+    return next(
+        (data[len(mark) :].decode("ascii", "replace") for data in _chunks(path, b"tEXt") if data.startswith(mark)), ""
+    )
+
+
+def read_samples(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+    """The samples of a PNG, (height, width, 3 or 4) uint8 or uint16, as they stand in it.
+
+    Pillow reads the upper 8 bits of 16; those files are read here, as write_png() writes them.
+    """
+    with _open_image(path, max_pixels) as picture:
+        if picture.format != "PNG":
+            raise InputError(f"{path}: is a {picture.format} file; a PNG is wanted")
+        width, height = picture.size
+        header = next((data for data in _chunks(path, b"IHDR")), b"")
+        if header[8:9] != b"\x10":
+            try:
+                return np.asarray(picture if picture.mode in ("RGB", "RGBA") else picture.convert("RGBA"))
+            except (OSError, ValueError, SyntaxError) as error:
+                raise InputError(f"{path}: the image is damaged: {error}") from error
+    channels = {2: 3, 6: 4}.get(header[9], 0)
+    stride = 2 * channels * width
+    data = b"".join(data for data in _chunks(path, b"IDAT"))
+    try:
+        rows = zlib.decompressobj().decompress(data, height * (stride + 1) + 1)
+    except zlib.error as error:
+        raise InputError(f"{path}: the image is damaged: {error}") from error
+    filtered = np.frombuffer(rows, "u1")
+    if not channels or header[12] or filtered.size != height * (stride + 1) or (filtered[:: stride + 1] != 2).any():
+        raise InputError(f"{path}: its 16 bits a channel are not as Rayfold writes them")
+    raw = np.cumsum(filtered.reshape(height, -1)[:, 1:], axis=0, dtype="u1")
+    return raw.view(">u2").astype("u2").reshape(height, width, channels)
+
+
+def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
+    """The chunks of one kind in a PNG; InputError where one is cut off or damaged."""
+    with reading(path), open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(8)
+        while head := file.read(8):
+            length, kind = struct.unpack(">I4s", head.ljust(8, b"\0"))
+            if file.tell() + length + 4 > size:
+                raise InputError(f"{path}: the image is damaged: it is cut off")
+            if kind != wanted:
+                file.seek(length + 4, os.SEEK_CUR)
+                continue
+            data = file.read(length)
+            if file.read(4) != struct.pack(">I", zlib.crc32(kind + data)):
+                raise InputError(f"{path}: the image is damaged: the checksum of a {kind.decode()} chunk is wrong")
+            yield data
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:
@@ -131,7 +204,10 @@ def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
 def read_recipe(path: Path) -> dict:
     """The recipe inside a PNG that write_png made; InputError when there is none."""
     with _open_image(path) as picture:
-        text = getattr(picture, "text", {}).get(RECIPE)
+        try:
+            text = getattr(picture, "text", {}).get(RECIPE)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise InputError(f"{path}: the image is damaged: {error}") from error
     if text is None:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
@@ -205,6 +281,11 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
     channels = {
         name: np.ascontiguousarray(layer, "u4" if layer.dtype == np.uint32 else "f4") for name, layer in layers.items()
     }
+    digest = sha256()
+    for name, layer in sorted(channels.items()):
+        digest.update(f"{name} {layer.shape} {layer.dtype.str}\n".encode())
+        digest.update(layer.data)
+    header["rayfold_digest"] = digest.hexdigest()
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         file.write(str(temporary))
 

@@ -1,0 +1,83 @@
+"""`rayfold verify PICTURE.png`: draw a picture again from the recipe inside it, and compare the samples bit for bit."""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.export.options import ExportOptions
+from renderer.export.plan import make_plan
+from renderer.export.render import InterruptHandler
+from renderer.export.run import carry_out
+from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
+from renderer.process import INTERRUPTED
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the options of `rayfold verify`."""
+    add = command.add_argument
+    add("picture", metavar="PICTURE.png", type=Path, help="a picture that Rayfold wrote")
+    add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT")
+    add("--json", action="store_true", help="print exactly one JSON object")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Run `rayfold verify`: exit code 0 for the same bits, 1 for others."""
+    interrupt = InterruptHandler()
+    answer = verify(args.picture, args.device, args.farm, interrupt)
+    if interrupt.requested:
+        return INTERRUPTED
+    if args.json:
+        print(json.dumps(answer))
+    else:
+        print(describe(args.picture, answer))
+        print(f"drawn on {answer['device']} in {answer['seconds']:.2f} s", file=sys.stderr)
+    return 0 if answer["same"] else 1
+
+
+def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandler) -> dict[str, Any]:
+    """Whether the picture's recipe gives its samples: same, worst (the largest difference), where ([x, y]) and more."""
+    start = time.monotonic()
+    if not path.is_file():
+        raise InputError(f"{path}: No such file or directory" if not path.exists() else f"{path}: is no file")
+    recipe, samples = read_recipe(path), read_samples(path)
+    noted, found = read_digest(path), sample_digest(samples)
+    with tempfile.TemporaryDirectory(prefix="rayfold-verify-") as folder:
+        again = Path(folder, "again.png")
+        bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
+        options = ExportOptions(path, again, device=device, farm=farm, bit_depth=bit_depth, denoise=denoise)
+        _, drawn_on, _, _ = carry_out(make_plan(options), start, interrupt)
+        answer = compare(samples, read_samples(again))
+        answer |= {"digest": found, "digest_again": read_digest(again)}
+    answer |= {"intact": noted == found if noted else None, "device": drawn_on, "device_before": recipe.get("device")}
+    return answer | {"seconds": time.monotonic() - start}
+
+
+def compare(before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    """The differences of two pictures, (height, width, channels) samples each."""
+    facts = {"same": False, "worst": None, "where": None, "pixels": None, "max": int(np.iinfo(before.dtype).max)}
+    if before.shape != after.shape:
+        return facts | {"shapes": [list(before.shape), list(after.shape)]}
+    differences = np.abs(before.astype("i4") - after).max(axis=2)
+    y, x = np.unravel_index(int(differences.argmax()), differences.shape)
+    worst, pixels = int(differences[y, x]), int(np.count_nonzero(differences))
+    return facts | {"same": not worst, "worst": worst, "where": [int(x), int(y)] if worst else None, "pixels": pixels}
+
+
+def describe(path: Path, answer: dict[str, Any]) -> str:
+    """The answer as a sentence."""
+    changed = " (its samples were changed after it was written)" if answer["intact"] is False else ""
+    if answer["same"]:
+        return f"{path}: same bits, digest {answer['digest']}{changed}"
+    if answer["where"] is None:
+        return f"{path}: differs in height, width or channels: {answer['shapes'][0]}, drawn again {answer['shapes'][1]}"
+    x, y = answer["where"]
+    text = f"{answer['pixels']} pixels differ, most by {answer['worst']} of {answer['max']} at pixel ({x}, {y})"
+    return f"{path}: differs: {text}{changed}"
