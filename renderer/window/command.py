@@ -13,7 +13,9 @@ from renderer.errors import UserError
 from renderer.paths import SCENES
 
 if TYPE_CHECKING:
+    from renderer.gpu import DeviceContext
     from renderer.scene.scene import Scene
+    from renderer.window.state.app_state import AppState
     from renderer.window.state.session import Session
 
 DEMO = SCENES / "demo.toml"
@@ -30,7 +32,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold serve`."""
     add_view_arguments(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; a remote one requires a token")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=arguments.port, default=8377, metavar="N", help="0 picks one (default 8377)")
 
 
@@ -38,17 +40,11 @@ def run_view(args: argparse.Namespace) -> int:
     """Runs `rayfold view` with its parsed arguments: the window, until the user closes it."""
     from renderer.gpu import open_context
     from renderer.window.app.backends import Window
-    from renderer.window.state.app_state import AppState
-    from renderer.window.state.session import default_path
 
     session = requested_session(args.inputs, args.restore)
-    message = rotate_session(default_path())
     window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
     with contextlib.closing(window):
-        app = AppState(session, open_context(args.device, gl=window.gl), default_path())
-        if message:
-            app.show_message(message)
-        window.run(app)
+        window.run(open_app(session, open_context(args.device, gl=window.gl)))
     return 0
 
 
@@ -57,14 +53,25 @@ def run_serve(args: argparse.Namespace) -> int:
     from renderer.gpu import open_context
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
-    from renderer.window.state.app_state import AppState
 
     session, gpu = requested_session(args.inputs, args.restore), open_context(args.device)
     with contextlib.closing(RemoteServer(args.host, args.port)) as server:
-        with contextlib.closing(OffscreenWindow(AppState(session, gpu), gpu.gl, args.size)) as window:
+        with contextlib.closing(OffscreenWindow(open_app(session, gpu), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window)
     return 0
+
+
+def open_app(session: "Session", gpu: "DeviceContext") -> "AppState":
+    """The state of a window that keeps its session in the user's file; says so if the last session crashed."""
+    from renderer.window.state.app_state import AppState
+    from renderer.window.state.session import default_path
+
+    message = rotate_session(default_path())
+    app = AppState(session, gpu, default_path())
+    if message:
+        app.show_message(message)
+    return app
 
 
 def requested_session(inputs: list[str], restore_last: bool) -> "Session":

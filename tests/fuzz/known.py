@@ -160,15 +160,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "bench/settings_is_a_list.jsonl",
         "bench/work_of_400_digits.jsonl",
     ),
-    "str.isdigit() takes superscripts": (
-        "http/length_of_superscripts.http",
-        "http/superscript_frame.http",
-    ),
-    "types of an event's values are not checked before they are used": (
-        "events/button_is_a_float.json",
-        "events/code_is_a_list.json",
-        "events/text_with_a_surrogate.json",
-    ),
     "a pipe is opened and read for ever": (
         "scene/pipe.toml",
         "recipe/pipe.png",

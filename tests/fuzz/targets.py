@@ -711,7 +711,7 @@ def read_manifest(path: Path) -> None:
 
 
 def request(body: bytes, line: bytes = b"POST /events HTTP/1.1", **headers: str) -> bytes:
-    fields = {"Host": "127.0.0.1:8377", "X-Rayfold": "1", "Content-Length": str(len(body)), **headers}
+    fields = {"Host": "127.0.0.1:8377", "Authorization": "Bearer a", "Content-Length": str(len(body)), **headers}
     return line + b"\r\n" + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode() + b"\r\n" + body
 
 
@@ -748,29 +748,25 @@ def inject_all(events: list[dict]) -> None:
     io_.clear_events_queue()
 
 
-REMOTE = ("renderer.window.remote.server",)
+REMOTE = ("renderer.window.remote.server", "renderer.window.remote.handler")
 
 
 @target("http", http_seeds, (*TEXT, *BYTES), *REMOTE, weight=0.3)
 def read_request(path: Path) -> None:
     """A request to `rayfold serve`, as its handler reads it from a connection, and its events in the window."""
-    from renderer.window.remote import exchange, server
+    from renderer.window.remote import exchange, handler
 
     exchange.LONG_POLL_SECONDS = 0.0
     kept = exchange.FrameExchange()
-
-    class Connection:
-        def makefile(self, mode: str, size: int = -1):
-            return io.BytesIO(path.read_bytes())
-
-        def sendall(self, data: bytes) -> None:
-            pass
-
-        def settimeout(self, seconds: float) -> None:
-            pass
-
-    handler = type("Handler", (server._Handler,), {"exchange": kept, "token": ""})
-    handler(Connection(), ("127.0.0.1", 1), None)
+    data = io.BytesIO(path.read_bytes())
+    connection = SimpleNamespace(
+        makefile=lambda mode, size=-1: io.BytesIO(),
+        recv_into=lambda buffer, count: data.readinto(buffer[:count]),
+        sendall=lambda sent: None,
+        settimeout=lambda seconds: None,
+    )
+    server = SimpleNamespace(exchange=kept, access=handler.Access("a", frozenset({"localhost"})))
+    handler.Handler(connection, ("127.0.0.1", 1), server)  # type: ignore[arg-type]
     inject_all(kept.take_events(0.0))
 
 

@@ -1,10 +1,14 @@
-"""The window in a browser: over HTTP, and in a headless Chromium."""
+"""The window in a browser: over HTTP, and in a headless Chromium; who may use it, and how much of it."""
 
+import contextlib
 import json
+import math
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,14 +20,19 @@ import pytest
 from renderer.errors import UnavailableError
 from renderer.formats.images import read_pixels
 from renderer.pictures import load
-from renderer.window.remote.server import RemoteServer
+from renderer.window.remote import handler
+from renderer.window.remote.events import read_events
+from renderer.window.remote.server import RemoteServer, inject
+from renderer.window.state.session import restore
 from tests.window.helpers import wait_for
 
 
 def request(address: str, path: str, body=None, headers=None):
-    """Status, headers and body of a response."""
+    """Status, headers and body of a response to a request with the token of the address."""
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    asked = urllib.request.Request(address + path, data, headers={"X-Rayfold": "1", **(headers or {})})
+    base, _, token = address.partition("?token=")
+    held = {"Authorization": f"Bearer {token}"} if token else {}
+    asked = urllib.request.Request(base + path, data, headers=held | (headers or {}))
     try:
         with urllib.request.urlopen(asked, timeout=20) as answer:
             return answer.status, dict(answer.headers), answer.read()
@@ -71,32 +80,165 @@ def test_malformed_requests_are_refused(served):
     assert request(address, "nothing")[0] == 404
     assert request(address, "events", b"{")[0] == 400 and request(address, "events", [1])[0] == 400
     assert request(address, "events", b"[" * 60000)[0] == 400
-    assert request(address, "events", [], {"X-Rayfold": "0"})[0] == 403, "another site's form"
-    assert request(address, "frame", None, {"Host": "evil.example"})[0] == 403, "another site's name for this machine"
     with pytest.raises((urllib.error.URLError, ConnectionError)):
         status = request(address, "events", b"x" * 200_000)[0]
         assert status == 413
         raise ConnectionError
-    nonsense = [{}, {"kind": 3}, {"kind": "move", "x": "1", "y": None}, {"kind": "button", "button": 99}]
-    nonsense += [{"kind": "key", "code": "KeyÖ"}, {"kind": "wheel", "y": 1e300}, {"kind": "text", "text": 5}]
-    nonsense += [{"kind": "resize", "width": -5, "height": True}, {"kind": "move", "x": float("nan"), "y": 1}]
-    assert request(address, "events", nonsense)[0] == 204
+    status, _, text = request(address, "events", [{"kind": "focus", "focused": True}, {"kind": "move", "x": 1}])
+    assert (status, text) == (400, b"event 1: y of move is missing or not allowed")
     assert request(address, "frame?after=zero")[0] == 200 and process.poll() is None
+    assert request(address, "frame?after=%C2%B2")[0] == 200, "a superscript is a digit for str.isdigit()"
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(20) == 130 and process.stderr.read() == "rayfold: interrupted\n"
 
 
-def test_other_hosts_require_the_token(screen):
-    remote = RemoteServer("127.0.0.2", 0)  # not in LOOPBACK
+GOOD = [
+    {"kind": "move", "x": 10, "y": -20.5}, {"kind": "button", "button": 2, "down": True}, {"kind": "wheel", "y": -1},
+    {"kind": "key", "code": "KeyA", "down": True, "ctrl": True}, {"kind": "text", "text": "aß漢"},
+    {"kind": "key", "code": "LaunchApp1", "down": False}, {"kind": "focus", "focused": False},
+    {"kind": "resize", "width": 800, "height": 600},
+]  # fmt: skip
+BAD = [
+    {}, {"kind": 3}, {"kind": ["move"]}, {"kind": "none"}, {"kind": "move", "x": "1", "y": None},
+    {"kind": "move", "x": math.nan, "y": 1}, {"kind": "move", "x": 10**400, "y": 1},
+    {"kind": "move", "x": True, "y": 1},
+    {"kind": "move", "x": 1}, {"kind": "move", "x": 1, "y": 1, "z": 1}, {"kind": "wheel", "y": math.inf},
+    {"kind": "button", "button": 1.0, "down": True}, {"kind": "button", "button": True, "down": True},
+    {"kind": "button", "button": 3, "down": True}, {"kind": "button", "button": 0, "down": 1},
+    {"kind": "key", "code": ["KeyA"], "down": True}, {"kind": "key", "code": "K" * 41, "down": True},
+    {"kind": "key", "code": "KeyA", "down": True, "ctrl": 1}, {"kind": "text", "text": 5},
+    {"kind": "text", "text": "\ud83d"}, {"kind": "text", "text": "a\0"}, {"kind": "text", "text": "a" * 17},
+    {"kind": "focus", "focused": "yes"}, {"kind": "resize", "width": -1e7, "height": 1}, {"kind": "resize", "width": 5},
+]  # fmt: skip
+
+
+def test_every_event_is_checked_before_the_window_sees_it(screen):
+    assert read_events(json.dumps(GOOD).encode()) == GOOD
+    for event in GOOD:
+        inject(screen, event)
+    for event in BAD:
+        with pytest.raises(ValueError, match="^event 1: "):
+            read_events(json.dumps([GOOD[0], event]).encode())
+    for body in (b"", b"{}", b"[1", b"3", b"\xff", b"[" * 60000):
+        with pytest.raises(ValueError, match="events must be a JSON list"):
+            read_events(body)
+
+
+@pytest.fixture
+def remote():
+    server = RemoteServer("127.0.0.1", 0)
+    yield server
+    server.close()
+
+
+def test_each_request_requires_the_token_on_loopback_too(remote):
+    base, token = remote.address.split("?token=")
+    assert base.startswith("http://127.0.0.1:") and len(token) >= 20
+    events = lambda **headers: request(base, "events", [], headers)[0]  # noqa: E731
+    assert request(base, "")[0] == 403 and request(base, "frame")[0] == 403 and events() == 403
+    assert request(base, "?token=wrong")[0] == 403 and request(base, f"?token={token[:-1]}")[0] == 403
+    assert request(base, "?token=%C3%A9")[0] == 403 and events(Authorization="Bearer \xe9") == 403
+    assert request(base, f"frame?token={token}")[0] == 403, "other sites can make links"
+    assert request(base, f"?token={token}")[0] == 200
+    assert events(Authorization=f"Bearer {token}") == 204
+    assert RemoteServer.__init__.__defaults__ is None, "there is no server without a token"
+
+
+def test_other_sites_cannot_use_the_server_even_with_the_token(remote):
+    status = lambda **headers: request(remote.address, "events", [], headers)[0]  # noqa: E731
+    port = remote.address.split(":")[2].split("/")[0]
+    for host in ("127.0.0.1", "localhost", "[::1]", "192.0.2.7"):
+        assert status(Host=f"{host}:{port}") == 204, host
+    for host in ("evil.example", f"evil.example:{port}", "", "[bad", "localhost.evil.example", f"evil@x:{port}"):
+        assert status(Host=host) == 403, "DNS rebinding: another site's name for this machine"
+    assert status(Origin=f"http://127.0.0.1:{port}") == 204
+    for origin in ("http://evil.example", "null", f"http://127.0.0.1:{int(port) - 1}", "http://127.0.0.1"):
+        assert status(Origin=origin) == 403, origin
+
+
+def test_a_server_of_all_addresses_prints_a_name_that_it_answers_to():
+    remote = RemoteServer("0.0.0.0", 0)
     try:
-        address, token = remote.address.split("?token=")
-        assert len(token) >= 16
-        assert request(address, "")[0] == 403 and request(address, "events", [])[0] == 403
-        assert request(address, "?token=wrong")[0] == 403
-        assert request(address, f"?token={token}")[0] == 200
-        assert request(address, "events", [], {"Authorization": f"Bearer {token}"})[0] == 204
+        host = remote.address.split("/")[2]
+        assert host.startswith(socket.gethostname())
+        local = remote.address.replace(socket.gethostname(), "127.0.0.1", 1)
+        assert request(local, "events", [], {"Host": host})[0] == 204
     finally:
         remote.close()
+
+
+def connect(remote) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(remote.address.split(":")[2].split("/")[0])), timeout=20)
+
+
+def closed_after(connection: socket.socket) -> float:
+    """Seconds until the server closes a connection."""
+    start = time.monotonic()
+    with contextlib.suppress(ConnectionError):
+        while connection.recv(1 << 16):
+            pass
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("first", [b"G", b"POST /events HTTP/1.1\r\nContent-Length: 9\r\n\r\n["])
+def test_a_request_that_drips_is_ended(remote, monkeypatch, first):
+    """Each byte arrives soon after the last, so that a limit between bytes would never end it."""
+    monkeypatch.setattr(handler, "REQUEST_SECONDS", 1.0)
+    start = time.monotonic()
+    with connect(remote) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(first)
+        while time.monotonic() - start < 15:
+            connection.sendall(b"x")
+            time.sleep(0.1)
+    assert time.monotonic() - start < 5
+
+
+def test_headers_without_end_are_ended(remote):
+    with connect(remote) as connection, contextlib.suppress(ConnectionError):
+        for number in range(50_000):
+            connection.sendall(b"GET / HTTP/1.1\r\n" if number == 0 else b"a: " + b"b" * 1000 + b"\r\n")
+        raise AssertionError("50 megabytes of headers were read")
+
+
+def test_a_flood_of_connections_takes_a_bounded_number_of_threads(remote, monkeypatch):
+    monkeypatch.setattr(handler, "IDLE_SECONDS", 2.0)
+    before = threading.active_count()
+    flood = [connect(remote) for _ in range(100)]
+    try:
+        time.sleep(0.5)
+        assert threading.active_count() - before <= handler.MAX_CONNECTIONS
+        closed_after(flood[0])
+        time.sleep(0.5)
+        assert request(remote.address, "events", [])[0] == 204, "it answers once the flood is over"
+    finally:
+        for connection in flood:
+            connection.close()
+
+
+def test_an_error_of_ours_in_a_request_is_one_line_and_a_log(remote, monkeypatch, capfd, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(handler, "read_events", lambda body: {}["no such key"])
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        request(remote.address, "events", [])
+    with connect(remote) as connection:  # a browser that leaves in the middle is no error
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(b"POST /events HTTP/1.1\r\nContent-Length: 9\r\n\r\n[")
+    time.sleep(0.3)
+    _, text = capfd.readouterr()
+    assert text.startswith("rayfold: internal error in rayfold serve: KeyError") and text.count("\n") == 1
+    monkeypatch.undo()
+    assert request(remote.address, "events", [])[0] == 204
+
+
+def test_sessions_of_serve_are_kept(served, tmp_path):
+    """Its session is saved while it runs, so that a killed one can be restored, and at its end."""
+    process, address = served
+    kept = tmp_path / "state" / "rayfold" / "session.json"
+    request(address, "frame?after=0")
+    wait_for(kept.exists, process)
+    assert not restore(kept).clean and restore(kept).scenes[0].title == "first"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 130 and restore(kept).clean
 
 
 def test_a_port_in_use_raises(scene_files):

@@ -4,6 +4,7 @@ Both draw the same frame; only the source of events and the render target differ
 """
 
 import ctypes
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,8 @@ class OffscreenWindow:
         return read_pixels(self._texture)
 
     def close(self) -> None:
-        """Saves the session and destroys the contexts of Dear ImGui."""
-        self.app.close()
+        """Saves the session, as broken off where an error ends the window, and destroys the contexts of Dear ImGui."""
+        self.app.close(clean=not isinstance(sys.exception(), Exception))
         imgui.backends.opengl3_shutdown()
         destroy_contexts()
 

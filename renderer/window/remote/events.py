@@ -1,0 +1,79 @@
+"""What a browser may send: events of mouse and keyboard as JSON, checked before the drawing thread sees them."""
+
+import json
+from collections.abc import Callable
+from string import ascii_uppercase, digits
+from typing import Any
+
+from renderer.window.controls.shortcuts import KEY_NAMES
+
+MAX_TEXT = 16  # characters that one event types
+MAX_CODE = 40  # characters of a key's name; unknown keys are no mistake, as keyboards have more than the window uses
+
+# JavaScript's KeyboardEvent.code -> Dear ImGui's key
+KEYS = {f"Key{letter}": KEY_NAMES[letter] for letter in ascii_uppercase}
+KEYS |= {f"Digit{digit}": KEY_NAMES[digit] for digit in digits}
+KEYS |= {f"Arrow{side}": KEY_NAMES[side] for side in ("Left", "Right", "Up", "Down")}
+KEYS |= {f"Bracket{side}": KEY_NAMES[f"{side}Bracket"] for side in ("Left", "Right")}
+SAME_NAMES = "Space Enter Escape Tab Backspace Home End Delete PageUp PageDown Equal Minus Period Comma Slash"
+KEYS |= {name: KEY_NAMES[name] for name in (*SAME_NAMES.split(), *(f"F{number}" for number in range(1, 13)))}
+
+
+def _is_coordinate(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e6  # NaN is not
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_button(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= 2
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_CODE
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is text that UTF-8 can encode (no half of a surrogate pair) and C can take (no NUL)."""
+    good = isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
+    return good and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false where they are missing
+# The fields of each kind of event, besides `kind`; all are required but MODIFIERS.
+FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "move": {"x": _is_coordinate, "y": _is_coordinate},
+    "button": {"button": _is_button, "down": _is_flag},
+    "wheel": {"y": _is_coordinate},
+    "key": {"code": _is_code, "down": _is_flag, **MODIFIERS},
+    "text": {"text": _is_text},
+    "focus": {"focused": _is_flag},
+    "resize": {"width": _is_coordinate, "height": _is_coordinate},
+}
+
+
+def read_events(body: bytes) -> list[dict[str, Any]]:
+    """The events of a request; ValueError where the body is anything but a list of the events of FIELDS."""
+    try:
+        events = json.loads(body)
+    except (ValueError, RecursionError):
+        events = None
+    if not isinstance(events, list):
+        raise ValueError("events must be a JSON list")
+    for number, event in enumerate(events):
+        _check(event, f"event {number}")
+    return events
+
+
+def _check(event: Any, where: str) -> None:
+    kind = event.get("kind") if isinstance(event, dict) else None
+    if not (isinstance(kind, str) and kind in FIELDS):
+        raise ValueError(f"{where}: kind must be one of {', '.join(FIELDS)}")
+    fields = FIELDS[kind]
+    for name, is_valid in fields.items():
+        if name in event and not is_valid(event[name]) or name not in event and name not in MODIFIERS:
+            raise ValueError(f"{where}: {name} of {kind} is missing or not allowed")
+    if len(event) > 1 + sum(name in event for name in fields):
+        raise ValueError(f"{where}: {kind} has only {', '.join(fields)}")

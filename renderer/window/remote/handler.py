@@ -1,0 +1,220 @@
+"""Requests of the browser: the page, frames as JPEG, events; who may send them, and how much and how slowly.
+
+Whoever has the token may do what a person at the window may do, so each request needs it, on loopback too: other users
+of a machine reach its loopback addresses. The page gets it from its address and sends it as a header. A cookie would go
+to every port of the host, and so to servers of other users.
+"""
+
+import hmac
+import io
+import ipaddress
+import socket
+import socketserver
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from renderer.formats.images import encode_jpeg
+from renderer.process import log_internal_error
+from renderer.window.remote.events import read_events
+from renderer.window.remote.exchange import FrameExchange
+
+PAGE = Path(__file__).with_name("page.html")
+MAX_BODY_BYTES = 1 << 16  # of one request with events
+MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # with its headers
+REQUEST_SECONDS = 10.0  # for a request to arrive whole, or its answer to be taken
+IDLE_SECONDS = 60.0  # between two requests of a connection
+MAX_CONNECTIONS = 32  # a browser opens about six; more wait in the queue of the system, at most BACKLOG
+BACKLOG = 16
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may use the server: those who know the token, by one of the machine's names."""
+
+    token: str
+    names: frozenset[str]
+
+    def refusal(self, given: str, host: str | None, origin: str | None) -> str:
+        """Why a request with these headers and this token is refused; empty if it is not.
+
+        A host that is neither an address nor one of the names was resolved by a foreign DNS server (DNS rebinding). An
+        origin other than the host is a page of another site.
+        """
+        if not (host and self._is_ours(host)):
+            return "this server goes by the address that it printed"
+        if origin is not None and origin.partition("://")[2] != host:
+            return "only this server's page may ask"
+        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
+            return "this address needs its token"
+        return ""
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            return name in self.names or bool(ipaddress.ip_address(name))
+        except ValueError:
+            return False
+
+
+class Server(ThreadingHTTPServer):
+    """A thread for each connection, at most MAX_CONNECTIONS; an error of ours goes to a log, not to the terminal."""
+
+    daemon_threads = True
+    request_queue_size = BACKLOG
+
+    def __init__(self, host: str, port: int, access: Access, exchange: FrameExchange):
+        self.access, self.exchange = access, exchange
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), Handler)
+
+    def server_bind(self) -> None:
+        """Binds without HTTPServer's look-up of the host's full name, which may take long."""
+        socketserver.TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Starts a thread for a connection; closes the connection where there are too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """What the thread of a connection runs."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Writes the log of an internal error; a connection that broke off is none."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            print(f"rayfold: {log_internal_error(error, 'rayfold serve')}", file=sys.stderr)
+
+
+class BoundedInput(io.RawIOBase):
+    """What a connection sends: TimeoutError where a request is too long or takes too long."""
+
+    def __init__(self, connection: socket.socket):
+        self._connection = connection
+        self.next_request()
+
+    def next_request(self) -> None:
+        """Expect another request: it may begin late, but must then arrive soon."""
+        self._room, self._deadline = MAX_REQUEST_BYTES, 0.0
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads what is there, as io.RawIOBase says."""
+        now = time.monotonic()
+        wait = self._deadline - now if self._deadline else IDLE_SECONDS
+        if wait <= 0 or self._room <= 0:
+            raise TimeoutError("the request is too long or takes too long")
+        self._connection.settimeout(wait)
+        count = self._connection.recv_into(buffer, min(len(buffer), self._room))
+        self._connection.settimeout(REQUEST_SECONDS)  # for the answer
+        self._deadline, self._room = self._deadline or time.monotonic() + REQUEST_SECONDS, self._room - count
+        return count
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "Rayfold", ""
+
+    def setup(self) -> None:
+        """Bounds what the connection sends."""
+        super().setup()
+        self._input = BoundedInput(self.connection)
+        self.rfile = io.BufferedReader(self._input)
+
+    def handle_one_request(self) -> None:
+        """Reads and answers a request."""
+        self._input.next_request()
+        super().handle_one_request()
+
+    def do_GET(self) -> None:
+        """Answers / with the page, which takes the token in its address, and /frame with a frame."""
+        path, query = self._address()
+        if not self._allowed(query.get("token", "") if path == "/" else ""):
+            return
+        if path == "/":
+            self._answer(200, PAGE.read_bytes(), "text/html; charset=utf-8")
+        elif path == "/frame":
+            self._send_frame(query.get("after", "0"))
+        else:
+            self._answer(404)
+
+    def do_POST(self) -> None:
+        """Takes events; 400 says which one is malformed."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit() and len(length) < 9 and int(length) <= MAX_BODY_BYTES):
+            self.close_connection = True
+            self._answer(413)
+            return
+        body = self.rfile.read(int(length))
+        if not self._allowed():
+            return
+        if self._address()[0] != "/events":
+            self._answer(404)
+            return
+        try:
+            self.server.exchange.post_events(read_events(body))
+        except ValueError as error:
+            self._answer(400, str(error).encode())
+        else:
+            self._answer(204)
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        """The path, and the first value of each key of the query."""
+        path, _, query = self.path.partition("?")
+        try:
+            return path, {key: values[0] for key, values in parse_qs(query, max_num_fields=8).items()}
+        except ValueError:
+            return path, {}
+
+    def _allowed(self, token: str = "") -> bool:
+        """Whether the request may be answered; answers 403 itself if not."""
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
+        refusal = self.server.access.refusal(given, self.headers.get("Host"), self.headers.get("Origin"))
+        if refusal:
+            self._answer(403, refusal.encode())
+        return not refusal
+
+    def _send_frame(self, after: str) -> None:
+        number = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
+        result = self.server.exchange.wait_frame(number)
+        if result is None:
+            self._answer(410)
+        elif result[1] is None:
+            self._answer(204)
+        else:
+            self._answer(200, encode_jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
+
+    def _answer(
+        self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        headers = {"Content-Type": content_type, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+        headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", **(extra or {})}
+        headers |= {"Content-Security-Policy": "frame-ancestors 'none'"}  # no other site shows the window in its page
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Logs nothing: stderr is for messages to the user."""
