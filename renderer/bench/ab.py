@@ -30,7 +30,7 @@ from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detect
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
 from renderer.images.metrics import psnr
-from renderer.paths import PACKAGE
+from renderer.paths import PACKAGE, temporary_directory
 from renderer.progress import Progress
 
 SAMPLE_TIMEOUT = 300
@@ -309,7 +309,7 @@ class Runner:
 
     def _compare_pictures(self, name: str) -> dict:
         """Whether the arms' pictures, whose bits differ, look equal."""
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_directory("pictures") as folder:
             pictures = []
             for arm in ARMS:
                 path = Path(folder, f"{arm}.npy")

@@ -17,6 +17,7 @@ from renderer.export.light_field import camera_array, render_view
 from renderer.export.render import RenderJob, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
+from renderer.paths import private_folder, temporary_directory
 from renderer.pictures import open_picture, scene_of_table
 from renderer.pictures.picture import Picture
 from renderer.progress import Progress
@@ -74,7 +75,7 @@ def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
 
 
 def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_directory("frame") as folder:
         path = Path(folder, name)
         write(path, rendered, job, bit_depth)
         return path.read_bytes()
@@ -97,12 +98,14 @@ def _open_scene_picture(tables: str, name: str, files: tuple[tuple[str, str], ..
 
 def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
     """Write the files that were sent, each once by its content; returns pairs of the path as sent and the path here."""
-    folder = Path(tempfile.gettempdir(), f"rayfold-farm-{getattr(os, 'getuid', int)()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = private_folder() / "farm"
+    folder.mkdir(exist_ok=True)
     pairs = []
     for name, data in files.items():
         path = folder / (hashlib.sha256(data).hexdigest() + Path(name).suffix)
-        if not path.exists():
+        try:
+            os.utime(path)  # used now, so not pruned
+        except FileNotFoundError:
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(data)
             Path(file.name).replace(path)

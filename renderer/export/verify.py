@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from renderer.export.plan import make_plan
 from renderer.export.render import InterruptHandler
 from renderer.export.run import carry_out
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
+from renderer.paths import temporary_directory
 from renderer.process import INTERRUPTED
 
 
@@ -49,7 +49,7 @@ def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandle
         raise InputError(f"{path}: No such file or directory" if not path.exists() else f"{path}: is no file")
     recipe, samples = read_recipe(path), read_samples(path)
     noted, found = read_digest(path), sample_digest(samples)
-    with tempfile.TemporaryDirectory(prefix="rayfold-verify-") as folder:
+    with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
         options = ExportOptions(path, again, device=device, farm=farm, bit_depth=bit_depth, denoise=denoise)

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +22,7 @@ from pathlib import Path
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.gpu.icd_probe import NO_DEVICE
 from renderer.gpu.pocl_cache import PoclCache
+from renderer.paths import temporary_directory
 
 VENDOR_FOLDERS = "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"  # variables that replace the system's folder
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
@@ -138,7 +138,7 @@ def _key(driver: Path) -> str:
 
 def _probe(driver: Path) -> str:
     """Why a driver does not work, or ""."""
-    with tempfile.TemporaryDirectory(prefix="rayfold-icd-") as folder:
+    with temporary_directory("icd") as folder:
         Path(folder, driver.name).write_text(_library(driver) + "\n", encoding="utf-8")
         command = [sys.executable, "-m", "renderer.gpu.icd_probe"]
         path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])

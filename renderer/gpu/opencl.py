@@ -1,17 +1,18 @@
 """The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.cache import cache_folder
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
 from renderer.gpu.icd import select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
@@ -122,8 +123,10 @@ def _build_lock(key: bytes) -> Iterator[None]:
     """
     with ExitStack() as held:
         if fcntl:
-            path = os.path.join(tempfile.gettempdir(), f"rayfold-builds-{os.getuid()}")
+            folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_folder())
             with suppress(OSError):  # without a lock file, build without the lock
+                folder.mkdir(parents=True, exist_ok=True)
+                path = folder / "builds.lock"
                 file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 held.callback(os.close, file)  # gives the lock back
                 fcntl.lockf(file, fcntl.LOCK_EX, 1, int.from_bytes(key[:4], "little"))
