@@ -3,6 +3,11 @@
 import argparse
 import math
 
+from renderer.plain import parse_whole, printable
+
+MAX_WHOLE = (1 << 31) - 1
+MAX_SECONDS = 1e9  # 32 years: float64 still has microseconds there
+
 
 def size(text: str) -> tuple[int, int]:
     """WIDTHxHEIGHT in pixels."""
@@ -15,42 +20,43 @@ def grid(text: str) -> tuple[int, int]:
 
 
 def _pair(text: str, high: int, wanted: str) -> tuple[int, int]:
-    one, _, two = text.lower().partition("x")
-    if not (_is_whole(one, 1, high) and _is_whole(two, 1, high)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}, each 1 to {high}")
-    return int(one), int(two)
+    one, two = (parse_whole(word, 1, high) for word in text.lower().partition("x")[::2])
+    if one is None or two is None:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} is not {wanted}, each 1 to {high}")
+    return one, two
 
 
-def _is_whole(text: str, low: int, high: float) -> bool:
-    return text.isascii() and text.isdigit() and low <= int(text) <= high
+def _shown(text: str) -> str:
+    return repr(printable(text, 60))
+
+
+def _whole(text: str, low: int, high: int, wanted: str) -> int:
+    value = parse_whole(text, low, high)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} {wanted} {low} to {high}")
+    return value
 
 
 def port(text: str) -> int:
     """A TCP port; 0 asks the system for a free one."""
-    if not _is_whole(text, 0, 65535):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; it must be 0 to 65535")
-    return int(text)
+    return _whole(text, 0, 65535, "is not a port; it must be")
 
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    if not _is_whole(text, 1, math.inf):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
-    return int(text)
+    return _whole(text, 1, MAX_WHOLE, "must be a whole number of")
 
 
 def seed(text: str) -> int:
     """A seed of random numbers, 0 to 2^31 - 1."""
-    if not _is_whole(text, 0, (1 << 31) - 1):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 0 to {(1 << 31) - 1}")
-    return int(text)
+    return _whole(text, 0, MAX_WHOLE, "must be a whole number of")
 
 
 def seconds(text: str) -> float:
-    """A finite number of seconds."""
+    """A number of seconds, at most MAX_SECONDS before or after 0."""
     value = _number(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds")
+    if not abs(value) <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} must be a number of seconds, at most {MAX_SECONDS:g}")
     return value
 
 
@@ -65,7 +71,7 @@ def _number(text: str) -> float:
 def duration(text: str) -> float:
     """A positive number of seconds."""
     if seconds(text) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0 seconds")
+        raise argparse.ArgumentTypeError(f"{_shown(text)} must be more than 0 seconds")
     return seconds(text)
 
 
@@ -73,5 +79,5 @@ def fraction(text: str) -> float:
     """A number between 0 and 1, such as 2% or 0.02."""
     value = _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be between 0 and 1, such as 2% or 0.02")
+        raise argparse.ArgumentTypeError(f"{_shown(text)} must be between 0 and 1, such as 2% or 0.02")
     return value

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from renderer import __version__
 from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError
 from renderer.paths import ensure_cache
+from renderer.plain import printable
 from renderer.process import (
     INTERNAL_ERROR,
     INTERRUPTED,
@@ -97,7 +98,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with one sentence and exit code 2."""
-        self.exit(2, f"rayfold: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"rayfold: {printable(message)} (see {self.prog} --help)\n")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -5,11 +5,17 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from renderer.plain import printable
+
 
 class UserError(Exception):
     """Something a user can cause, reported in one sentence that names file, key, value found and values allowed."""
 
     exit_code = 2
+    line_breaks = ""  # "\n" where the text shows lines of a program
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep=self.line_breaks)
 
 
 class InputError(UserError):

@@ -26,7 +26,7 @@ CACHE = "cache"  # the folder of private_folder() that keeps its files
 def find_input(name: str | Path) -> Path:
     """The path of an input: `name` itself, or the bundled scene of that name where no such file exists (`cornell`)."""
     path = Path(name)
-    if path.exists() or path.suffix or path.parent != Path():
+    if os.path.exists(path) or path.suffix or path.parent != Path():
         return path
     bundled = (SCENES / f"{name}{suffix}" for suffix in (".toml", ".flame", ".cb"))
     return next((scene for scene in bundled if scene.exists()), path)

@@ -14,6 +14,7 @@ from typing import Any
 
 from renderer import __version__
 from renderer.paths import ensure_cache
+from renderer.plain import printable
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130
@@ -105,9 +106,8 @@ def log_internal_error(error: BaseException, doing: str) -> str:
 
 
 def shorten(text: str, most: int = 200) -> str:
-    """The first line of a text, cut to `most` characters."""
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= most else line[: most - 3] + "..."
+    """The first line of a text, printable and cut to `most` characters."""
+    return printable(text.strip().partition("\n")[0], most)
 
 
 def _write_log(text: str) -> Path:

@@ -13,8 +13,9 @@ FILES = sorted(ROOT.glob("renderer/**/*.py"))
 TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
+    {"plain"},
     {"arguments", "errors", "host", "paths", "progress"},
-    {"process"},
+    {"files", "process"},
     {"gpu", "scene"},
     {"formats"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},

@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from renderer.arguments import duration, fraction, positive, size
+from renderer.arguments import duration, fraction, positive, seed, size
 from renderer.paths import ROOT
 
 MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64
@@ -95,7 +95,7 @@ EXPERIMENT = (
     _option("--pairs", type=_pairs, default=10, help="pairs of processes for each case, at first (default 10)"),
     _option("--max-pairs", type=_pairs, default=40, help="pairs of processes while undecided (default 40)"),
     _option("--seconds", type=duration, default=0.3, help="timed in each process (default 0.3)"),
-    _option("--seed", type=int, default=0, help="of the random orders of pairs"),
+    _option("--seed", type=seed, default=0, help="of the random orders of pairs"),
 )  # fmt: skip
 AB = (
     *EXPERIMENT,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.scene.schema import read_text
+from renderer.files import read_text
 
 SCHEMA = "bench/1"
 MAX_FILE_BYTES = 1 << 30

@@ -56,10 +56,10 @@ class Farm:
 
 def parse_farm(text: str, device: str) -> Farm:
     """The Farm of `--farm local:N` or `--farm tcp://HOST:PORT` (tls:// with dask's TLS configuration)."""
-    local = re.fullmatch(r"local:(\d{1,3})", text)
+    local = re.fullmatch(r"local:([0-9]{1,3})", text)
     if local and int(local[1]) > 0:
         return Farm("", int(local[1]), device)
-    if re.fullmatch(r"(tcp|tls)://[^\s:/]+:\d{1,5}", text):
+    if re.fullmatch(r"(tcp|tls)://[^\s:/]+:[0-9]{1,5}", text):
         return Farm(text, 0, device)
     raise UserError(f"--farm {text}: must be local:N with N of at least 1, tcp://HOST:PORT or tls://HOST:PORT")
 

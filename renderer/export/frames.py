@@ -2,26 +2,34 @@
 
 import hashlib
 import json
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import UserError
+from renderer.files import parse_json, read_file
 from renderer.formats.images import atomic_write, read_digest
+from renderer.plain import parse_whole
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
 MAX_FRAMES = 1_000_000
+MAX_NUMBER = 999_999_999
+MAX_MANIFEST_BYTES = 1 << 30
 
 
 def frame_numbers(text: str) -> list[int]:
     """The numbers of "1-48" or "1-30,47", in order and once each."""
     numbers: set[int] = set()
     for part in text.split(","):
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or last - first >= MAX_FRAMES:
+        low, dash, high = part.strip().partition("-")
+        first = parse_whole(low, 0, MAX_NUMBER)
+        last = parse_whole(high, 0, MAX_NUMBER) if dash else first
+        if first is None or last is None or last < first:
             raise UserError(f"--frames {text}: must be numbers and ranges such as 1-48 or 1-30,47")
+        if last - first >= MAX_FRAMES or len(numbers) + last - first >= MAX_FRAMES:
+            raise UserError(f"--frames {text}: names more than the {MAX_FRAMES} frames allowed")
         numbers.update(range(first, last + 1))
     return sorted(numbers)
 
@@ -54,10 +62,10 @@ class Manifest:
 
     def _read(self) -> list[dict]:
         rows = []
-        with suppress(OSError, UnicodeDecodeError):
-            for line in self.path.read_text(encoding="utf-8").splitlines():
+        if os.path.exists(self.path):
+            for line in read_file(self.path, MAX_MANIFEST_BYTES).split(b"\n"):
                 with suppress(ValueError):  # a line that a killed run left half written
-                    rows.append(json.loads(line))
+                    rows.append(parse_json(line))
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("frame"), int)]
 
     def done(self, number: int) -> bool:

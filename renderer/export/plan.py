@@ -1,6 +1,8 @@
 """The checked plan of an export: everything that can be wrong is found here, before any work."""
 
+import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -117,15 +119,17 @@ def _check_output(output: Path) -> None:
         raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
     if suffix in VIDEO_SUFFIXES:
         video.check_installed()
-    if not output.parent.is_dir():
+    if not os.path.isdir(output.parent):
         raise UserError(f"-o {output}: there is no folder {output.parent}")
-    if output.is_dir():
+    if os.path.isdir(output):
         raise UserError(f"-o {output}: is a folder; it must be a file")
     try:
+        with suppress(FileNotFoundError):
+            os.stat(output)  # a name that no file can have
         with tempfile.TemporaryFile(dir=output.parent):
             pass
-    except OSError as error:
-        raise UserError(f"-o {output}: cannot be written: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"-o {output}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def load_scene(options: ExportOptions) -> Scene:

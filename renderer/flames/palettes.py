@@ -4,13 +4,16 @@ import json
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
-from defusedxml import ElementTree
 
+from renderer.errors import InputError
+from renderer.files import read_file
+from renderer.formats.xml import parse_xml
 from renderer.paths import ASSETS
+from renderer.plain import format_value, parse_whole
 
+MAX_FILE_BYTES = 16 << 20
 FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
 
 
@@ -81,14 +84,25 @@ def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], ci
 def flam3_palettes() -> dict[int, np.ndarray]:
     """flam3's palettes (256, 3) by number, {} where flam3 is not installed; its license keeps them out of here."""
     for path in (os.environ.get("flam3_palettes"), *FLAM3_PALETTE_PATHS):
-        if path and Path(path).is_file():
-            found = {}
-            for element in ElementTree.parse(path).iter("palette"):
-                data = bytes.fromhex("".join(element.get("data", "").split()))
-                if len(data) == 1024:
-                    found[int(element.get("number"))] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
-            return found
+        if path and os.path.exists(path):
+            return _read_palettes(path)
     return {}
+
+
+def _read_palettes(path: str) -> dict[int, np.ndarray]:
+    found = {}
+    for element in parse_xml(read_file(path, MAX_FILE_BYTES), path).iter("palette"):
+        number = parse_whole(element.get("number", ""), 0, 1 << 30)
+        try:
+            data = bytes.fromhex("".join(element.get("data", "").split()))
+        except ValueError as error:
+            raise InputError(f"{path}: palette {number}: its data are not hexadecimal digits") from error
+        if number is None:
+            shown = format_value(element.get("number"))
+            raise InputError(f"{path}: a palette has the number {shown}; it must be a whole number")
+        if len(data) == 1024:
+            found[number] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
+    return found
 
 
 def flam3_palette(number: int, hue: float = 0.0) -> np.ndarray | None:

@@ -4,24 +4,71 @@ Archives come from strangers: only the members that are wanted are opened, nothi
 whose compression ratio is suspicious is refused before it is expanded.
 """
 
+import io
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from renderer.errors import InputError, reading
-from renderer.scene.schema import read_file
+from renderer.files import open_input, read_file
 
 MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
 MAX_NAMES = 1 << 16  # names looked at in one folder or zip
+MAX_DIRECTORY_BYTES = 8 << 20  # of the list of members at the end of a zip
 TRUSTED_GROWTH = 100  # times a packed member may grow when it ends up larger than TRUSTED_SIZE; images hardly grow
 TRUSTED_SIZE = 16 << 20  # bytes
+# zipfile raises NotImplementedError for unknown features, RuntimeError for encrypted files, and what it runs into.
+ZIP_ERRORS = (
+    OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError,
+    IndexError, KeyError, struct.error,
+)  # fmt: skip
 
 
 def check_growth(name: str, packed: int, expanded: int) -> None:
     """InputError for a zip bomb: a member whose size in bytes would grow suspiciously."""
     if expanded > max(TRUSTED_SIZE, TRUSTED_GROWTH * packed):
         raise InputError(f"{name}: a zip bomb: its {packed} bytes would grow to {expanded}")
+
+
+class _ZipInput(io.BufferedReader):
+    """A zip file while its directory is read, which zipfile does in one piece of the size that the file claims."""
+
+    is_open = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """BufferedReader's; BadZipFile for a directory beyond MAX_DIRECTORY_BYTES."""
+        if not self.is_open and size is not None and size > MAX_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile(f"its directory has {size} bytes; {MAX_DIRECTORY_BYTES} are allowed")
+        return super().read(size)
+
+
+@contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip file at a path; InputError when it is none or, within the block, when it is damaged."""
+    try:
+        with _ZipInput(open_input(path).detach()) as file, zipfile.ZipFile(file) as archive:
+            file.is_open = True
+            yield archive
+    except ZIP_ERRORS as error:
+        raise InputError(f"{path}: not a zip file that can be read: {error or type(error).__name__}") from error
+
+
+@contextmanager
+def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Iterator[IO[bytes]]:
+    """A member of a zip file for reading; InputError, which begins with `name`, when it is damaged or a zip bomb."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # the others expand without a limit
+        raise InputError(f"{name}: is packed by method {info.compress_type}; stored and deflate can be read")
+    check_growth(name, info.compress_size, info.file_size)
+    try:
+        with archive.open(info) as member:
+            yield member
+    except ZIP_ERRORS as error:
+        raise InputError(f"{name}: the zip is damaged: {error or type(error).__name__}") from error
 
 
 class Folder:
@@ -47,12 +94,9 @@ class Zip:
 
     def __init__(self, path: Path):
         self.path = Path(path)
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                infos = [info for info in archive.infolist()[:MAX_NAMES] if not info.is_dir()]
-        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(f"{path}: not a zip file that can be read: {error}") from error
-        kept = [info for info in infos if "__MACOSX" not in info.filename]
+        with open_zip(self.path) as archive:
+            infos = archive.infolist()[:MAX_NAMES]
+        kept = [info for info in infos if not info.filename.endswith("/") and "__MACOSX" not in info.filename]
         self._infos = {PurePosixPath(info.filename).name: info for info in kept}
         self.names = sorted(name for name in self._infos if name and not name.startswith("."))
 
@@ -65,12 +109,8 @@ class Zip:
         info = self._infos[name]
         if info.file_size > MAX_MEMBER_BYTES:
             raise InputError(f"{self.full_name(name)}: {info.file_size >> 20} MiB are more than a view may have")
-        check_growth(self.full_name(name), info.compress_size, info.file_size)
-        try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(info) as member:
-                data = member.read(info.file_size + 1)
-        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            raise InputError(f"{self.full_name(name)}: the zip is damaged: {error}") from error
+        with open_zip(self.path) as archive, open_member(archive, info, self.full_name(name)) as member:
+            data = member.read(info.file_size + 1)
         if len(data) != info.file_size:
             raise InputError(
                 f"{self.full_name(name)}: the zip is damaged: {len(data)} bytes, where its directory says "

@@ -6,10 +6,14 @@ Files are written beside their target and renamed, so that what was there stays 
 import contextlib
 import errno
 import io
+import itertools
 import json
+import math
 import os
+import shutil
 import struct
 import tempfile
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -21,22 +25,31 @@ from numpy.typing import DTypeLike
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from renderer.errors import DiskFullError, InputError, UserError, import_optional, reading
+from renderer.files import file_size, open_input, parse_json
 
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
-MAX_PIXELS = 1 << 28  # of a picture that a stranger hands us
+MAX_PIXELS = 1 << 26  # of a picture that a stranger hands us: 12 bytes each while it is decoded
+MAX_LINEAR_PIXELS = 1 << 25  # of one that becomes float32: 24 bytes each
+MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which only this program draws
+MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
+MAX_RECIPE_BYTES = 16 << 20
+MAX_CHUNKS = 1 << 21  # of a PNG
+# What guides and README promise. Pillow opens some 40 more, among them EPS, for which it starts another program.
+IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that becomes it when the block ends well; UserError when it cannot be written."""
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UserError(f"{path}: is a folder; an output file is wanted")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=path.suffix[:20])
+    except (OSError, ValueError) as error:  # ValueError: a name with NUL
+        raise _unwritable(path, error) from error
     os.close(handle)
     try:
         yield Path(name)
@@ -45,11 +58,15 @@ def atomic_write(path: Path) -> Iterator[Path]:
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
-        kind = DiskFullError if error.errno == errno.ENOSPC else UserError
-        raise kind(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise _unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)
+
+
+def _unwritable(path: Path, error: OSError | ValueError) -> UserError:
+    kind = DiskFullError if getattr(error, "errno", None) == errno.ENOSPC else UserError
+    return kind(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}")
 
 
 def _umask() -> int:
@@ -74,7 +91,7 @@ def write_png_rows(
     dtype = np.dtype(dtype)
     assert dtype in (np.uint8, np.uint16) and channels in (3, 4) and height > 0 and width > 0, (dtype, shape)
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
+        file.write(PNG_SIGNATURE)
         color = {3: 2, 4: 6}[channels]
         _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, color, 0, 0, 0))
         _chunk(file, b"sRGB", b"\0")
@@ -129,7 +146,7 @@ def sample_digest(samples: np.ndarray) -> str:
 def read_digest(path: Path) -> str:
     """The digest of its samples that a PNG or EXR file carries since Rayfold wrote it; "" where there is none."""
     if path.suffix.lower() == ".exr":
-        with reading(path), _openexr().File(str(path), header_only=True) as file:
+        with _open_exr(path, header_only=True) as file:
             return str(file.header().get("rayfold_digest", ""))
     mark = f"{DIGEST}\0".encode()
     return next(
@@ -137,7 +154,7 @@ def read_digest(path: Path) -> str:
     )
 
 
-def read_samples(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
     """The samples of a PNG, (height, width, 3 or 4) uint8 or uint16, as they stand in it.
 
     Pillow reads the upper 8 bits of 16; those files are read here, as write_png() writes them.
@@ -148,10 +165,7 @@ def read_samples(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
         width, height = picture.size
         header = next((data for data in _chunks(path, b"IHDR")), b"")
         if header[8:9] != b"\x10":
-            try:
-                return np.asarray(picture if picture.mode in ("RGB", "RGBA") else picture.convert("RGBA"))
-            except (OSError, ValueError, SyntaxError) as error:
-                raise InputError(f"{path}: the image is damaged: {error}") from error
+            return np.asarray(picture if picture.mode in ("RGB", "RGBA") else picture.convert("RGBA"))
     channels = {2: 3, 6: 4}.get(header[9], 0)
     stride = 2 * channels * width
     data = b"".join(data for data in _chunks(path, b"IDAT"))
@@ -168,10 +182,16 @@ def read_samples(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
 
 def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
     """The chunks of one kind in a PNG; InputError where one is cut off or damaged."""
-    with reading(path), open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(8)
-        while head := file.read(8):
+    with open_input(path) as file, reading(path):
+        size = file_size(file)
+        if file.read(8) != PNG_SIGNATURE:
+            raise InputError(f"{path}: not a PNG file")
+        for count in itertools.count():
+            head = file.read(8)
+            if not head:
+                return
+            if count == MAX_CHUNKS:
+                raise InputError(f"{path}: the image is damaged: more than {MAX_CHUNKS} chunks")
             length, kind = struct.unpack(">I4s", head.ljust(8, b"\0"))
             if file.tell() + length + 4 > size:
                 raise InputError(f"{path}: the image is damaged: it is cut off")
@@ -180,7 +200,9 @@ def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
                 continue
             data = file.read(length)
             if file.read(4) != struct.pack(">I", zlib.crc32(kind + data)):
-                raise InputError(f"{path}: the image is damaged: the checksum of a {kind.decode()} chunk is wrong")
+                raise InputError(
+                    f"{path}: the image is damaged: the checksum of a {kind.decode('latin-1')} chunk is wrong"
+                )
             yield data
 
 
@@ -203,23 +225,23 @@ def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
 
 def read_recipe(path: Path) -> dict:
     """The recipe inside a PNG that write_png made; InputError when there is none."""
-    with _open_image(path) as picture:
-        try:
-            text = getattr(picture, "text", {}).get(RECIPE)
-        except (OSError, ValueError, SyntaxError) as error:
-            raise InputError(f"{path}: the image is damaged: {error}") from error
-    if text is None:
+    mark = RECIPE.encode() + b"\0\1\0\0\0"
+    packed = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
+    if packed is None:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
-        recipe = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        text = zlib.decompressobj().decompress(packed, MAX_RECIPE_BYTES + 1)
+        if len(text) > MAX_RECIPE_BYTES:
+            raise ValueError(f"larger than the {MAX_RECIPE_BYTES >> 20} MiB allowed")
+        recipe = parse_json(text)
+    except (ValueError, zlib.error) as error:
         raise InputError(f"{path}: its recipe is damaged: {error}") from error
     if not isinstance(recipe, dict):
         raise InputError(f"{path}: its recipe is damaged: not a table")
     return recipe
 
 
-def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+def read_image(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an image file: 8-bit ones through the sRGB curve, EXR as it is."""
     if Path(path).suffix.lower() == ".exr":
         return read_exr(path)
@@ -232,27 +254,30 @@ def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
     `data` is the file's content where it does not lie at `path`, which then only names it.
     """
     with _open_image(path, max_pixels, data) as picture:
-        try:
-            return np.asarray(picture.convert("RGBA"))
-        except (OSError, ValueError, SyntaxError) as error:
-            raise InputError(f"{path}: the image is damaged: {error}") from error
+        return np.asarray(picture.convert("RGBA"))
 
 
 @contextlib.contextmanager
 def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator[Any]:
+    """The image by Pillow; InputError for whatever its parsers raise, here and while the block decodes the pixels."""
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # about tags
     try:
-        picture = Image.open(path if data is None else io.BytesIO(data))
+        with (
+            open_input(path) if data is None else io.BytesIO(data) as file,
+            Image.open(file, formats=IMAGE_FORMATS) as picture,
+        ):
+            width, height = picture.size
+            if width * height > max_pixels:
+                raise InputError(f"{path}: {width} x {height} pixels are more than the {max_pixels} allowed")
+            yield picture
     except UnidentifiedImageError as error:
-        raise InputError(f"{path}: not an image that can be read") from error
-    except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    with picture:
-        width, height = picture.size
-        if width * height > max_pixels:
-            raise InputError(f"{path}: {width} x {height} pixels are more than the {max_pixels} allowed")
-        yield picture
+        raise InputError(f"{path}: not an image that can be read; allowed are {', '.join(IMAGE_FORMATS)}") from error
+    except (InputError, AssertionError, MemoryError):
+        raise
+    except Exception as error:  # Pillow documents no closed set
+        raise InputError(f"{path}: the image is damaged: {error or type(error).__name__}") from error
 
 
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
@@ -287,30 +312,49 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
         digest.update(layer.data)
     header["rayfold_digest"] = digest.hexdigest()
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
-        file.write(str(temporary))
+        try:
+            file.write(str(temporary))
+        except RuntimeError as error:  # which says neither errno nor, always, why
+            free = shutil.disk_usage(temporary.parent).free
+            full = free < sum(layer.nbytes for layer in channels.values())
+            raise OSError(
+                errno.ENOSPC if full else errno.EIO, os.strerror(errno.ENOSPC) if full else str(error)
+            ) from error
 
 
-def read_exr(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
-    OpenEXR = _openexr()
-    if not Path(path).is_file():
-        raise InputError(f"{path}: No such file or directory")
-    try:
-        with OpenEXR.File(str(path), header_only=True) as file:
-            low, high = np.asarray(file.header()["dataWindow"], "i8")
-        if (high - low + 1).prod() > max_pixels:  # before a pixel is decoded
-            shape = " x ".join(str(n) for n in high - low + 1)
-            raise InputError(f"{path}: {shape} pixels are more than the {max_pixels} allowed")
-        with OpenEXR.File(str(path)) as file:
-            channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
-    except (RuntimeError, ValueError, TypeError, OSError) as error:
-        raise InputError(f"{path}: not an EXR file that can be read: {error}") from error
-    pixels = channels.get("RGBA", channels.get("RGB"))
-    if pixels is None:
+    with _open_exr(path, header_only=True) as file:
+        header = file.header()
+        low, high = np.asarray(header["dataWindow"], "i8")
+        shape = [int(n) for n in high - low + 1]
+        pixels, values = math.prod(shape), math.prod(shape) * len(header["channels"])
+    if pixels > max_pixels or values > MAX_EXR_VALUES:  # before a pixel is decoded
+        size = f"{shape[0]} x {shape[1]} pixels of {values // max(pixels, 1)} channels"
+        raise InputError(f"{path}: {size} are more than the {max_pixels} pixels or {MAX_EXR_VALUES} values allowed")
+    with _open_exr(path) as file:
+        channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
+    found = channels.get("RGBA", channels.get("RGB"))
+    if found is None:
         raise InputError(f"{path}: has the channels {', '.join(channels)}; R, G and B are wanted")
-    out = np.ones((*pixels.shape[:2], 4), "f4")
-    out[..., : pixels.shape[2]] = pixels
-    return out
+    with np.errstate(over="ignore"):  # of doubles; what is infinite is judged by who uses it
+        if found.shape[2] == 4:
+            return np.ascontiguousarray(found, "f4")
+        out = np.ones((*found.shape[:2], 4), "f4")
+        out[..., :3] = found
+        return out
+
+
+@contextlib.contextmanager
+def _open_exr(path: Path, header_only: bool = False) -> Iterator[Any]:
+    """The EXR file; InputError for what it raises, here and in the block."""
+    OpenEXR = _openexr()
+    open_input(path).close()  # a regular file: the library opens the path itself
+    try:
+        with OpenEXR.File(str(path), header_only=header_only) as file:
+            yield file
+    except (RuntimeError, ValueError, TypeError, KeyError, OSError) as error:
+        raise InputError(f"{path}: not an EXR file that can be read: {error}") from error
 
 
 def _openexr() -> Any:

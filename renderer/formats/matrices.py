@@ -1,21 +1,23 @@
 """Band matrices and right-hand sides in files: .npz, .npy, and Matrix Market's .mtx, as public collections have it.
 
-Each array's size is checked against the free memory before it is read. Matrix Market: https://math.nist.gov/MatrixMarket
+Each array's size is checked against the free memory and against what the file holds before it is read.
 """
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import numpy as np
-from scipy import io
 
 from renderer.errors import InputError, UnavailableError, UserError, reading
+from renderer.files import file_size, open_input
+from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.images import atomic_write
-from renderer.formats.npy import ZIP_ERRORS, NpyHeader, check_numbers, read_data, read_header
+from renderer.formats.matrix_market import read_matrix_market
+from renderer.formats.npy import NpyHeader, check_numbers, read_data, read_header
 from renderer.host import available_memory, format_bytes
 
-MAX_ENTRY_BYTES = 64  # of one entry of a Matrix Market file while it is read
+ONE_NUMBER = "one whole number of at least 0"
 
 
 def is_matrix_market(path: Path) -> bool:
@@ -30,70 +32,60 @@ def read_band(path: Path) -> tuple[np.ndarray, int, int]:
 
 def _read_market_band(path: Path) -> tuple[np.ndarray, int, int]:
     """The narrowest band that holds all entries of a square Matrix Market matrix, in float64."""
-    matrix = _read_matrix_market(path)
+    matrix = read_matrix_market(path)
     n = matrix.shape[0]
-    if matrix.ndim != 2 or n != matrix.shape[1] or n == 0:
+    if n != matrix.shape[1] or n == 0:
         raise InputError(f"{path}: the matrix is {matrix.shape}; it must be square")
-    rows, columns = np.nonzero(matrix) if isinstance(matrix, np.ndarray) else matrix.coords
-    values = matrix[rows, columns] if isinstance(matrix, np.ndarray) else matrix.data
-    below = rows.astype(np.int64) - columns
+    if isinstance(matrix, np.ndarray):
+        rows, columns = np.nonzero(matrix)
+        values = matrix[rows, columns]
+    else:
+        rows, columns, values = matrix.rows, matrix.columns, matrix.values
+    below = rows - columns
     kl, ku = max(int(below.max(initial=0)), 0), max(int(-below.min(initial=0)), 0)
-    _check_memory(path, f"the band of {kl} diagonals below and {ku} above the main one", (kl + ku + 1) * n * 8)
+    name = f"the band of {kl} diagonals below and {ku} above the main one"
+    _check_room(path, name, (kl + ku + 1) * n * 8, n, len(values))
     ab = np.zeros((kl + ku + 1, n))
     np.add.at(ab, (ku + below, columns), values)  # duplicate entries add up
     return ab, kl, ku
 
 
-def _read_matrix_market(path: Path) -> Any:
-    """A dense array or a sparse matrix of real numbers; its memory is known from the header and checked first."""
-    try:
-        with reading(path):
-            rows, columns, entries, kind, field, _symmetry = io.mminfo(path)
-            if field not in ("real", "integer", "unsigned-integer", "double", "pattern"):
-                raise InputError(f"{path}: holds {field} numbers; they must be real")
-            needed = rows * columns * 8 if kind == "array" else 2 * entries * MAX_ENTRY_BYTES
-            _check_memory(path, "the matrix", needed)
-            return io.mmread(path, spmatrix=False)
-    except (ValueError, TypeError, OverflowError, EOFError, zipfile.error) as error:
-        raise InputError(f"{path}: not a Matrix Market file: {error}") from error
-
-
 def _read_band_arrays(path: Path) -> tuple[np.ndarray, int, int]:
-    try:
-        with reading(path), zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
-            if missing:
-                found = ", ".join(name.removesuffix(".npy") for name in names[:9]) or "nothing"
-                raise InputError(
-                    f"{path}: holds no {missing[0]!r}; a band file holds ab, kl and ku, and this one holds {found}"
-                )
-            with archive.open("ab.npy") as file:
-                header = _real_header(path, "ab", file)
-                _check_memory(path, "ab", header.nbytes)
-                ab = read_data(file, header, f"{path}: ab")
-            kl, ku = (_read_integer(path, archive, name) for name in ("kl", "ku"))
-    except ZIP_ERRORS as error:
-        raise InputError(f"{path}: not a band file (.npz with ab, kl, ku): {error}") from error
+    with open_zip(path) as archive:
+        names = archive.namelist()
+        missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
+        if missing:
+            found = ", ".join(name.removesuffix(".npy") for name in names[:9]) or "nothing"
+            raise InputError(
+                f"{path}: holds no {missing[0]!r}; a band file holds ab, kl and ku, and this one holds {found}"
+            )
+        ab = _read_member(path, archive, "ab")
+        kl, ku = (_diagonals(path, name, _read_member(path, archive, name, 1)) for name in ("kl", "ku"))
     return ab, kl, ku
 
 
-def _read_integer(path: Path, archive: zipfile.ZipFile, name: str) -> int:
+def _read_member(path: Path, archive: zipfile.ZipFile, name: str, most: int | None = None) -> np.ndarray:
+    """The real numbers of a member, at most `most`."""
+    info, where = archive.getinfo(f"{name}.npy"), f"{path}: {name}"
+    with open_member(archive, info, where) as file:
+        header = _real_header(where, file, info.file_size)
+        if most is not None and header.count > most:
+            raise InputError(f"{where} is an array {header.shape} ({header.dtype}); it must be {ONE_NUMBER}")
+        _check_memory(path, name, header.nbytes)
+        return read_data(file, header, where)
+
+
+def _diagonals(path: Path, name: str, array: np.ndarray) -> int:
     """One number of diagonals."""
-    with archive.open(f"{name}.npy") as file:
-        header = _real_header(path, name, file)
-        found = f"an array {header.shape}"
-        if header.count == 1:
-            value = read_data(file, header, f"{path}: {name}").ravel()[0]
-            if header.dtype.kind in "iu" and value >= 0:
-                return int(value)
-            found = str(value)
-    raise InputError(f"{path}: {name} is {found} ({header.dtype}); it must be one whole number of at least 0")
+    if array.size != 1 or array.dtype.kind not in "iu" or array.ravel()[0] < 0:
+        found = array.ravel()[0] if array.size == 1 else f"an array {array.shape}"
+        raise InputError(f"{path}: {name} is {found} ({array.dtype}); it must be {ONE_NUMBER}")
+    return int(array.ravel()[0])
 
 
-def _real_header(path: Path, name: str, file: Any) -> NpyHeader:
-    header = read_header(file, f"{path}: {name}")
-    check_numbers(header.dtype, f"{path}: {name}", "real numbers of at most 8 bytes are wanted", "fiu")
+def _real_header(where: str, file: IO[bytes], size: int) -> NpyHeader:
+    header = read_header(file, where, size)
+    check_numbers(header.dtype, where, "real numbers of at most 8 bytes are wanted", "fiu")
     return header
 
 
@@ -103,6 +95,13 @@ def _check_memory(path: Path, name: str, needed: int) -> None:
         raise UnavailableError(
             f"{path}: {name} takes {format_bytes(needed)} of memory, and {format_bytes(free)} are free here"
         )
+
+
+def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) -> None:
+    """_check_memory() of a sparse file's array, whose empty rows or columns no byte of the file accounts for."""
+    if vectors > entries and needed > TRUSTED_SIZE:
+        raise InputError(f"{path}: {name} would take {format_bytes(needed)} for {entries} entries")
+    _check_memory(path, name, needed)
 
 
 def read_rhs(path: Path, n: int) -> np.ndarray:
@@ -116,16 +115,21 @@ def read_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def _read_market_rhs(path: Path, n: int) -> np.ndarray:
-    matrix = _read_matrix_market(path)
-    if matrix.shape[0] != n:
+    matrix = read_matrix_market(path)
+    rows, columns = matrix.shape
+    if rows != n:
         raise InputError(f"{path}: is {matrix.shape}; the matrix has {n} rows, so it must be ({n}, m)")
-    _check_memory(path, "the right-hand side", int(np.prod(matrix.shape, dtype=object)) * 8)
-    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    _check_room(path, "the right-hand side", n * columns * 8, columns, len(matrix.values))
+    dense = np.zeros((n, columns))
+    np.add.at(dense, (matrix.rows, matrix.columns), matrix.values)
+    return dense
 
 
 def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
-    with reading(path), open(path, "rb") as file:
-        header = _real_header(path, "the right-hand side", file)
+    with open_input(path) as file, reading(path):
+        header = _real_header(f"{path}: the right-hand side", file, file_size(file))
         shape = header.shape
         if len(shape) not in (1, 2) or shape[0] != n:
             raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")

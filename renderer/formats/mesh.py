@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError
+from renderer.files import read_file
 from renderer.formats import gltf
 from renderer.formats.gltf.container import stamp_of
-from renderer.scene.schema import read_file
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27

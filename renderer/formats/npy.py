@@ -7,23 +7,25 @@ system takes them back; and staging memory needs the copy that a mapping would s
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
+import json
+import math
 import os
-import zipfile
-import zlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
 from renderer.errors import InputError, reading
+from renderer.files import file_size, open_input, parse_json
+from renderer.plain import format_value, printable
 
 NUMBERS = "float16, float32, float64 and integers can be summed"
 MAX_HEADER_BYTES = 1 << 16
-_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# zipfile raises NotImplementedError for unknown compressions and RuntimeError for encrypted files.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError)
+MAX_DIMENSIONS = 32
+MAGIC = b"\x93NUMPY"
+_SCALAR_TYPE = re.compile(r"[<>|=]?[?A-Za-z]\d{0,4}(\[\w{1,8}\])?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,75 @@ class NpyHeader:
         return self.count * self.dtype.itemsize
 
 
-def read_header(file: IO[bytes], name: str) -> NpyHeader:
-    """The header at the beginning of a .npy stream, which then stands at the data; InputError, with `name`, if bad."""
+def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
+    """The header at the beginning of a .npy stream of `size` bytes, which then stands at the data.
+
+    InputError, with `name`, if it is bad or promises more data than there are.
+    """
     try:
-        version = np.lib.format.read_magic(file)
-        if version not in _READERS:
-            raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown; 1.0 and 2.0 are allowed")
-        shape, is_fortran, dtype = _READERS[version](file, max_header_size=MAX_HEADER_BYTES)
-    except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError, *ZIP_ERRORS) as error:
-        raise InputError(f"{name}: not a .npy file: {str(error).splitlines()[0]}") from error
-    if any(not isinstance(n, int) or n < 0 for n in shape):
-        raise InputError(f"{name}: not a .npy file: its shape is {shape}")
-    return NpyHeader(shape, is_fortran, dtype)
+        header, start = _parse_header(file)
+    except ValueError as error:
+        raise InputError(f"{name}: not a .npy file: {error}") from error
+    if size - start < header.nbytes:
+        raise InputError(f"{name}: truncated: {size} bytes, where its header promises {start + header.nbytes}")
+    return header
+
+
+def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
+    """The header and the bytes before the data."""
+    magic = file.read(8)
+    if magic[:6] != MAGIC or len(magic) < 8:
+        raise ValueError(f"it begins with {magic[:6]!r}, not with {MAGIC!r}")
+    if tuple(magic[6:]) not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {magic[6]}.{magic[7]} of the format is unknown; 1.0 and 2.0 are allowed")
+    width = 2 * magic[6]
+    length = int.from_bytes(file.read(width), "little")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(f"its header has {length} bytes; {MAX_HEADER_BYTES} are allowed")
+    text = file.read(length)
+    if len(text) < length:
+        raise ValueError("it ends within its header")
+    table = _parse_literal(text.decode("latin-1"))
+    if not isinstance(table, dict) or table.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("its header must have the keys descr, fortran_order, shape")
+    shape, is_fortran, dtype = table["shape"], table["fortran_order"], _parse_dtype(table["descr"])
+    if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
+        raise ValueError(f"its shape is {format_value(shape)}")
+    if math.prod(max(n, 1) for n in shape) * max(dtype.itemsize, 1) >= 1 << 63:
+        raise ValueError(f"its shape is {format_value(shape)}, more than memory can address")
+    if not isinstance(is_fortran, bool):
+        raise ValueError(f"its fortran_order is {format_value(is_fortran)}; it must be True or False")
+    return NpyHeader(tuple(shape), is_fortran, dtype), 8 + width + length
+
+
+def _parse_literal(text: str) -> Any:
+    """The Python literal of a header, with lists for its tuples: JSON after a change of marks outside of its texts."""
+    marks = {"(": "[", ")": "]", "True": "true", "False": "false"}
+
+    def as_json(match: re.Match) -> str:
+        found = match[0]
+        return marks.get(found, "") if found[0] != "'" else json.dumps(found[1:-1])
+
+    try:
+        return parse_json(re.sub(r"'[^'\\]*'|[()]|True|False|,(?=\s*[\])}])", as_json, text))
+    except ValueError as error:
+        raise ValueError(f"its header is damaged: {printable(text.strip(), 60)!r}") from error
+
+
+def _parse_dtype(description: Any) -> np.dtype:
+    """The dtype of `descr`: a text such as "<f8", or a list of [name, type] or [name, type, shape]."""
+
+    def convert(part: Any) -> Any:
+        if isinstance(part, list):
+            return [(name, convert(kind), *map(tuple, shape)) for name, kind, *shape in part]
+        if isinstance(part, str) and _SCALAR_TYPE.fullmatch(part):
+            return part
+        raise ValueError
+
+    try:
+        return np.dtype(convert(description))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"its elements are {format_value(description)}") from error
 
 
 def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
@@ -95,7 +154,7 @@ class NpyFile(ArraySource):
     def read_into(self, out: np.ndarray, first: int) -> None:
         """See ArraySource."""
         view, offset = memoryview(out.data), self.start + first * self.dtype.itemsize
-        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+        with reading(self.path), open_input(self.path) as file:
             file.seek(offset)
             while len(view):
                 done = file.readinto(view)
@@ -132,16 +191,14 @@ def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
 
     InputError, which says what is `wanted`, for other files than C-order arrays of numbers.
     """
-    with reading(path), open(path, "rb") as file:
-        header = read_header(file, str(path))
-        start, size = file.tell(), os.fstat(file.fileno()).st_size
+    with open_input(path) as file, reading(path):
+        header = read_header(file, str(path), file_size(file))
+        start = file.tell()
     check_numbers(header.dtype, path, wanted)
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:
         raise InputError(f"{path}: the array is empty: its shape is {header.shape}")
-    if size < start + header.nbytes:
-        raise InputError(f"{path}: truncated: {size} bytes, where its header promises {start + header.nbytes}")
     return NpyFile(Path(path), header.dtype, header.shape, start)
 
 

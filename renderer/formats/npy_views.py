@@ -1,13 +1,14 @@
 """Light fields in .npy and .npz files: arrays (rows, columns, height, width[, channels]), for lightfields."""
 
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError
-from renderer.formats.archive import check_growth
-from renderer.formats.npy import ZIP_ERRORS, NpyHeader, read_data, read_header
+from renderer.errors import InputError, reading
+from renderer.files import file_size, open_input
+from renderer.formats.archive import open_member, open_zip
+from renderer.formats.npy import NpyHeader, read_data, read_header
 
 MAX_FIELD_BYTES = 1 << 36
 MAX_CONVERTED_BYTES = 1 << 32  # of a field of other numbers than bytes, which is converted in memory
@@ -21,9 +22,7 @@ def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
     and "v", each (rows, columns).
     """
     if path.suffix.lower() == ".npy":
-        with open(path, "rb") as file:
-            _check_header(str(path), read_header(file, str(path)), path.stat().st_size, path.stat().st_size)
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = _map(path)
         return _views(array, str(path)), np.full((array.shape[0] * array.shape[1], 2), np.nan)
     arrays = _read_members(path)
     fields = [name for name, array in arrays.items() if array.ndim in (4, 5)]
@@ -46,33 +45,38 @@ def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return _views(array, f"{path}: {fields[0]}"), positions
 
 
-def _check_header(name: str, header: NpyHeader, expanded: int, packed: int) -> None:
-    """InputError for arrays that are no light field or too large; `expanded` and `packed` are bytes in the file."""
+def _map(path: Path) -> np.ndarray:
+    """The array of a .npy file, memory-mapped."""
+    with open_input(path) as file, reading(path):
+        header = read_header(file, str(path), file_size(file))
+        _check_header(str(path), header)
+        if not header.count:
+            return np.empty(header.shape, header.dtype)
+        order: Any = "F" if header.is_fortran else "C"
+        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
+
+
+def _check_header(name: str, header: NpyHeader) -> None:
+    """InputError for arrays that are no light field or too large."""
     dtype, needed = header.dtype, header.nbytes
     if dtype.kind not in "uif":
         raise InputError(f"{name}: its elements are {dtype}; numbers are wanted")
-    if needed > expanded:
-        raise InputError(f"{name}: tells {needed} bytes of data and holds {expanded}")
     limit = MAX_FIELD_BYTES if dtype == np.uint8 else MAX_CONVERTED_BYTES
     if needed > limit:
         raise InputError(f"{name}: {needed >> 20} MiB of {dtype} are more than the {limit >> 20} MiB allowed")
-    check_growth(name, packed, expanded)
 
 
 def _read_members(path: Path) -> dict[str, np.ndarray]:
     arrays = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist()[:MAX_MEMBERS]:
-                if not info.filename.endswith(".npy"):
-                    continue
-                name = f"{path}: {info.filename}"
-                with archive.open(info) as file:
-                    header = read_header(file, name)
-                    _check_header(name, header, info.file_size, info.compress_size)
-                    arrays[info.filename.removesuffix(".npy")] = read_data(file, header, name)
-    except (OSError, *ZIP_ERRORS) as error:
-        raise InputError(f"{path}: not an .npz file that can be read: {error}") from error
+    with open_zip(path) as archive:
+        for info in archive.infolist()[:MAX_MEMBERS]:
+            if not info.filename.endswith(".npy"):
+                continue
+            name = f"{path}: {info.filename}"
+            with open_member(archive, info, name) as file:
+                header = read_header(file, name, info.file_size)
+                _check_header(name, header)
+                arrays[info.filename.removesuffix(".npy")] = read_data(file, header, name)
     return arrays
 
 

@@ -9,10 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from defusedxml import DefusedXmlException, ElementTree
-
 from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
+from renderer.formats.xml import parse_xml
 
 IMAGE_SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)
@@ -86,12 +85,7 @@ def _viewer_xml(archive: Folder | Zip, images: list[str], grid: tuple[int, int])
 
 def _subapertures(archive: Folder | Zip, name: str) -> list[tuple[str, float, float]]:
     """(source, v, u) of every subaperture element of an XML file."""
-    try:
-        root = ElementTree.fromstring(archive.read(name), forbid_dtd=True)
-    except (ElementTree.ParseError, DefusedXmlException, ValueError, LookupError) as error:
-        raise InputError(
-            f"{archive.full_name(name)}: not XML that can be read: {error or type(error).__name__}"
-        ) from error
+    root = parse_xml(archive.read(name), archive.full_name(name))
     positions = []
     for element in root.iter("subaperture"):
         try:

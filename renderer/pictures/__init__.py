@@ -6,21 +6,24 @@ optional packages stay optional.
 """
 
 import importlib
-import math
+import os
 import pkgutil
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from renderer.arguments import MAX_SECONDS
 from renderer.errors import InputError
+from renderer.files import read_toml
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input
 from renderer.pictures.picture import Picture
+from renderer.plain import format_value, is_finite_number
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import format_value, from_table, read_toml, to_table
+from renderer.scene.schema import from_table, to_table
 
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
@@ -39,7 +42,7 @@ def load(path: Path) -> Scene:
     """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe."""
     path = find_input(path)
     suffix = path.suffix.lower()
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists() raises for a name that is too long
         raise InputError(f"{path}: No such file or directory")
     if suffix == ".toml":
         return scene_of_table(read_toml(path), path)
@@ -111,7 +114,7 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
         raise InputError(f"{path}: its recipe is damaged: samples is {format_value(samples)}")
     time = recipe.get("time", 0.0)
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time):
+    if not is_finite_number(time) or abs(time) > MAX_SECONDS:
         raise InputError(f"{path}: its recipe is damaged: time is {format_value(time)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
     return replace(scene, samples=samples, time=float(time))

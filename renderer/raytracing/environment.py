@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
+from renderer.files import read_file
 from renderer.formats.images import read_exr
 from renderer.raytracing.settings import Environment, Settings, Sky
 
 MAX_PIXELS = 1 << 25
-MAX_FILE = 1 << 30  # bytes
+MAX_FILE = 256 << 20  # bytes of an .hdr
 MAX_CDF_SIZE = 1024, 512  # width, height
 SKY_SIZE = 512, 256
 SUN_LUMINANCE = 1.88e6  # kcd/m^2 above the atmosphere
@@ -32,7 +33,8 @@ XYZ_TO_RGB = np.array(
 def environment_map(settings: Settings) -> np.ndarray | None:
     """The environment map of the settings' file or sky; None if they have neither."""
     if settings.environment.file:
-        state = os.stat(settings.environment.file)
+        with reading(settings.environment.file):
+            state = os.stat(settings.environment.file)
         radiance = _read(settings.environment.file, state.st_mtime_ns, state.st_size)
         return radiance * np.float32(settings.environment.strength)
     return sky_map(settings.sky) if settings.sky.strength else None
@@ -46,8 +48,6 @@ def is_lit(environment: Environment, sky: Sky) -> bool:
 @lru_cache(maxsize=2)
 def _read(file: str, changed: int, size: int) -> np.ndarray:
     path = Path(file)
-    if size > MAX_FILE:
-        raise InputError(f"{path}: larger than the {MAX_FILE >> 20} MiB that an environment may have")
     suffix = path.suffix.lower()
     if suffix not in (".exr", ".hdr"):
         raise InputError(f"{path}: no environment; allowed are .exr and .hdr")
@@ -66,7 +66,7 @@ def _read(file: str, changed: int, size: int) -> np.ndarray:
 
 def read_hdr(path: Path) -> np.ndarray:
     """Reads a Radiance RGBE file (height, width, 3) float32, flat or with run-length encoded scan lines."""
-    data = Path(path).read_bytes()
+    data = read_file(path, MAX_FILE)
     if not data.startswith((b"#?RADIANCE", b"#?RGBE")):
         raise InputError(f"{path}: not a Radiance picture: it does not begin with #?RADIANCE")
     match = re.compile(rb"\n\n([+-][XY]) (\d{1,6}) ([+-][XY]) (\d{1,6})\n").search(data[: 1 << 16])

@@ -7,7 +7,6 @@ values allowed.
 
 import dataclasses
 import difflib
-import json
 import math
 import os
 import tomllib
@@ -16,12 +15,15 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from renderer.errors import InputError, UserError, reading
+from renderer.errors import InputError, UserError
+from renderer.files import parse_toml
+from renderer.plain import format_value, parse_whole, to_float
 
-MAX_FILE_BYTES = 64 << 20  # of a scene file
+MAX_INTEGER = (1 << 63) - 1
 
 
 def setting(
@@ -70,12 +72,18 @@ class PictureSettings:
         return self
 
 
+@cache
+def hints_of(Settings: type) -> dict[str, Any]:
+    """The types of the fields of a class of settings."""
+    return get_type_hints(Settings)
+
+
 def from_table(Settings: type, table: Any, context: str, folder: Path = Path(".")) -> Any:
     """Settings of the given class from a table of plain values.
 
     Raises InputError, which begins with `context` and names the key, the value found and the values allowed.
     """
-    hints = get_type_hints(Settings)
+    hints = hints_of(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
         raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {', '.join(known)}")
@@ -102,22 +110,13 @@ def _is_required(f: dataclasses.Field) -> bool:
     return f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
 
 
-def format_value(value: Any) -> str:
-    """The value as JSON for a message, at most 60 characters long."""
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
     """`value` as the type `kind`, or InputError."""
     if kind is Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
-    if origin in (typing.Union, types.UnionType):  # X | None
-        if value is None:
-            return None
-        (kind,) = [k for k in inner if k is not type(None)]
-        return _convert(kind, value, context, folder, metadata)
+    if _without_none(kind) is not kind:
+        return None if value is None else _convert(_without_none(kind), value, context, folder, metadata)
     if origin is Literal:
         if value not in inner or isinstance(value, bool):
             raise InputError(f"{context} is {format_value(value)}; allowed are {', '.join(map(str, inner))}")
@@ -157,17 +156,21 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
         raise InputError(f"{context} is {format_value(value)}; it must be {name}")
     low, high = metadata.get("low"), metadata.get("high")
     if kind is float:
-        value = float(value)
+        value = to_float(value)
         if not math.isfinite(value):
             raise InputError(f"{context} is {value}; it must be finite")
+    elif kind is int and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
     if (low is not None and value < low) or (high is not None and value > high):
         both = low is not None and high is not None
         span = f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
         raise InputError(f"{context} is {value}; it must be {span}")
     if metadata.get("file") and value:
-        path = (folder / value).resolve()
-        if not path.exists():
-            raise InputError(f"{context} is {format_value(value)}; there is no {path}")
+        try:
+            path = (folder / value).resolve()
+            path.stat()
+        except (OSError, ValueError, RuntimeError) as error:  # also of names that no file can have, and loops of links
+            raise InputError(f"{context} is {format_value(value)}; there is no {folder / value}") from error
         return str(path)
     return value
 
@@ -220,9 +223,12 @@ def set_from_text(settings: Any, key: str, text: str, option: str = "--set") -> 
 
     Dots in the key descend into tables, [i] picks from a list. Strings need no quotes, lists no brackets.
     """
-    value = _parse_toml(text, text)
-    if isinstance(value, str) and "," in value:
-        value = _parse_toml(f"[{text}]", value)
+    try:
+        value = _parse_toml(text, text)
+        if isinstance(value, str) and "," in value:
+            value = _parse_toml(f"[{text}]", value)
+    except ValueError as error:
+        raise UserError(f"{option} {key}: {error}") from error
     try:
         return replace_path(settings, split_path(key), value, f"{option} {key}")
     except InputError as error:  # the error is in the command's arguments, not in a file
@@ -231,7 +237,7 @@ def set_from_text(settings: Any, key: str, text: str, option: str = "--set") -> 
 
 def _parse_toml(text: str, fallback: Any) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return fallback
 
@@ -241,30 +247,45 @@ def split_path(path: str) -> list[str]:
     return path.replace("[", ".").replace("]", "").split(".")
 
 
-def replace_path(node: Any, path: list[str], value: Any, context: str) -> Any:
-    """`node` with the value at `path` replaced; raises UserError for an unknown name, InputError for a bad value."""
+def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any = Any, metadata: Any = None) -> Any:
+    """`node` with the value at `path` replaced; raises UserError for an unknown name, InputError for a bad value.
+
+    `kind` and `metadata` are the type of the node and the limits of the field that holds it.
+    """
+    if not path:
+        return _convert(kind, value, context, Path("."), metadata or {})
     name, rest = path[0], path[1:]
     if isinstance(node, tuple):
-        if not name.isdigit() or int(name) >= len(node):
+        index = parse_whole(name, 0, len(node) - 1)
+        if index is None:
             raise UserError(f"{context}: no item {name!r}; there are {len(node)}, numbered from 0")
-        new = replace_path(node[int(name)], rest, value, context) if rest else value
-        return (*node[: int(name)], new, *node[int(name) + 1 :])
+        inner = get_args(_without_none(kind)) or (Any,)
+        item = inner[index] if index < len(inner) and inner[-1] is not Ellipsis else inner[0]
+        return (*node[:index], replace_path(node[index], rest, value, context, item, metadata), *node[index + 1 :])
     if isinstance(node, Mapping):
         if name not in node:
             raise UserError(f"{context}: unknown key {name!r}; allowed are {', '.join(node)}")
-        return types.MappingProxyType({**node, name: replace_path(node[name], rest, value, context) if rest else value})
+        item = (get_args(_without_none(kind)) or (Any,))[-1]
+        new = replace_path(node[name], rest, value, context, item, metadata)
+        return types.MappingProxyType({**node, name: new})
     if not is_dataclass(node) or isinstance(node, type):
         raise UserError(f"{context}: {name!r} descends into a plain value")
     known = {f.name: f for f in fields(node)}
     if name not in known:
         raise UserError(_unknown_key(context, name, known))
-    if rest:
-        return replace(node, **{name: replace_path(getattr(node, name), rest, value, context)})
-    kind = get_type_hints(type(node))[name]
+    field_kind, limits = hints_of(type(node))[name], known[name].metadata
     try:
-        return replace(node, **{name: _convert(kind, value, context, Path("."), known[name].metadata)})
+        new = replace_path(getattr(node, name), rest, value, context, field_kind, limits)
+        return replace(node, **{name: new})
     except ValueError as error:
         raise UserError(f"{context}: {error}") from error
+
+
+def _without_none(kind: Any) -> Any:
+    """The type X of `X | None`, else the type itself."""
+    if get_origin(kind) in (typing.Union, types.UnionType):
+        (kind,) = [k for k in get_args(kind) if k is not type(None)]
+    return kind
 
 
 def replace_in_file(node: Any, path: str, value: Any, context: str) -> Any:
@@ -273,28 +294,3 @@ def replace_in_file(node: Any, path: str, value: Any, context: str) -> Any:
         return replace_path(node, split_path(path), value, context)
     except UserError as error:
         raise InputError(str(error)) from error
-
-
-def read_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """The content of an input file, or InputError."""
-    with reading(path), open(path, "rb") as file:
-        data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
-    return data
-
-
-def read_text(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
-    """The UTF-8 text of an input file, or InputError."""
-    try:
-        return read_file(path, max_bytes).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, or InputError with its line."""
-    try:
-        return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from error

@@ -181,7 +181,7 @@ def test_hsv_goes_there_and_back(rng):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("no xml", "not an XML file"),
+        ("no xml", "not XML that can be read"),
         ("<flames/>", "no <flame> element"),
         ("<flame/>", "has no <xform>"),
         ('<flame><xform weight="-1" linear="1"/></flame>', "xform 0: weight is -1; it must be at least 0"),

@@ -162,7 +162,7 @@ def test_array_shorter_than_its_header_is_refused(tmp_path):
         header, {"descr": "|u1", "fortran_order": False, "shape": (9, 9, 1000, 1000, 3)}
     )
     (tmp_path / "short.npy").write_bytes(header.getvalue() + b"1234")
-    with pytest.raises(InputError, match="tells 243000000 bytes of data and holds"):
+    with pytest.raises(InputError, match="truncated: 132 bytes, where its header promises 243000128"):
         read_light_field(tmp_path / "short.npy")
 
 
@@ -261,7 +261,7 @@ def test_image_whose_header_has_a_giant_size_is_not_decoded(tmp_path, views):
         ("<a><subaperture src='a.png' u='1'/></a>", "needs src, u and v"),
         ("<a><subaperture src='a.png' u='nan' v='1'/></a>", "must be finite"),
         ("<a", "not XML"),
-        ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>', "not XML that can be read"),
+        ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>', "XML with entities"),
     ],
 )
 def test_bad_xml_raises(tmp_path, views, text, told):

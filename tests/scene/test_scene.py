@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from renderer.errors import InputError, UserError
+from renderer.files import read_toml
 from renderer.scene.cameras import Camera, View2D
-from renderer.scene.schema import PictureSettings, from_table, read_toml, set_from_text, setting, to_table
+from renderer.scene.schema import PictureSettings, from_table, set_from_text, setting, to_table
 
 
 @dataclass(frozen=True)

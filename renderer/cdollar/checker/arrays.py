@@ -13,7 +13,8 @@ from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Range
-from renderer.errors import InputError
+from renderer.errors import InputError, reading
+from renderer.files import file_size, open_input
 from renderer.formats.npy import read_header
 
 # The scalar type of a file's elements, by NumPy's kind and size.
@@ -92,19 +93,13 @@ def open_array(dag: Dag, path: Path, wanted: ty.Type | None, shown: str, span: S
 
 def map_npy(path: Path, shown: str) -> np.ndarray:
     """The array of a .npy file, memory-mapped: elements are read when they are accessed."""
-    try:
-        with open(path, "rb") as file:
-            header = read_header(file, shown)
-            if header.dtype.hasobject:
-                raise InputError(f"{shown}: holds Python objects; numbers are wanted")
-            if not header.nbytes:
-                return np.empty(header.shape, header.dtype)
-            start = file.tell()
-        return np.memmap(path, header.dtype, "r", start, header.shape, "F" if header.is_fortran else "C")
-    except FileNotFoundError:
-        raise InputError(f"{shown}: does not exist") from None
-    except (OSError, ValueError, OverflowError) as error:
-        raise InputError(f"{shown}: cannot be read as .npy: {str(error) or type(error).__name__}") from None
+    with open_input(path) as file, reading(shown):
+        header = read_header(file, shown, file_size(file))
+        if header.dtype.hasobject:
+            raise InputError(f"{shown}: holds Python objects; numbers are wanted")
+        if not header.nbytes:
+            return np.empty(header.shape, header.dtype)
+        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, "F" if header.is_fortran else "C")
 
 
 def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: str) -> FunctionValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -348,7 +349,7 @@ class Program:
         """
         if name not in self.opened_files:
             paths = [Path(name)] if Path(name).is_absolute() else [self.folder / name, Path(name)]
-            path = next((p for p in paths if p.is_file()), None)
+            path = next((p for p in paths if os.path.isfile(p)), None)
             if path is None:
                 searched = ", ".join(dict.fromkeys(map(str, paths)))
                 raise ProgramError("CS0502", span, f"the file {name} does not exist", f"looked at {searched}")

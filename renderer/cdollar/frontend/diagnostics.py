@@ -56,6 +56,8 @@ class Span:
 class ProgramError(InputError):
     """An error at one span of a program."""
 
+    line_breaks = "\n"
+
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
         self.code, self.span, self.message, self.hint = code, span, message, hint
         super().__init__(self.render())

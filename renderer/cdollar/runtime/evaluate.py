@@ -27,7 +27,8 @@ from renderer.cdollar.runtime.parameters import (
     picture_parameter,
 )
 from renderer.cdollar.targets.open_target import TargetFactory
-from renderer.errors import InputError, UserError
+from renderer.errors import UserError
+from renderer.files import read_text
 from renderer.formats.images import atomic_write
 from renderer.paths import SHADERS
 
@@ -49,14 +50,7 @@ class Result:
 
 def read_source(path: Path) -> SourceFile:
     """The text of a program's file; raises InputError."""
-    try:
-        if path.stat().st_size > MAX_SOURCE_CHARS:
-            raise InputError(f"{path}: has {path.stat().st_size} bytes, more than {MAX_SOURCE_CHARS}")
-        return SourceFile(str(path), path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    return SourceFile(str(path), read_text(path, MAX_SOURCE_CHARS))
 
 
 def load_program(path: Path, make_target: TargetFactory) -> Compilation:

@@ -9,12 +9,14 @@ thread_rows = 4
 
 from __future__ import annotations
 
-import tomllib
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from renderer.errors import InputError
+from renderer.files import read_toml
+from renderer.plain import format_value
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,9 @@ MAP_CANDIDATES: list[dict[str, int]] = [
 
 def read_schedules(path: Path) -> dict[str, Schedule]:
     """The schedules of a program's kernels by key; none if the file does not exist. Raises InputError."""
-    if not path.is_file():
+    if not os.path.exists(path):
         return {}
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path}: {error}") from None
+    table = read_toml(path)
     kernels = table.get("kernels", {})
     if not isinstance(kernels, dict) or table.keys() - {"kernels"}:
         raise InputError(f"{path}: found {', '.join(table)}; allowed are tables [kernels.KEY]")
@@ -87,7 +86,8 @@ def parse_schedule(location: str, entries: Any) -> Schedule:
         if name not in ALLOWED:
             raise InputError(f"{location}.{name} is unknown; allowed are {', '.join(sorted(ALLOWED))}")
         if value not in ALLOWED[name] or isinstance(value, bool):
-            raise InputError(f"{location}.{name} = {value}; allowed are {', '.join(map(str, ALLOWED[name]))}")
+            allowed = ", ".join(map(str, ALLOWED[name]))
+            raise InputError(f"{location}.{name} = {format_value(value)}; allowed are {allowed}")
     s = replace(DEFAULT, **entries)
     threads = s.tile_rows // s.thread_rows * (s.tile_columns // s.thread_columns)
     if not 16 <= threads <= 1024 or s.tile_depth * (s.tile_rows + s.tile_columns + 8) * 8 > 160 * 1024:

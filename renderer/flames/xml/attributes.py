@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from renderer.errors import InputError
-from renderer.scene.schema import format_value
+from renderer.plain import format_value
 
 
 class AttributeParser:

@@ -6,7 +6,7 @@ import numpy as np
 
 from renderer.flames.palettes import builtin, flam3_palette, flam3_palettes, interpolate_hsv
 from renderer.flames.xml.attributes import AttributeParser
-from renderer.scene.schema import format_value
+from renderer.plain import format_value
 
 WHITE = np.full((256, 3), 255.0)
 NOT_INSTALLED = "is one of flam3's, which are not installed here; using spectrum instead"

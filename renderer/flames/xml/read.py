@@ -9,16 +9,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from defusedxml import ElementTree
-from defusedxml.common import DefusedXmlException
-
 from renderer.errors import InputError
+from renderer.files import read_file
 from renderer.flames.genome import Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.palette import parse_palette
-from renderer.scene.schema import format_value, read_file
+from renderer.formats.xml import parse_xml
+from renderer.plain import format_value
 
 MAX_XFORMS = 4096
 MAX_SIZE = 1 << 17  # pixels along each side
@@ -57,6 +56,7 @@ def _flame_attributes() -> Iterator[tuple[str, Attribute]]:
                 yield FIELD_ATTRIBUTES.get(field.name, field.name), attribute
 
 
+MAX_FILE_BYTES = 16 << 20
 FLAME_ATTRIBUTES = dict(_flame_attributes())  # for reading and writing
 
 
@@ -65,7 +65,7 @@ def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
 
     InputError names file, element, attribute and value.
     """
-    data, parser = read_file(Path(path)), AttributeParser(path)
+    data, parser = read_file(Path(path), MAX_FILE_BYTES), AttributeParser(path)
     try:
         declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         return parse_flames(data if declared else data.decode("utf-8-sig"), parser)
@@ -78,12 +78,7 @@ def parse_flames(text: str | bytes, parser: AttributeParser | None = None) -> tu
     """Like read_flames, of a text."""
     parser = parser or AttributeParser("text")
     path = parser.path
-    try:
-        root = ElementTree.fromstring(text)
-    except DefusedXmlException as error:
-        raise InputError(f"{path}: XML with entities is not read ({type(error).__name__})") from error
-    except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not an XML file: {error}") from error
+    root = parse_xml(text, path)
     elements = [root] if root.tag == "flame" else list(root.iter("flame"))
     if not elements:
         raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")

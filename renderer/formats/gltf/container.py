@@ -2,9 +2,8 @@
 
 import base64
 import binascii
-import json
-import math
 import os
+import re
 import struct
 import urllib.parse
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.scene.schema import format_value, read_file
+from renderer.files import parse_json, read_file
+from renderer.plain import format_value, is_finite_number
 
 MAX_FILE_BYTES = 1 << 30  # bytes
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
@@ -26,10 +26,6 @@ SUPPORTED = {
     "KHR_lights_punctual", "KHR_materials_ior", "KHR_materials_transmission", "KHR_materials_emissive_strength",
     "KHR_mesh_quantization", "EXT_texture_webp",
 }  # fmt: skip
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def stamp_of(path: Path | str) -> tuple[int, int] | None:
@@ -53,8 +49,8 @@ class Container:
         if len(text) > MAX_JSON_BYTES:
             self.fail("its JSON", f"is larger than the {MAX_JSON_BYTES >> 20} MiB allowed")
         try:
-            self.tree = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            self.tree = parse_json(text)
+        except ValueError as error:
             raise InputError(f"{path}: not a glTF file: {error}") from error
         if not isinstance(self.tree, dict):
             self.fail("its JSON", f"is {format_value(self.tree)}; it must be an object")
@@ -108,7 +104,7 @@ class Container:
     def number(self, table: dict, key: str, default: Any, low: Any, high: Any, item: str) -> Any:
         """The number from `low` to `high` at a key."""
         value = table.get(key, default)
-        if not _is_number(value) or not low <= value <= high:
+        if not is_finite_number(value) or not low <= value <= high:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
         return value
 
@@ -133,7 +129,7 @@ class Container:
         value = table.get(key, default)
         if not isinstance(value, (list, tuple)) or len(value) != len(default):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be {len(default)} numbers")
-        if not all(_is_number(v) and low <= v <= high for v in value):
+        if not all(is_finite_number(v) and low <= v <= high for v in value):
             self.fail(item, f"has a {key} of {format_value(value)}; each must be {low:g} to {high:g}")
         return tuple(float(v) for v in value)
 
@@ -172,20 +168,15 @@ class Container:
             except (AssertionError, binascii.Error, ValueError) as error:
                 raise InputError(f"{self.path}: {item} has a data: URI that is not base64") from error
         name = urllib.parse.unquote(uri)
-        if urllib.parse.urlparse(uri).scheme or "\0" in name or "\\" in name:
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri) or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
         folder = self.path.parent.resolve()
         try:
             target = (folder / name).resolve()
             if not target.is_relative_to(folder) or not target.is_file():
                 self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
-            if target.stat().st_size > MAX_FILE_BYTES:
-                self.fail(
-                    item,
-                    f"has the uri {format_value(uri)}, which is larger than the {MAX_FILE_BYTES >> 20} MiB allowed",
-                )
             self.linked[target] = stamp_of(target)
-            return target.read_bytes()
+            return read_file(target, MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"

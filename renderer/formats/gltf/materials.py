@@ -8,7 +8,7 @@ import numpy as np
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Material, Picture
 from renderer.formats.images import read_pixels
-from renderer.scene.schema import format_value
+from renderer.plain import format_value
 
 MAX_PIXELS = 1 << 26  # pixels
 MAX_TOTAL_PIXELS = 1 << 27  # pixels of all

@@ -9,7 +9,7 @@ from renderer.formats.gltf import materials
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Camera, Light, Material, Model, Part
 from renderer.formats.gltf.skins import Pose, pose_of, posed
-from renderer.scene.schema import format_value
+from renderer.plain import format_value
 
 MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
 MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same

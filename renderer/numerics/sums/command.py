@@ -20,6 +20,7 @@ from renderer.gpu.gl import GlContext
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
+from renderer.plain import parse_whole
 from renderer.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot")
@@ -221,9 +222,9 @@ def _client_arguments(address: str) -> dict[str, Any]:
     if address.startswith("tcp://") or address.startswith("tls://"):
         return {"address": address, "timeout": 10}
     word, _, workers = address.partition(":")
-    if word != "local" or not (workers.isdigit() and 1 <= int(workers) <= 1024):
+    if word != "local" or (count := parse_whole(workers, 1, 1024)) is None:
         raise UserError(f"--farm {address}: unknown; allowed are local:N and tcp://HOST:PORT")
-    return {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
+    return {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
 
 
 def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()) -> tuple[Any, list[str]]:

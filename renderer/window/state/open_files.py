@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from renderer.errors import UserError
+from renderer.files import read_toml
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
 from renderer.pictures import expand_layout, load
 from renderer.scene.scene import Scene
-from renderer.scene.schema import read_toml, referenced_files
+from renderer.scene.schema import referenced_files
 from renderer.window.state.app_state import AppState
 
 SCENE_SUFFIXES = (".toml", ".flame", ".flam3")  # files that are loaded again as a whole after an edit

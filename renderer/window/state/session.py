@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import InputError, UserError
+from renderer.files import parse_json, read_text
 from renderer.formats.images import atomic_write
 from renderer.pictures import recipe_of, scene_of_table
+from renderer.plain import format_value
 from renderer.scene.scene import Scene
-from renderer.scene.schema import format_value, read_text
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
@@ -64,8 +65,8 @@ def save(session: Session, path: Path) -> None:
 def restore(path: Path) -> Session:
     """Reads a session file; raises InputError with the file, the key and the value that is wrong."""
     try:
-        table = json.loads(read_text(path, MAX_BYTES))
-    except (ValueError, RecursionError) as error:
+        table = parse_json(read_text(path, MAX_BYTES))
+    except ValueError as error:
         raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
     if version != VERSION:

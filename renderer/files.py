@@ -1,0 +1,107 @@
+"""Input files: regular files of a bounded size, as bytes, text, TOML or JSON; everything else is an InputError.
+
+A file of a stranger may be a pipe that nobody writes, a device that never ends, a folder, or larger than memory; its
+name may hold characters that no file system takes. Every reader of the program opens its files here.
+"""
+
+import io
+import json
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import IO, Any
+
+from renderer.errors import InputError, reading
+
+MAX_TEXT_BYTES = 4 << 20  # of a scene file; the largest here has 3 KiB
+MAX_KEY_NAMES = 32  # of a dotted key, whose time in tomllib grows with the square of its names
+_KEY_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_KEY_NAME}){{{MAX_KEY_NAMES}}}")
+KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+
+
+def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedReader:
+    """The regular file, opened for reading bytes; InputError for others, and above `max_bytes`."""
+    try:
+        with reading(path):
+            _check_regular(path, os.stat(path))  # before it is opened, which some devices notice
+            flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            file = os.fdopen(os.open(path, flags), "rb")
+    except ValueError as error:  # a name with NUL or with a lone surrogate
+        raise InputError(f"{path}: no file can have this name") from error
+    try:
+        state = os.fstat(file.fileno())
+        _check_regular(path, state)
+        if max_bytes is not None and state.st_size > max_bytes:
+            raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(path: Path | str, state: os.stat_result) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        kind = next((name for test, name in KINDS if test(state.st_mode)), "a device")
+        raise InputError(f"{path}: is {kind}; a file is wanted")
+
+
+def file_size(file: IO[bytes]) -> int:
+    """The bytes of an open file."""
+    return os.fstat(file.fileno()).st_size
+
+
+def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+    """The content of an input file, or InputError."""
+    with open_input(path, max_bytes) as file, reading(path):
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it has grown
+        raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
+    return data
+
+
+def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """The UTF-8 text of an input file, or InputError."""
+    try:
+        return read_file(path, max_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; ValueError, which says why, where it is none or too much for the parser."""
+    key = _LONG_KEY.search(text)
+    if key:
+        raise ValueError(f"a key of more than {MAX_KEY_NAMES} names in line {text.count(chr(10), 0, key.start()) + 1}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_too_much(error)) from error
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """The tables of a TOML file, or InputError with its line."""
+    try:
+        return parse_toml(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; ValueError, which says why, where it is none or too much for the parser."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise ValueError(_too_much(error)) from error
+
+
+def _too_much(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "an integer of more than 4300 digits" if "int string conversion" in str(error) else str(error)

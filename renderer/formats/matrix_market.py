@@ -1,0 +1,208 @@
+"""Matrix Market files, .mtx and .mtx.gz, as public collections of matrices have them.
+
+The file is read in chunks; only numbers that it really holds take memory. It comes from strangers: the structure of
+its lines is checked before NumPy parses them. Format: R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market
+Exchange Formats (1996), https://math.nist.gov/MatrixMarket
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn, cast
+
+import numpy as np
+
+from renderer.errors import InputError, reading
+from renderer.files import file_size, open_input
+from renderer.formats.archive import check_growth
+from renderer.plain import parse_whole, printable
+
+MAX_LINE = 1 << 10  # bytes; a comment may be longer where it begins the file, a line of numbers may not
+MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
+MAX_SIDE = 1 << 50  # rows, columns or entries
+CHUNK = 1 << 22  # bytes that are parsed at a time
+NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
+FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A sparse matrix of `shape`: the row, column and value of each entry; those at one place add up."""
+
+    shape: tuple[int, int]
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Header:
+    path: Path
+    is_array: bool
+    is_pattern: bool
+    symmetry: str
+    shape: tuple[int, int]
+    lines: int  # of numbers
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in a line."""
+        return 1 if self.is_array else 2 if self.is_pattern else 3
+
+
+def read_matrix_market(path: Path) -> np.ndarray | Entries:
+    """The dense array (rows, columns) float64, or the entries of a sparse matrix; InputError for other files."""
+    with open_input(path) as packed:
+        file = cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if path.suffix.lower() == ".gz" else packed
+        try:
+            with reading(path):
+                header = _read_header(path, file)
+                table = _read_lines(header, file, file_size(packed))
+        except (EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
+            raise InputError(f"{path}: the compressed file is damaged: {error}") from error
+    return _dense(header, table[0]) if header.is_array else _entries(header, table)
+
+
+def _read_header(path: Path, file: IO[bytes]) -> _Header:
+    line = file.readline(MAX_LINE)
+    banner = line.decode("latin-1").lower().split()
+    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
+        raise InputError(f"{path}: not a Matrix Market file: its first line is {_shown(line)}")
+    layout, field, symmetry = banner[2:]
+    if layout not in ("coordinate", "array") or symmetry not in SYMMETRIES or (layout, field) == ("array", "pattern"):
+        raise InputError(f"{path}: not a Matrix Market file: {_shown(line)} names no known layout")
+    if field not in FIELDS:
+        raise InputError(f"{path}: holds {printable(field, 60)} numbers; they must be real")
+    wanted = 2 if layout == "array" else 3
+    sizes = [parse_whole(word, 0, MAX_SIDE) for word in _first_line(path, file).decode("latin-1").split()]
+    if len(sizes) != wanted or None in sizes:
+        raise InputError(f"{path}: not a Matrix Market file: the line of its size must hold {wanted} whole numbers")
+    rows, columns, *more = cast(list[int], sizes)
+    if symmetry != "general" and rows != columns:
+        raise InputError(f"{path}: a {symmetry} matrix of {rows} x {columns}; it must be square")
+    lines = more[0] if more else rows * columns
+    if layout == "array" and symmetry != "general":
+        lines = rows * (rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
+    return _Header(path, layout == "array", field == "pattern", symmetry, (rows, columns), lines)
+
+
+def _first_line(path: Path, file: IO[bytes]) -> bytes:
+    """The first line that is neither empty nor a comment."""
+    left, in_comment = MAX_COMMENTS, False
+    while line := file.readline(MAX_LINE):
+        left -= len(line)
+        if left < 0:
+            raise InputError(f"{path}: more than {MAX_COMMENTS >> 20} MiB of comments")
+        in_comment, was_in_comment = (in_comment or line[:1] == b"%") and line[-1:] != b"\n", in_comment
+        if line.strip() and not (in_comment or was_in_comment or line[:1] == b"%"):
+            return line
+    raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
+
+
+def _read_lines(header: _Header, file: IO[bytes], packed: int) -> np.ndarray:
+    """The numbers (per line, lines) of the rest of the file."""
+    parts, lines = [np.zeros((0, header.numbers))], 0
+    for chunk in _chunks(header.path, file, packed):
+        parts.append(_parse(header, chunk, lines))
+        lines += len(parts[-1])
+        if lines > header.lines:
+            break
+    if lines != header.lines:
+        more = "more" if lines > header.lines else f"{lines} lines of numbers"
+        raise InputError(
+            f"{header.path}: not a Matrix Market file: says {header.lines} lines of numbers and holds {more}"
+        )
+    return np.concatenate(parts).T
+
+
+def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
+    """The rest of the file in pieces of whole lines."""
+    rest, total = b"", 0
+    while data := file.read(CHUNK):
+        total += len(data)
+        check_growth(str(path), packed, total)
+        data, newline, tail = (rest + data).rpartition(b"\n")
+        if len(tail) > MAX_LINE:
+            raise InputError(f"{path}: a line of more than {MAX_LINE} characters")
+        if newline:
+            yield data + newline
+        rest = tail
+    if rest:
+        yield rest + b"\n"
+
+
+def _parse(header: _Header, chunk: bytes, before: int) -> np.ndarray:
+    """The numbers (lines, per line) of whole lines; `before` lines were read before."""
+    if chunk.translate(None, NUMBER_BYTES):
+        _refuse(header, chunk, before)
+    characters = np.frombuffer(chunk, "u1")
+    is_text = characters > 32
+    starts = is_text & ~np.concatenate([[False], is_text[:-1]])
+    counts = np.diff(np.cumsum(starts)[characters == 10], prepend=0)  # words of each line
+    counts = counts[counts > 0]
+    words = chunk.split()
+    try:
+        numbers = np.fromiter(map(float, words), "f8", len(words))
+    except ValueError:
+        _refuse(header, chunk, before)
+    if (counts != header.numbers).any() or not np.isfinite(numbers).all():
+        _refuse(header, chunk, before)
+    table = numbers.reshape(-1, header.numbers)
+    if not header.is_array:
+        places = table[:, :2]
+        wrong = (places < 1) | (places > header.shape) | (places != np.floor(places))
+        if wrong.any():
+            place = places[np.flatnonzero(wrong.any(1))[0]]
+            shape = " x ".join(map(str, header.shape))
+            entry = f"an entry at ({place[0]:g}, {place[1]:g}) of a matrix of {shape}"
+            raise InputError(f"{header.path}: not a Matrix Market file: {entry}")
+    return table
+
+
+def _refuse(header: _Header, chunk: bytes, before: int) -> NoReturn:
+    """InputError that shows the first line of the chunk that is not as it should be."""
+    for line in filter(bytes.strip, chunk.split(b"\n")):
+        words = line.split()
+        try:
+            good = not line.translate(None, NUMBER_BYTES) and len(words) == header.numbers
+            good = good and bool(np.isfinite([float(word) for word in words]).all())
+        except ValueError:
+            good = False
+        if not good:
+            break
+        before += 1
+    wanted = f"{header.numbers} finite numbers" if header.numbers > 1 else "one finite number"
+    found = f"line {before + 1} of its numbers is {_shown(line)}; it must be {wanted}"
+    raise InputError(f"{header.path}: not a Matrix Market file: {found}")
+
+
+def _shown(line: bytes) -> str:
+    return repr(printable(line.decode("latin-1").strip(), 60))
+
+
+def _entries(header: _Header, table: np.ndarray) -> Entries:
+    """All entries of the matrix, the mirrored ones of a symmetric one too."""
+    rows, columns = table[0].astype("i8") - 1, table[1].astype("i8") - 1
+    values = np.ones(len(rows)) if header.is_pattern else table[2]
+    if header.symmetry != "general":
+        off = np.flatnonzero(rows != columns)
+        sign = -1 if header.symmetry == "skew-symmetric" else 1
+        rows, columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
+        values = np.concatenate([values, sign * values[off]])
+    return Entries(header.shape, rows, columns, values)
+
+
+def _dense(header: _Header, numbers: np.ndarray) -> np.ndarray:
+    """The array of numbers column by column; of a symmetric one the file holds the lower triangle."""
+    rows, columns = header.shape
+    if header.symmetry == "general":
+        return numbers.reshape(columns, rows).T
+    out = np.zeros((rows, rows))
+    sign = -1 if header.symmetry == "skew-symmetric" else 1
+    i, j = np.triu_indices(rows, 1 if sign < 0 else 0)
+    out[i, j] = sign * numbers
+    out[j, i] = numbers
+    return out

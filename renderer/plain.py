@@ -1,0 +1,58 @@
+"""Numbers and texts of strangers: judged before they are used, escaped and shortened before they are shown.
+
+Python's own conversions fail on some of them: int() and str() raise above 4,300 digits, float() overflows above 308,
+str.isdigit() accepts superscripts and other alphabets.
+"""
+
+import json
+import math
+from typing import Any
+
+MAX_MESSAGE = 900  # characters of an error
+
+
+def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
+    """The text for a terminal, at most `most` characters: the middle is cut, what cannot be printed is escaped.
+
+    Escaped are line breaks, control characters, marks that change the direction of writing, and lone surrogates, but
+    not the characters of `keep`.
+    """
+    text = _cut(text, most)
+    if not text.isprintable():
+        escaped = (c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+        text = _cut("".join(escaped), most)
+    return text
+
+
+def _cut(text: str, most: int) -> str:
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - tail - 5]} ... {text[-tail:]}"
+
+
+def format_value(value: Any) -> str:
+    """The value as JSON for a message, at most 60 characters long."""
+    try:
+        text = json.dumps(value, default=str)
+    except (ValueError, RecursionError):  # an integer of more than 4,300 digits, or lists too deep
+        return f"{'an integer' if isinstance(value, int) else 'a value'} too large to show"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def to_float(value: float) -> float:
+    """The number as float64; an integer beyond its range is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a value read from a file is an integer or a float that float64 holds; a boolean is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(to_float(value))
+
+
+def parse_whole(text: str, low: int, high: int) -> int | None:
+    """The whole number from `low` to `high` that the text is in ASCII digits, at most 20 of them; else None."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and low <= int(text) <= high):
+        return None
+    return int(text)
