@@ -16,10 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from renderer.bench.experiment import Experiment, is_header, read_experiment
-from renderer.bench.records import are_positive_integers, read_lines
+from renderer.bench.records import are_positive_integers
 from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
 from renderer.formats.images import atomic_write
+from renderer.scene.schema import read_json_lines
 
 STYLE = """
 body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 1500px; color: #222 }
@@ -49,7 +50,7 @@ def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
         if not files:
             raise InputError(f"{path}: a folder without .jsonl files")
         for file in files:
-            rows = read_lines(file)
+            rows = read_json_lines(file)
             found = list(_records(rows))
             records += found
             if any(is_header(row) for row in rows):

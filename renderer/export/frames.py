@@ -6,8 +6,9 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from renderer.errors import UserError
+from renderer.errors import InputError, UserError
 from renderer.formats.images import atomic_write
+from renderer.scene.schema import read_json_lines
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -53,12 +54,9 @@ class Manifest:
         self._rows = {row["frame"]: row for row in self._read()}
 
     def _read(self) -> list[dict]:
-        rows = []
-        with suppress(OSError, UnicodeDecodeError):
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError):  # a line that a killed run left half written
-                    rows.append(json.loads(line))
-        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("frame"), int)]
+        with suppress(InputError):  # a manifest that cannot be read lists no frame
+            return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
+        return []
 
     def done(self, number: int) -> bool:
         """Whether the frame need not be rendered again."""

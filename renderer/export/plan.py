@@ -116,7 +116,7 @@ def _check_output(output: Path) -> None:
         allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
         raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
     if suffix in VIDEO_SUFFIXES:
-        video.check_installed()
+        video.import_av()
     if not output.parent.is_dir():
         raise UserError(f"-o {output}: there is no folder {output.parent}")
     if output.is_dir():

@@ -298,3 +298,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from error
+
+
+def read_json_lines(path: Path, max_bytes: int = 1 << 30) -> list[dict]:
+    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
+    rows = []
+    for line in read_text(path, max_bytes).splitlines():
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError):
+            continue
+    return [row for row in rows if isinstance(row, dict)]
