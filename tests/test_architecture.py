@@ -14,7 +14,7 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
     {"arguments", "errors", "host", "paths", "progress"},
-    {"gpu", "scene"},
+    {"farm", "gpu", "scene"},
     {"formats"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},
     {"images", "raytracing"},
