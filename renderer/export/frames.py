@@ -27,13 +27,6 @@ def frame_numbers(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def frame_pattern(output: Path) -> Path:
-    """The pattern of the frames' paths: for a video OUT.mp4.frames/######.png, which are temporary; else the output."""
-    if output.suffix.lower() in VIDEO_SUFFIXES:
-        return output.with_name(output.name + ".frames") / "######.png"
-    return output
-
-
 def frame_path(pattern: Path, number: int) -> Path:
     """out_####.png and 7 make out_0007.png."""
     return pattern.with_name(FRAME_PLACEHOLDER.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
