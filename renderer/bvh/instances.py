@@ -24,7 +24,6 @@ class Instances:
     ):
         """Builds the BLASes of the shapes and uploads them; `update` must follow."""
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
-        self.requested = len(shape_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
         self.device, self.count = device, len(shape_of)
         blases = [_build_blas(device, primitives) for primitives in shapes]
@@ -87,8 +86,7 @@ def _build_blas(device: Device, primitives: np.ndarray) -> tuple[HostBvh, np.nda
         limit = min(MIN_DEVICE_PRIMS_CPU, presplit.max_refs(device.properties))
         splits = presplit.choose_splits(primitives, bvh.cost, limit)
     if splits is not None:
-        bounds = presplit.scene_bounds(primitives)
-        refs = presplit.PrimRefs(device, upload_primitives(device, primitives), splits, *bounds)
+        refs = presplit.PrimRefs(device, primitives, splits)
         boxes = refs.boxes.read()
         split = build_host_sah(boxes[:, :3], boxes[:, 4:7])
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:

@@ -165,15 +165,11 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         one_minus_cos = 2 * np.sin(radius / 2) ** 2
         unit = np.array(direction) / np.linalg.norm(direction)
         emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
-        power = radius2 * _luminance(emitted) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
+        power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
         lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
     for point in settings.point_lights:
         intensity = np.array(point.intensity)
-        lights.append(NonAreaLight(np.array(point.position), LIGHT_POINT, intensity, 4 * _luminance(intensity)))
+        lights.append(NonAreaLight(np.array(point.position), LIGHT_POINT, intensity, 4 * float(intensity @ LUMINANCE)))
     if cdf is not None:
         lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
     return lights
-
-
-def _luminance(color: np.ndarray) -> float:
-    return float(np.asarray(color) @ LUMINANCE)

@@ -37,10 +37,6 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
     tlas_primitives[3 * i + 1] = with_w(far_corner - corner, 0.0f);
     tlas_primitives[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     Matrix to_shape = inverse(open);
-    instance_records[i].x = to_shape.x;
-    instance_records[i].y = to_shape.y;
-    instance_records[i].z = to_shape.z;
-    instance_records[i].node = as_int(low.w);
-    instance_records[i].primitive = as_int(high.w);
-    instance_records[i].material = shape.y;
+    InstanceRecord record = {to_shape.x, to_shape.y, to_shape.z, as_int(low.w), as_int(high.w), shape.y, 0};
+    instance_records[i] = record;
 }

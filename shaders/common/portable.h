@@ -76,13 +76,7 @@ DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE void atomic_add_float(float *p, float v) { atomicAdd(p, v); }
 #if __CUDA_ARCH__ >= 900  // a single 16-byte instruction
 DEVICE void atomic_add_float4(float4 *p, float4 v) { atomicAdd(p, v); }
-#else
-DEVICE void atomic_add_float4(float4 *p, float4 v) {
-    atomicAdd(&p->x, v.x);
-    atomicAdd(&p->y, v.y);
-    atomicAdd(&p->z, v.z);
-    atomicAdd(&p->w, v.w);
-}
+#define HAS_FLOAT4_ATOMICS 1
 #endif
 #define HAS_INT64_ATOMICS 1
 
@@ -403,12 +397,6 @@ DEVICE void atomic_add_float(GLOBAL float *p, float v) {
         old = atomic_cmpxchg((GLOBAL volatile uint *)p, seen, as_uint(as_float(seen) + v));
     } while (old != seen);
 }
-DEVICE void atomic_add_float4(GLOBAL float4 *p, float4 v) {
-    atomic_add_float((GLOBAL float *)p, v.x);
-    atomic_add_float((GLOBAL float *)p + 1, v.y);
-    atomic_add_float((GLOBAL float *)p + 2, v.z);
-    atomic_add_float((GLOBAL float *)p + 3, v.w);
-}
 
 #ifdef __NV_CL_C_VERSION
 DEVICE float fast_rcp(float x) {
@@ -475,6 +463,14 @@ DEVICE float min3_nonneg(float a, float b, float c) { return min_nnan(min_nnan(a
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }
 
+#ifndef HAS_FLOAT4_ATOMICS
+DEVICE void atomic_add_float4(GLOBAL float4 *p, float4 v) {
+    atomic_add_float((GLOBAL float *)p, v.x);
+    atomic_add_float((GLOBAL float *)p + 1, v.y);
+    atomic_add_float((GLOBAL float *)p + 2, v.z);
+    atomic_add_float((GLOBAL float *)p + 3, v.w);
+}
+#endif
 #ifndef HAS_FP64_TENSOR_CORES
 #define HAS_FP64_TENSOR_CORES 0
 #endif

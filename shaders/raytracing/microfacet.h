@@ -7,10 +7,7 @@ typedef struct {
 } Frame;
 
 DEVICE Frame make_frame(float3 normal) {
-    Frame f;
-    f.normal = normal;
-    f.tangent = local_to_world(normal, 1.0f, 0.0f, 0.0f);
-    f.bitangent = local_to_world(normal, 0.0f, 1.0f, 0.0f);
+    Frame f = {normal, local_to_world(normal, 1.0f, 0.0f, 0.0f), local_to_world(normal, 0.0f, 1.0f, 0.0f)};
     return f;
 }
 

@@ -78,7 +78,7 @@ DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direct
 #endif
 #if INSTANCES
     hit.instance = -1;
-    closest_instanced_hit(INSTANCE_ARGS, origin, direction, &hit, &hit.instance);
+    traverse_tlas(INSTANCE_ARGS, origin, direction, false, &hit, &hit.instance);
 #endif
     return hit;
 }
