@@ -48,13 +48,12 @@ class Instances:
         self._tlas_primitives = device.buffer((self.count, 12))
         self.tlas: HplocBvh2 | None = None
 
-    def update(self, matrices: np.ndarray | None = None, matrices_close: np.ndarray | None = None) -> None:
-        """Takes matrices (n, 3, 4) from shape to world, or those that a kernel has left in self.matrices_open.
+    def update(self, matrices: np.ndarray, matrices_close: np.ndarray | None = None) -> None:
+        """Takes matrices (n, 3, 4) from shape to world.
 
         `matrices_close` are those when the shutter closes; without them nothing moves.
         """
-        if matrices is not None:
-            self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
+        self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
         if matrices_close is None:
             self.matrices_close.copy_from(self.matrices_open)
         else:

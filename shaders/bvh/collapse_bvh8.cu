@@ -13,14 +13,12 @@ typedef struct {
     int child_ref[8], prim_count[8], count;
 } Children;
 
-DEVICE int leaf_size(int child_ref) { return (~child_ref & 7) + 1; }
-
 // Lists the primitives below a child; returns their number, MAX_LEAF_PRIMS + 1 if there are more than MAX_LEAF_PRIMS.
 DEVICE int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
         if (child_ref < 0) {
-            int size = leaf_size(child_ref);
+            int size = (~child_ref & 7) + 1;
             if (total + size + top > MAX_LEAF_PRIMS) return MAX_LEAF_PRIMS + 1;
             for (int k = 0; k < size; k++) prims[total++] = (~child_ref >> 3) + k;
             if (top == 0) return total;

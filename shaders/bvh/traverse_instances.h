@@ -100,9 +100,3 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
     if (found >= 0) *instance = found;
     return found >= 0;
 }
-
-DEVICE bool any_instanced_hit(INSTANCE_PARAMS, float4 origin, float3 direction, float t_max) {
-    Hit end = {t_max, 0.0f, 0.0f, -1};
-    int instance = -1;
-    return traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance);
-}
