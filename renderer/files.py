@@ -10,12 +10,14 @@ import os
 import re
 import stat
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from renderer.errors import InputError, reading
 
 MAX_TEXT_BYTES = 4 << 20  # of a scene file; the largest here has 3 KiB
+MAX_LINES_BYTES = 256 << 20  # of a file of records or of a manifest
 MAX_KEY_NAMES = 32  # of a dotted key, whose time in tomllib grows with the square of its names
 _KEY_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_KEY_NAME}){{{MAX_KEY_NAMES}}}")
@@ -99,6 +101,15 @@ def parse_json(text: str | bytes) -> Any:
         raise
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise ValueError(_too_much(error)) from error
+
+
+def read_json_lines(path: Path | str, max_bytes: int = MAX_LINES_BYTES) -> list[dict]:
+    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
+    rows = []
+    for line in read_text(path, max_bytes).split("\n"):
+        with suppress(ValueError):
+            rows.append(parse_json(line))
+    return [row for row in rows if isinstance(row, dict)]
 
 
 def _too_much(error: ValueError | RecursionError) -> str:

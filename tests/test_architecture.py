@@ -16,7 +16,7 @@ LAYERS = [
     {"plain"},
     {"arguments", "errors", "host", "paths", "progress"},
     {"files", "process"},
-    {"gpu", "scene"},
+    {"farm", "gpu", "scene"},
     {"formats"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},
     {"images", "raytracing"},

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from renderer.bench.machine import machine_fault
-from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, read_lines
+from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers
 from renderer.errors import InputError, UserError
+from renderer.files import read_json_lines
 
 ARMS = ("base", "head")
 SAME_HOST = ("cpu", "cores", "os")
@@ -136,7 +137,7 @@ def open_experiment(path: Path | None, header: dict) -> Experiment:
 
 def read_experiment(path: Path) -> Experiment:
     """The experiment of a file; InputError where it holds none."""
-    rows = read_lines(path)
+    rows = read_json_lines(path)
     headers = [row for row in rows if is_header(row)]
     if not headers:
         raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.files import read_text
 
 SCHEMA = "bench/1"
-MAX_FILE_BYTES = 1 << 30
 
 
 class RecordFile:
@@ -29,17 +27,6 @@ class RecordFile:
         if self._path:
             with open(self._path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-
-
-def read_lines(path: Path) -> list[dict]:
-    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
-    rows = []
-    for line in read_text(path, MAX_FILE_BYTES).splitlines():
-        try:
-            rows.append(json.loads(line))
-        except (ValueError, RecursionError):
-            continue
-    return [row for row in rows if isinstance(row, dict)]
 
 
 def are_positive_integers(values: object) -> bool:

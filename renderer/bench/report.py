@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from renderer.bench.experiment import Experiment, is_header, read_experiment
-from renderer.bench.records import are_positive_integers, read_lines
+from renderer.bench.records import are_positive_integers
 from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
+from renderer.files import read_json_lines
 from renderer.formats.images import atomic_write
 
 STYLE = """
@@ -30,6 +31,7 @@ td:first-child, th:first-child { text-align: left }
 """
 PARAMETER = re.compile(r"(.+)/([^/=]+)=(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)$")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
+MAX_BOXES = 40
 NUMBERS = ("rate", "median_ms", "work")
 TEXTS = ("case", "unit", "device", "commit")
 BLUE, RED, GRAY = "#4477aa", "#cc3311", "#999999"
@@ -49,7 +51,7 @@ def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
         if not files:
             raise InputError(f"{path}: a folder without .jsonl files")
         for file in files:
-            rows = read_lines(file)
+            rows = read_json_lines(file)
             found = list(_records(rows))
             records += found
             if any(is_header(row) for row in rows):
@@ -233,10 +235,14 @@ def _has_counts(row: dict) -> bool:
     return counts and depth > 0 and row["active rays"][0] > 0
 
 
+def _times(row: dict) -> list[int]:
+    """The time of every run in ns, by the clock of the record's rate."""
+    return row.get("device_ns" if row.get("clock") == "device" else "wall_ns") or []
+
+
 def _quartiles(row: dict) -> tuple[float, float]:
-    """The rates between which half of the runs lie, by the clock of the record's rate."""
-    times = row.get("device_ns" if row.get("clock") == "device" else "wall_ns")
-    slow, fast = np.percentile(times or [row["work"] / row["rate"] * 1e9], (75, 25))
+    """The rates between which half of the runs lie."""
+    slow, fast = np.percentile(_times(row) or [row["work"] / row["rate"] * 1e9], (75, 25))
     return row["work"] / slow * 1e9, row["work"] / fast * 1e9
 
 
@@ -301,7 +307,22 @@ def verdict_plots(experiments: list[Experiment]) -> Plots:
         yield title, figure
 
 
-RECORD_PLOTS = (curve_plots, depth_plots, bar_plots, history_plots)
+def distribution_plots(records: list[dict]) -> Plots:
+    """The times of all runs of each case over their median; whiskers from P1 to P99."""
+    rows = [row for row in records if len(_times(row)) >= 10][:MAX_BOXES][::-1]
+    if not rows:
+        return
+    figure, axes = _figure("Times of single runs", "time / median", rows=len(rows))
+    values = [np.array(_times(row)) / np.median(_times(row)) for row in rows]
+    fliers, medians = {"markersize": 2}, {"color": RED}
+    axes.boxplot(values, orientation="horizontal", whis=(1, 99), flierprops=fliers, medianprops=medians)
+    axes.set_yticks(range(1, len(rows) + 1), [f"{row['case']} ({len(_times(row))})" for row in rows])
+    spread = max(float(np.percentile(v, 99)) for v in values)
+    axes.set_xlim(min(0.8, *(float(v.min()) for v in values)) - 0.02, min(4.0, max(1.2, spread * 1.05)))
+    yield "Times of single runs", figure
+
+
+RECORD_PLOTS = (curve_plots, depth_plots, bar_plots, history_plots, distribution_plots)
 
 
 def html_page(records: list[dict], plots: list[tuple[str, Figure]]) -> str:

@@ -63,6 +63,5 @@ def _auto_bvh2(device: Device, primitives: np.ndarray) -> Bvh2:
 
 def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray) -> Bvh2 | None:
     """SAH over references, primitive i split splits[i] times; None where the BVH is too deep to traverse."""
-    bounds = presplit.scene_bounds(primitives)
-    refs = presplit.PrimRefs(device, upload_primitives(device, primitives), splits, *bounds)
+    refs = presplit.PrimRefs(device, primitives, splits)
     return device_sah.build_device_sah(device, refs.primitives, refs.count, refs.boxes)

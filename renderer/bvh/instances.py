@@ -24,7 +24,6 @@ class Instances:
     ):
         """Builds the BLASes of the shapes and uploads them; `update` must follow."""
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
-        self.requested = len(shape_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
         self.device, self.count = device, len(shape_of)
         blases = [_build_blas(device, primitives) for primitives in shapes]
@@ -49,13 +48,12 @@ class Instances:
         self._tlas_primitives = device.buffer((self.count, 12))
         self.tlas: HplocBvh2 | None = None
 
-    def update(self, matrices: np.ndarray | None = None, matrices_close: np.ndarray | None = None) -> None:
-        """Takes matrices (n, 3, 4) from shape to world, or those that a kernel has left in self.matrices_open.
+    def update(self, matrices: np.ndarray, matrices_close: np.ndarray | None = None) -> None:
+        """Takes matrices (n, 3, 4) from shape to world.
 
         `matrices_close` are those when the shutter closes; without them nothing moves.
         """
-        if matrices is not None:
-            self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
+        self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
         if matrices_close is None:
             self.matrices_close.copy_from(self.matrices_open)
         else:
@@ -87,8 +85,7 @@ def _build_blas(device: Device, primitives: np.ndarray) -> tuple[HostBvh, np.nda
         limit = min(MIN_DEVICE_PRIMS_CPU, presplit.max_refs(device.properties))
         splits = presplit.choose_splits(primitives, bvh.cost, limit)
     if splits is not None:
-        bounds = presplit.scene_bounds(primitives)
-        refs = presplit.PrimRefs(device, upload_primitives(device, primitives), splits, *bounds)
+        refs = presplit.PrimRefs(device, primitives, splits)
         boxes = refs.boxes.read()
         split = build_host_sah(boxes[:, :3], boxes[:, 4:7])
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:

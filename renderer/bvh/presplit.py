@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.gpu import Buffer, Device, DeviceProperties
+from renderer.bvh.layouts import upload_primitives
+from renderer.gpu import Device, DeviceProperties
 
 GROUP = 64
 MAX_REFS = 1 << 21  # of a scene; its BVH takes 170 MB then
@@ -97,21 +98,22 @@ def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) ->
 
 
 class PrimRefs:
-    """References to primitives (m, 12) on a device, of which primitive i is split splits[i] times.
+    """References on a device to primitives (m,) PRIMITIVE, of which primitive i is split splits[i] times.
 
-    `boxes` (count, 8) are theirs, `primitives` (count, 12) copies of the primitives' rows. low and high (3,) are the
-    scene's bounds.
+    `boxes` (count, 8) are theirs, `primitives` (count, 12) copies of the primitives' rows.
     """
 
-    def __init__(self, device: Device, primitives: Buffer, splits: np.ndarray, low: np.ndarray, high: np.ndarray):
+    def __init__(self, device: Device, primitives: np.ndarray, splits: np.ndarray):
         """Splits in two passes: the first counts references, the second writes them."""
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
+        low, high = scene_bounds(primitives)
         grid = np.zeros((2, 4), "f4")
         grid[0, :3], grid[0, 3] = low, max(float((high - low).max()), 1e-30)
         grid[1, 0] = RAY_DISTANCE * float(np.linalg.norm((high - low).astype("f8")))
         kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
         count = len(splits)
-        args = primitives, count, device.buffer(count, "u4").write(splits), device.buffer((2, 4)).write(grid)
+        rows = upload_primitives(device, primitives)
+        args = rows, count, device.buffer(count, "u4").write(splits), device.buffer((2, 4)).write(grid)
         ends, unused = device.buffer(count, "u4"), device.buffer((1, 4))
         kernel(count, *args, 0, ends, unused, unused)
         offsets = np.cumsum(ends.read(), dtype="u8")

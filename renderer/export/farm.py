@@ -4,28 +4,23 @@ The files have the same bits as those of a single machine.
 
 A task contains all that its part of the picture depends on, the contents of mesh and image files included, so a worker
 needs nothing but this program (it runs farm_worker.py). A worker that dies has its tasks drawn by another; a
-straggler is drawn by another too, and the first answer counts. The only user of distributed.
+straggler is drawn by another too, and the first answer counts.
 """
 
 import hashlib
 import json
-import re
-import signal
 import statistics
-import threading
 import time
-import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.errors import UnavailableError, UserError, import_optional
+from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import run_task
 from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, open_manifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
+from renderer.farm import Farm, open_client
 from renderer.formats.images import atomic_write
 from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of
@@ -34,8 +29,6 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import referenced_files, to_table
 
 FARM_TILE = 512
-IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers
-NO_LOGS = 60  # above every level of a log: errors are raised
 MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
 STRAGGLER_FACTOR = 3.0  # times the median
 STRAGGLER_GRACE = 1.0  # seconds more
@@ -43,66 +36,6 @@ RESULT_TIMEOUT = 20.0  # seconds for an answer to arrive from its worker
 MAX_ATTEMPTS = 3
 CHUNKS_PER_WORKER = 2
 MAX_CHUNKS = 256  # that the samples of one picture are divided into
-
-
-@dataclass(frozen=True)
-class Farm:
-    """Where tasks go: a scheduler's address, or `workers` processes of this machine."""
-
-    address: str
-    workers: int
-    device: str
-
-
-def parse_farm(text: str, device: str) -> Farm:
-    """The Farm of `--farm local:N` or `--farm tcp://HOST:PORT` (tls:// with dask's TLS configuration)."""
-    local = re.fullmatch(r"local:([0-9]{1,3})", text)
-    if local and int(local[1]) > 0:
-        return Farm("", int(local[1]), device)
-    if re.fullmatch(r"(tcp|tls)://[^\s:/]+:[0-9]{1,5}", text):
-        return Farm(text, 0, device)
-    raise UserError(f"--farm {text}: must be local:N with N of at least 1, tcp://HOST:PORT or tls://HOST:PORT")
-
-
-@contextmanager
-def open_client(farm: Farm):
-    """A connected client; UnavailableError where the package or the scheduler is not there."""
-    distributed = import_optional("distributed", "--farm needs distributed: pip install distributed")
-    # Ctrl-C may come between the creation of a coroutine and its await.
-    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    if farm.address:
-        tls = farm.address.startswith("tls://")
-        if tls and not distributed.Security().get_connection_args("client")["ssl_context"]:
-            raise UnavailableError(
-                f"--farm {farm.address}: no certificates; dask takes them from DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
-                "..._TLS__CLIENT__CERT and ..._TLS__CLIENT__KEY, or from its configuration file"
-            )
-        try:
-            client = distributed.Client(farm.address, timeout="5s", set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise UnavailableError(f"--farm {farm.address}: no scheduler answers there: {error}") from error
-        with client:
-            yield client
-        return
-    options = dict(n_workers=farm.workers, threads_per_worker=1, processes=True, dashboard_address=None)
-    with _ignore_sigint():  # inherited by the workers until they run IGNORE_SIGINT
-        cluster = distributed.LocalCluster(**options, silence_logs=NO_LOGS, preload=[IGNORE_SIGINT])
-    with cluster:
-        with distributed.Client(cluster, set_as_default=False) as client:
-            yield client
-
-
-@contextmanager
-def _ignore_sigint():
-    """Processes that are started meanwhile ignore Ctrl-C, which this process handles."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:

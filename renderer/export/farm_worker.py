@@ -38,37 +38,36 @@ def _run_task(common: dict, task: dict) -> dict:
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
     layers = common.get("layers", task.get("name", "").endswith(".exr"))
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
-    answer = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]](picture, job, common, task)
+    draw_part = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
+    with Progress(samples, "") as progress:
+        answer = draw_part(picture, job, common, task, progress)
     return {"samples": samples, "seconds": time.monotonic() - start} | answer
 
 
-def _tile(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+def _tile(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
     """The linear values of one tile."""
     tile = tuple(task["tile"])
-    with Progress(job.samples, "") as progress:
-        frame, _ = draw(picture, job, tile, progress)
+    frame, _ = draw(picture, job, tile, progress)
     layers = picture.layers(job.settings(), job.size, tile) if job.layers else {}
     texture = isinstance(frame, Texture)
     return {"linear": frame.read(), "device": frame.device.name, "texture": texture, "layers": layers}
 
 
-def _frame(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+def _frame(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
     """The file of one frame, as bytes."""
-    with Progress(job.samples, "") as progress:
-        rendered = render(picture, job, progress)
+    rendered = render(picture, job, progress)
     return {"file": _file_of(task["name"], rendered, job, common["bit_depth"]), "device": rendered.device}
 
 
-def _view(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+def _view(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
     """The file of one view of a light field, as bytes, and its exposure."""
     array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
-    with Progress(job.samples, "") as progress:
-        rendered, drawn = render_view(picture, job, array, tuple(task["cell"]), task["ev"], progress)
+    rendered, drawn = render_view(picture, job, array, tuple(task["cell"]), task["ev"], progress)
     file = _file_of(task["name"], rendered, drawn, 8)
     return {"file": file, "ev": drawn.scene.tone.ev, "device": rendered.device}
 
 
-def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
     """The state of a picture after one chunk of its samples."""
     chunk = picture.draw_chunk(job.settings(), job.size, job.time, tuple(task["chunk"]), tuple(task["extra_steps"]))
     return {"chunk": chunk, "device": picture.gpu.device.name}

@@ -7,8 +7,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from renderer.errors import UserError
-from renderer.files import parse_json, read_file
+from renderer.errors import InputError, UserError
+from renderer.files import read_json_lines
 from renderer.formats.images import atomic_write, read_digest
 from renderer.plain import parse_whole
 
@@ -34,13 +34,6 @@ def frame_numbers(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def frame_pattern(output: Path) -> Path:
-    """The pattern of the frames' paths: for a video OUT.mp4.frames/######.png, which are temporary; else the output."""
-    if output.suffix.lower() in VIDEO_SUFFIXES:
-        return output.with_name(output.name + ".frames") / "######.png"
-    return output
-
-
 def frame_path(pattern: Path, number: int) -> Path:
     """out_####.png and 7 make out_0007.png."""
     return pattern.with_name(FRAME_PLACEHOLDER.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
@@ -61,12 +54,11 @@ class Manifest:
         self._rows = {row["frame"]: row for row in self._read()}
 
     def _read(self) -> list[dict]:
-        rows = []
-        if os.path.exists(self.path):
-            for line in read_file(self.path, MAX_MANIFEST_BYTES).split(b"\n"):
-                with suppress(ValueError):  # a line that a killed run left half written
-                    rows.append(parse_json(line))
-        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("frame"), int)]
+        if not os.path.exists(self.path):
+            return []
+        with suppress(InputError):  # a manifest that cannot be read lists no frame
+            return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
+        return []
 
     def done(self, number: int) -> bool:
         """Whether the frame need not be rendered again."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from renderer.errors import UserError
 from renderer.export import video
-from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, Manifest, frame_numbers, frame_pattern
+from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, Manifest, frame_numbers
 from renderer.export.options import ExportOptions
 from renderer.export.render import MAX_UNTILED_PIXELS
 from renderer.images import denoise
@@ -34,8 +34,8 @@ class ExportPlan:
 
     @property
     def pattern(self) -> Path:
-        """Path of the frames, with # for the digits of their numbers."""
-        return frame_pattern(self.output)
+        """Path of the frames, with # for the digits of their numbers; a video's are temporary and lie beside it."""
+        return self.output.with_name(f"{self.output.name}.frames") / "######.png" if self.is_video else self.output
 
     @property
     def is_video(self) -> bool:
@@ -118,7 +118,7 @@ def _check_output(output: Path) -> None:
         allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
         raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
     if suffix in VIDEO_SUFFIXES:
-        video.check_installed()
+        video.import_av()
     if not os.path.isdir(output.parent):
         raise UserError(f"-o {output}: there is no folder {output.parent}")
     if os.path.isdir(output):

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.export.farm import parse_farm, render_light_field_on_farm, render_on_farm
+from renderer.export.farm import render_light_field_on_farm, render_on_farm
 from renderer.export.frames import frame_path, joint_digest
 from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
 from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
 from renderer.export.video import encode_video
+from renderer.farm import parse_farm
 from renderer.formats.images import read_digest
 from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of

@@ -20,12 +20,8 @@ CODECS = {
 BT709 = 1  # of primaries, curve and matrix alike (ITU-T H.273); as a range, 1 is limited
 
 
-def check_installed() -> None:
-    """UnavailableError where PyAV is not installed; asked before the first frame is drawn."""
-    _av()
-
-
-def _av() -> Any:
+def import_av() -> Any:
+    """PyAV; UnavailableError where it is not installed, which a plan asks before the first frame is drawn."""
     return import_optional("av", "videos need PyAV: pip install av")
 
 
@@ -39,7 +35,7 @@ def encode_video(frames: list[Path], output: Path, fps: int, recipe: dict) -> No
 
 
 def _encode_video(frames, path: Path, fps: int, suffix: str, recipe: dict) -> None:
-    av = _av()
+    av = import_av()
     codec, pixel_format, options = CODECS[suffix]
     more = {"movflags": "+faststart+use_metadata_tags"} if suffix == ".mp4" else {}
     with av.open(
@@ -61,7 +57,7 @@ def _encode_video(frames, path: Path, fps: int, suffix: str, recipe: dict) -> No
 
 
 def _encode_gif(frames, path: Path, fps: int) -> None:
-    av = _av()
+    av = import_av()
     first = read_pixels(frames[0])[..., :3]
     height, width = first.shape[:2]
     graph = av.filter.Graph()

@@ -63,6 +63,8 @@ class CudaDevice(Device):
             queries.multiprocessors, 32, memory, memory, True, True, cluster, capability >= (8, 0)
         )
         self._copy_stream = Stream(self)  # beside the default stream, which kernels use
+        with self:
+            self._timer = Event(timed=True), Event(timed=True)
 
     def __enter__(self) -> Self:
         self.context.push()
@@ -154,6 +156,15 @@ class CudaDevice(Device):
         """Wait for all work; raises KernelError if a kernel failed."""
         with self:
             check(cu.cuCtxSynchronize(), f"{self.name}: a kernel failed")
+
+    def time_seconds(self, work: Callable[[], None]) -> float:
+        """Device time in seconds of the launches of work(), by two events that are kept: new ones take 10 us each."""
+        start, end = self._timer
+        with self:
+            start.record(self._stream)
+            work()
+            end.record(self._stream)
+            return end.seconds_since(start)
 
 
 class CudaBuffer(Buffer):

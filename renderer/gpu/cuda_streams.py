@@ -31,11 +31,11 @@ def _destroy(device: Any, destroy: Callable, handle: Any) -> None:
 class Event:
     """A point in a stream that other streams can wait for. The caller makes its device current.
 
-    Without a stream, the default one is meant, which kernels use.
+    Without a stream, the default one is meant, which kernels use. Only `timed` events have seconds_since().
     """
 
-    def __init__(self) -> None:
-        self._event = check(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    def __init__(self, timed: bool = False) -> None:
+        self._event = check(cu.cuEventCreate(0 if timed else cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
 
     def record(self, stream: Any = None) -> None:
@@ -49,6 +49,11 @@ class Event:
     def synchronize(self) -> None:
         """Wait on the host until the event has happened."""
         check(cu.cuEventSynchronize(self._event))
+
+    def seconds_since(self, earlier: "Event") -> float:
+        """Device time in seconds between two timed events; waits for this one."""
+        self.synchronize()
+        return check(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
 
 
 class PriorityStream(Stream):
@@ -74,15 +79,13 @@ class CudaTimestamp:
     def __init__(self, device: Any) -> None:
         self.device = device
         with device:
-            self._event = check(cu.cuEventCreate(0))
-            check(cu.cuEventRecord(self._event, device.stream_handle))
-        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
+            self._event = Event(timed=True)
+            self._event.record(device._stream)
 
     def seconds_since(self, earlier: "CudaTimestamp") -> float:
         """Device time in seconds between two timestamps; waits for both."""
         with self.device:
-            check(cu.cuEventSynchronize(self._event))
-            return check(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
+            return self._event.seconds_since(earlier._event)
 
 
 class CudaGraph:

@@ -193,9 +193,6 @@ class Device(Protocol):
     def __init__(self) -> None:
         self.counters, self._programs = Counters(), {}
 
-    def __hash__(self) -> int:
-        return id(self)
-
     def can_access_peer(self, other: Any) -> bool:
         """Whether kernels of this device may read and write buffers of the other."""
         return other is self

@@ -104,7 +104,7 @@ class Texture:
                 f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.max_texture_size}"
             )
         self.gl = self.device = gl  # `device` as of a Buffer
-        self.size, self.components = (width, height), components
+        self.size, self.components, self.shape = (width, height), components, (height, width, components)
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
         try:
@@ -116,11 +116,6 @@ class Texture:
         self.texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         self.texture.repeat_x = self.texture.repeat_y = False
         self.framebuffer = gl.ctx.framebuffer([self.texture])
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(height, width, components)."""
-        return (self.size[1], self.size[0], self.components)
 
     def write(self, array: Any) -> "Texture":
         """Copies a host array of (height, width, components) in; returns the texture."""

@@ -6,8 +6,9 @@ Stanford archive names, the XML of Stanford's viewer, the HCI 4D light field ben
 import configparser
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
@@ -170,20 +171,18 @@ def _from_positions(
     archive: Folder | Zip, convention: str, positions: list[tuple[str, float, float]], present: set[str]
 ) -> ViewList:
     """Rows and columns for views of which only (v, u) is known: nearly equal v are one row, nearly equal u a column."""
-    row_of, column_of = _cluster([v for _, v, _ in positions]), _cluster([u for _, _, u in positions])
-    files = [ViewFile(name, row_of(v), column_of(u), v, u) for name, v, u in positions]
-    size = max(file.row for file in files) + 1, max(file.column for file in files) + 1
-    return _view_list(archive, convention, [file for file in files if file.name in present], size)
+    rows, columns = _clusters([v for _, v, _ in positions]), _clusters([u for _, _, u in positions])
+    cells = zip(positions, rows, columns, strict=True)
+    files = [ViewFile(name, row, column, v, u) for (name, v, u), row, column in cells if name in present]
+    return _view_list(archive, convention, files, (max(rows) + 1, max(columns) + 1))
 
 
-def _cluster(values: list[float]) -> Callable[[float], int]:
-    """A function from a coordinate to its cluster: clusters end at every gap wider than half of the widest."""
-    ordered = sorted(set(values))
-    gaps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
-    if not gaps:
-        return lambda value: 0
-    cuts = [a + gap / 2 for a, gap in zip(ordered, gaps, strict=False) if gap > max(gaps) / 2]
-    return lambda value: sum(value > cut for cut in cuts)
+def _clusters(values: list[float]) -> list[int]:
+    """The cluster of each coordinate: clusters end at every gap wider than half of the widest."""
+    ordered = np.unique(values)
+    gaps = np.diff(ordered)
+    wide = gaps > gaps.max(initial=0) / 2
+    return np.searchsorted(ordered[:-1][wide] + gaps[wide] / 2, values).tolist()
 
 
 def _view_list(

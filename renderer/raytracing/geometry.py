@@ -11,7 +11,7 @@ from renderer.formats import gltf
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
 from renderer.raytracing.gltf_shapes import BASE_FLOAT4S, TextureArrays, attribute_float4s
-from renderer.raytracing.instances import InstanceTransforms, instance_transforms
+from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.shapes import material_indices, shape_arrays
 
@@ -73,7 +73,7 @@ class Geometry:
     def _upload_attributes(self, device: Device, attributes: np.ndarray, own_materials: int) -> None:
         """Uploads vertex attributes and textures; `own_materials` is the number of the scene's own materials."""
         textures = TextureArrays(own_materials, self.models)
-        self._has_alpha = textures.has_alpha
+        self._has_alpha = bool((textures.material_textures["alpha_mode"] > 0).any())
         count = self._float4s_per_primitive = attribute_float4s(self.models)
         attributes = np.ascontiguousarray(attributes[:, :count]).reshape(-1, 4 * count)
         arrays = attributes, textures.material_textures, textures.textures, textures.texels
@@ -84,9 +84,19 @@ class Geometry:
     def _transforms(self, settings: Settings) -> InstanceTransforms:
         """The instances of the settings, and behind them those of repeated meshes of models."""
         groups = []
-        if settings.has_instances:
-            moving = settings.instances, settings.shutter_close, settings.scattered
-            groups.append(instance_transforms(*moving, self._names, material_indices(settings)))
+        index, material = self._names.index, material_indices(settings) | {"": -1}
+        if settings.instances:
+            shape_of = np.array([index(instance.shape) for instance in settings.instances])
+            material_of = np.array([material[instance.material] for instance in settings.instances])
+            opening = np.array([instance_matrix(instance) for instance in settings.instances])
+            closing = np.array([instance_matrix(instance) for instance in settings.shutter_close or settings.instances])
+            groups.append(InstanceTransforms(shape_of, material_of, opening, closing))
+        for group in settings.scattered:
+            chosen, matrices = scatter(group)
+            shape_of = np.array([index(name) for name in group.shapes])[chosen]
+            groups.append(
+                InstanceTransforms(shape_of, np.full(len(chosen), material[group.material]), matrices, matrices)
+            )
         if self._repeated:
             shape_of = np.array([self._names.index(name) for name, _ in self._repeated])
             matrices = np.array([matrix for _, matrix in self._repeated])

@@ -159,11 +159,6 @@ class TextureArrays:
         self.textures = np.array(textures or [(0, 1, 1, 0)], "i4")
         self.texels = np.concatenate(texels)
 
-    @property
-    def has_alpha(self) -> bool:
-        """Whether a material needs alpha tests."""
-        return bool((self.material_textures["alpha_mode"] > 0).any())
-
 
 def _texture_record(material: gltf.Material, first: int) -> tuple:
     """A MATERIAL_TEXTURES; `first` is the index of the model's first texture."""

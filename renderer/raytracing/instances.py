@@ -1,6 +1,5 @@
 """Instances: named shapes transformed by matrices, one by one or scattered over a rectangle; motion in the shutter."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,54 +103,3 @@ def scatter(scattered: Scattered) -> tuple[np.ndarray, np.ndarray]:
     matrices[:, 2, 0] = -matrices[:, 0, 2]
     matrices[:, 0, 3], matrices[:, 1, 3], matrices[:, 2, 3] = position[:, 0], scattered.height, position[:, 1]
     return rng.integers(0, len(scattered.shapes), count), matrices
-
-
-def check_instances(
-    instances: tuple[Instance, ...],
-    shutter_close: tuple[Instance, ...],
-    scattered: tuple[Scattered, ...],
-    shapes: set[str],
-    materials: Iterable[str],
-) -> None:
-    """Raises ValueError if an instance names a shape or material that does not exist."""
-    materials = list(materials)
-    allowed_shapes = ", ".join(sorted(shapes)) or "none: no shape has a name"
-    named: list[tuple[str, int, tuple[str, ...], str]]
-    named = [("instances", i, (x.shape,), x.material) for i, x in enumerate(instances)]
-    named += [("shutter_close", i, (x.shape,), x.material) for i, x in enumerate(shutter_close)]
-    named += [("scattered", i, x.shapes, x.material) for i, x in enumerate(scattered)]
-    for group, index, names, material in named:
-        for name in names:
-            if name not in shapes:
-                raise ValueError(f"{group}[{index}]: shape is {name!r}; allowed are {allowed_shapes}")
-        if material and material not in materials:
-            raise ValueError(f"{group}[{index}]: material is {material!r}; allowed are {', '.join(materials)}")
-    opening, closing = ([i.shape for i in group] for group in (instances, shutter_close))
-    if closing and closing != opening:
-        raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")
-
-
-def instance_transforms(
-    instances: tuple[Instance, ...],
-    shutter_close: tuple[Instance, ...],
-    scattered: tuple[Scattered, ...],
-    names: list[str],
-    materials: dict[str, int],
-) -> InstanceTransforms:
-    """All instances; `names` are those of the shapes, `materials` the indices of the materials.
-
-    `shutter_close` are the instances when the shutter closes, () if they do not move.
-    """
-    shapes, overrides, opening, closing = [], [], [], []
-    for index, instance in enumerate(instances):
-        shapes.append(np.array([names.index(instance.shape)]))
-        overrides.append(np.array([materials[instance.material] if instance.material else -1]))
-        opening.append(instance_matrix(instance)[None])
-        closing.append(instance_matrix(shutter_close[index])[None] if shutter_close else opening[-1])
-    for group in scattered:
-        chosen, matrices = scatter(group)
-        shapes.append(np.array([names.index(name) for name in group.shapes])[chosen])
-        overrides.append(np.full(len(chosen), materials[group.material] if group.material else -1))
-        opening.append(matrices)
-        closing.append(matrices)
-    return InstanceTransforms(*(np.concatenate(column) for column in (shapes, overrides, opening, closing)))

@@ -78,21 +78,16 @@ def aov_source() -> GeneratedSource:
 
 
 def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = False) -> dict[str, object]:
-    """Compile-time constants and record types of the kernels, for a scene of static triangles.
+    """Compile-time constants and record types of the kernels.
 
-    `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without
-    warps: one thread traces the 32 paths of a stencil word. Geometry, lights and BVH replace the constants they own.
+    Those of Geometry.constants and LightSampler.constants come on top; a constant that is missing there is 0.
+    `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without warps: one thread traces the
+    32 paths of a stencil word.
     """
     return {
         "STRICT": 1,
         "LANES": 1,
-        "BVH8": 0,
-        "INSTANCES": 0,
         "MOTION": int(bool(settings.shutter_close)),
-        "DISTANCE_FIELDS": 0,
-        "TEXTURED": 0,
-        "ALPHA_TEST": 0,
-        "FLOAT4S_PER_PRIMITIVE": 4,
         "INSTANCED_LIGHTS": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "wavefront" else "bits"],

@@ -19,7 +19,7 @@ from renderer.raytracing.environment import (
     sun_direction,
     sun_radiance,
 )
-from renderer.raytracing.settings import Settings
+from renderer.raytracing.settings import PointLight, Settings
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
@@ -39,6 +39,7 @@ class NonAreaLight(NamedTuple):
     kind: float
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # over pi
+    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # of a spot
 
 
 class LightSampler:
@@ -80,9 +81,8 @@ class LightSampler:
             "sun_count": sum(light.kind >= 0 for light in others),
         }  # fmt: skip
         records = np.zeros((len(others), 3, 4), "f4")
-        records[:, 2] = _spot_falloff(settings, others)
         for record, light, p in zip(records, others, probability[len(probability) - len(others) :], strict=True):
-            record[0], record[1] = (*light.place, light.kind), (*light.emitted, p)
+            record[:] = (*light.place, light.kind), (*light.emitted, p), light.falloff
         parts = [table, triangles, records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
             first = sum(map(len, parts))
@@ -138,20 +138,16 @@ def _scene_radius2(primitives: np.ndarray) -> float:
     return max(float(((points.max(0) - points.min(0)) ** 2).sum()) / 4, 1e-12)
 
 
-def _spot_falloff(settings: Settings, lights: list[NonAreaLight]) -> np.ndarray:
-    """Spot falloff (n, 4): the intensity is scaled by clamp(w - xyz . d, 0, 1)^2.
+def _spot_falloff(point: PointLight) -> tuple[float, ...]:
+    """Spot falloff (4,): the intensity is scaled by clamp(w - xyz . d, 0, 1)^2.
 
     d is the unit direction from the shaded point to the light; (0, 0, 0, 1) for lights that are no spot.
     """
-    out = np.zeros((len(lights), 4))
-    out[:, 3] = 1
-    points = [index for index, light in enumerate(lights) if light.kind == LIGHT_POINT]
-    for index, point in zip(points, settings.point_lights, strict=True):
-        if point.outer_degrees < 180:
-            inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
-            axis = np.array(point.direction) / np.linalg.norm(point.direction)
-            out[index] = *(axis / (inner - outer)), -outer / (inner - outer)
-    return out
+    if point.outer_degrees >= 180:
+        return 0.0, 0.0, 0.0, 1.0
+    inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
+    axis = np.array(point.direction) / np.linalg.norm(point.direction)
+    return *(axis / (inner - outer)), -outer / (inner - outer)
 
 
 def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | None) -> list[NonAreaLight]:
@@ -165,15 +161,13 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         one_minus_cos = 2 * np.sin(radius / 2) ** 2
         unit = np.array(direction) / np.linalg.norm(direction)
         emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
-        power = radius2 * _luminance(emitted) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
+        power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
         lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
     for point in settings.point_lights:
         intensity = np.array(point.intensity)
-        lights.append(NonAreaLight(np.array(point.position), LIGHT_POINT, intensity, 4 * _luminance(intensity)))
+        power = 4 * float(intensity @ LUMINANCE)
+        place = np.array(point.position)
+        lights.append(NonAreaLight(place, LIGHT_POINT, intensity, power, _spot_falloff(point)))
     if cdf is not None:
         lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
     return lights
-
-
-def _luminance(color: np.ndarray) -> float:
-    return float(np.asarray(color) @ LUMINANCE)

@@ -5,7 +5,7 @@ than "bits" needs the wavefront.
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,6 +16,8 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
+GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
+SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
 
 _ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
 
@@ -50,8 +52,6 @@ class SceneArgs(NamedTuple):
 class Schedule:
     """Draws samples into the film of `rays` by kernels compiled with `constants`."""
 
-    group_sizes: ClassVar[dict[str, int]] = {}  # of entries that do not have GROUP_SIZE
-
     def __init__(self, device: Device, kernels: dict[str, Kernel], rays: RayBuffers):
         self._device, self._kernels, self._rays = device, kernels, rays
 
@@ -59,15 +59,11 @@ class Schedule:
     def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Kernel]:
         """The kernels of the schedule, by entry."""
         source = kernel_source()
+        sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
         return {
-            entry: device.kernel(source, entry, group_size=cls.group_size(device, entry), **constants)
+            entry: device.kernel(source, entry, group_size=sizes.get(entry, GROUP_SIZE), **constants)
             for entry in STAGES[cls.__name__.lower()]
         }
-
-    @classmethod
-    def group_size(cls, device: Device, entry: str) -> int:
-        """Threads of a group of a kernel."""
-        return cls.group_sizes.get(entry, GROUP_SIZE)
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film; `params` is the launch_params record."""
@@ -121,8 +117,6 @@ class Wavefront(Schedule):
 class Regenerate(Schedule):
     """One launch; threads that end a path start the next."""
 
-    group_sizes: ClassVar[dict[str, int]] = {"regenerate": 64}
-
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film."""
         rays = self._rays
@@ -138,15 +132,6 @@ class Regenerate(Schedule):
 
 class Megakernel(Schedule):
     """One launch for all depths; on devices without warps a thread traces the 32 paths of a stencil word."""
-
-    group_sizes: ClassVar[dict[str, int]] = {"megakernel": 256}
-    scalar_group_size = 4  # threads that trace a word each
-
-    @classmethod
-    def group_size(cls, device: Device, entry: str) -> int:
-        """Threads of a group of a kernel; few on devices without warps."""
-        scalar = device.properties.scalar_threads and entry == "megakernel"
-        return cls.scalar_group_size if scalar else super().group_size(device, entry)
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film."""

@@ -10,7 +10,7 @@ from renderer.paths import SHADERS
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.gltf_shapes import ModelShape
-from renderer.raytracing.instances import Instance, Point, Scattered, check_instances
+from renderer.raytracing.instances import Instance, Point, Scattered
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, setting
 
@@ -244,13 +244,30 @@ class Settings(PictureSettings):
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for group in (*SHAPE_GROUPS, "models") for shape in getattr(self, group)}
-        check_instances(self.instances, self.shutter_close, self.scattered, shapes - {""}, names)
+        self._check_instances(shapes - {""}, names)
         if self.environment.file and self.sky.strength:
             raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
         emissive = {material.name for material in self.materials if any(material.emission)}
         for index, quad in enumerate(self.quads):
             if quad.material in emissive and not _quad_area(quad) > 0:
                 raise ValueError(f"quads[{index}]: a light of zero area; its four corners must span a surface")
+
+    def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
+        """Raises ValueError if an instance names a shape or material that does not exist."""
+        allowed_shapes = ", ".join(sorted(shapes)) or "none: no shape has a name"
+        named: list[tuple[str, int, tuple[str, ...], str]]
+        named = [("instances", i, (x.shape,), x.material) for i, x in enumerate(self.instances)]
+        named += [("shutter_close", i, (x.shape,), x.material) for i, x in enumerate(self.shutter_close)]
+        named += [("scattered", i, x.shapes, x.material) for i, x in enumerate(self.scattered)]
+        for group, index, names, material in named:
+            for name in names:
+                if name not in shapes:
+                    raise ValueError(f"{group}[{index}]: shape is {name!r}; allowed are {allowed_shapes}")
+            if material and material not in materials:
+                raise ValueError(f"{group}[{index}]: material is {material!r}; allowed are {', '.join(materials)}")
+        opening, closing = ([i.shape for i in group] for group in (self.instances, self.shutter_close))
+        if closing and closing != opening:
+            raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")
 
     @property
     def keeps_variance(self) -> bool:

@@ -12,8 +12,9 @@ from renderer.formats import gltf
 from renderer.formats.mesh import load_mesh, load_normals
 from renderer.raytracing import procedural
 from renderer.raytracing.gltf_shapes import default_attributes, instanced_meshes, materials_of, mesh_arrays
-from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Quad, Settings
+from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Settings
 
+QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
 
 
@@ -73,10 +74,6 @@ def material_indices(settings: Settings) -> dict[str, int]:
     return {material.name: index for index, material in enumerate(settings.materials)}
 
 
-def _quad(quad: Quad, material: int) -> Arrays:
-    return triangles(np.array(quad.corners), np.array([[0, 1, 2], [0, 2, 3]]), material), None
-
-
 def _mesh(shape: MeshShape, material: int) -> Arrays:
     """The triangles of a mesh file, with attributes if the file has vertex normals."""
     vertices, faces = load_mesh(Path(shape.file))
@@ -113,7 +110,7 @@ def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material
 
 MAKERS: dict[str, Callable[[Any, int], Arrays]] = {  # by the settings' name of the group
     "spheres": lambda s, material: (spheres(np.array([s.center]), np.array([s.radius]), material), None),
-    "quads": _quad,
+    "quads": lambda s, material: (triangles(np.array(s.corners), QUAD_FACES, material), None),
     "meshes": _mesh,
     "procedural": lambda s, material: (_transformed(procedural.generate(s.kind, s.level), s, material), None),
     "attractors": _attractor,

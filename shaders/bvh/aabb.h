@@ -85,9 +85,7 @@ DEVICE float half_area(const Box box) {
 DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     GLOBAL const float4 *node = nodes + 4 * (slot >> 1);
     float4 xy = node[slot & 1u], z = node[2];
-    Box box;
-    box.low = make_float3(xy.x, xy.z, (slot & 1u) ? z.z : z.x);
-    box.high = make_float3(xy.y, xy.w, (slot & 1u) ? z.w : z.y);
+    Box box = {make_float3(xy.x, xy.z, (slot & 1u) ? z.z : z.x), make_float3(xy.y, xy.w, (slot & 1u) ? z.w : z.y)};
     return box;
 }
 

@@ -211,9 +211,12 @@ DEVICE uint set_bit(uint word, uint n) {
     return at;
 }
 
-// The warp merges the clusters of first..split and split + 1..last until `wanted` are left.
+#endif
+
+// The warp, or the thread, merges the clusters of first..split and split + 1..last until `wanted` are left.
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
                         GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
+#if HAS_BALLOT
     uint lane = lane_index(), cluster = INVALID_INDEX;
     if (lane < MERGE_THRESHOLD && first + lane <= split) cluster = clusters[first + lane];
     uint lefts = popcount(ballot(cluster != INVALID_INDEX));
@@ -266,11 +269,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         }
     }
     if (lane < MERGE_THRESHOLD && first + lane <= last) clusters[first + lane] = cluster;
-    GLOBAL_FENCE();
-}
 #else
-DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
-                        GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
     uint held[2 * MERGE_THRESHOLD], height[2 * MERGE_THRESHOLD], best[2 * MERGE_THRESHOLD], total = 0;
     Box box[2 * MERGE_THRESHOLD];
     for (uint i = first; i <= split && i < first + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++)
@@ -322,9 +321,9 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     }
     for (uint i = 0; i < MERGE_THRESHOLD && first + i <= last; i++)
         clusters[first + i] = i < total ? held[i] : INVALID_INDEX;
+#endif
     GLOBAL_FENCE();
 }
-#endif
 
 // How far codes i and i + 1 differ (Apetrei 2014): their xor, then that of their indices for equal codes.
 DEVICE ulong morton_delta(GLOBAL const uint *keys, uint i) {

@@ -13,27 +13,20 @@ typedef struct {
     int child_ref[8], prim_count[8], count;
 } Children;
 
-DEVICE int leaf_size(int child_ref) { return (~child_ref & 7) + 1; }
-
-DEVICE int2 child_refs_of(GLOBAL const float4 *nodes, int node) {
-    return make_int2(as_int(nodes[4 * node].w), as_int(nodes[4 * node + 1].w));
-}
-
 // Lists the primitives below a child; returns their number, MAX_LEAF_PRIMS + 1 if there are more than MAX_LEAF_PRIMS.
 DEVICE int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
         if (child_ref < 0) {
-            int size = leaf_size(child_ref);
+            int size = (~child_ref & 7) + 1;
             if (total + size + top > MAX_LEAF_PRIMS) return MAX_LEAF_PRIMS + 1;
             for (int k = 0; k < size; k++) prims[total++] = (~child_ref >> 3) + k;
             if (top == 0) return total;
             child_ref = pending[--top];
         } else {
             if (total + top + 2 > MAX_LEAF_PRIMS) return MAX_LEAF_PRIMS + 1;
-            int2 both = child_refs_of(nodes, child_ref);
-            pending[top++] = both.y;
-            child_ref = both.x;
+            pending[top++] = as_int(nodes[4 * child_ref + 1].w);
+            child_ref = as_int(nodes[4 * child_ref].w);
         }
     }
 }

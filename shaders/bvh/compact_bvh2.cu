@@ -37,14 +37,12 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
         GLOBAL_FENCE();
         if (atomic_add(&visits[node], 1u) == 0) return;  // the second visitor finds both children finished
         GLOBAL_FENCE();
-        SubtreeStats a = stats_of_slot(nodes, stats, 2 * node), b = stats_of_slot(nodes, stats, 2 * node + 1), both;
+        SubtreeStats a = stats_of_slot(nodes, stats, 2 * node), b = stats_of_slot(nodes, stats, 2 * node + 1);
+        SubtreeStats both = {a.primitives + b.primitives, 0u, a.areas + b.areas, 0.0f};
         Box box = box_of_node(nodes, node);
-        both.primitives = a.primitives + b.primitives;
-        both.areas = a.areas + b.areas;
-        both.pad = 0.0f;
         bool leaf =
             node != 0 && (both.primitives <= 2 || (both.primitives == 3 && both.areas >= 2.0f * half_area(box)));
-        both.kept = leaf ? 0u : 1u + a.kept + b.kept;
+        if (!leaf) both.kept = 1u + a.kept + b.kept;
         stats[node] = both;
         slot = parent_slot[node];
         if (slot == INVALID_INDEX) return;

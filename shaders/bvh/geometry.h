@@ -18,10 +18,7 @@ typedef struct {
 } Primitive;
 
 DEVICE Primitive primitive_at(GLOBAL const float4 *RESTRICT primitives, int i) {
-    Primitive p;
-    p.v0 = primitives[3 * i];
-    p.edge1 = primitives[3 * i + 1];
-    p.edge2 = primitives[3 * i + 2];
+    Primitive p = {primitives[3 * i], primitives[3 * i + 1], primitives[3 * i + 2]};
     return p;
 }
 

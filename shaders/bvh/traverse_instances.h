@@ -31,10 +31,8 @@ DEVICE Matrix inverse(const Matrix m) {
     float3 translation = make_float3(m.x.w, m.y.w, m.z.w);
     float3 x = make_float3(bc.x, ca.x, ab.x) * scale, y = make_float3(bc.y, ca.y, ab.y) * scale,
            z = make_float3(bc.z, ca.z, ab.z) * scale;
-    Matrix out;
-    out.x = with_w(x, -dot_fma(x, translation));
-    out.y = with_w(y, -dot_fma(y, translation));
-    out.z = with_w(z, -dot_fma(z, translation));
+    Matrix out = {with_w(x, -dot_fma(x, translation)), with_w(y, -dot_fma(y, translation)),
+                  with_w(z, -dot_fma(z, translation))};
     return out;
 }
 
@@ -101,14 +99,4 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
     }
     if (found >= 0) *instance = found;
     return found >= 0;
-}
-
-DEVICE void closest_instanced_hit(INSTANCE_PARAMS, float4 origin, float3 direction, Hit *best, int *instance) {
-    traverse_tlas(INSTANCE_ARGS, origin, direction, false, best, instance);
-}
-
-DEVICE bool any_instanced_hit(INSTANCE_PARAMS, float4 origin, float3 direction, float t_max) {
-    Hit end = {t_max, 0.0f, 0.0f, -1};
-    int instance = -1;
-    return traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance);
 }

@@ -42,17 +42,14 @@ typedef struct {
 #define NODES_PER_RAY 4  // visit budget of a packet
 #define PRIMITIVE_COST 2  // of the budget
 
-DEVICE float min32(const Floats32 x) {
-    float8 a = min_nnan(min_nnan(x.v8[0], x.v8[1]), min_nnan(x.v8[2], x.v8[3]));
-    float4 b = min_nnan(a.lo, a.hi);
-    return min_nnan(min_nnan(b.x, b.y), min_nnan(b.z, b.w));
-}
-
-DEVICE float max32(const Floats32 x) {
-    float8 a = max_nnan(max_nnan(x.v8[0], x.v8[1]), max_nnan(x.v8[2], x.v8[3]));
-    float4 b = max_nnan(a.lo, a.hi);
-    return max_nnan(max_nnan(b.x, b.y), max_nnan(b.z, b.w));
-}
+#define REDUCTION32(name, op)                                      \
+    DEVICE float name(const Floats32 x) {                          \
+        float8 a = op(op(x.v8[0], x.v8[1]), op(x.v8[2], x.v8[3])); \
+        float4 b = op(a.lo, a.hi);                                 \
+        return op(op(b.x, b.y), op(b.z, b.w));                     \
+    }
+REDUCTION32(min32, min_nnan)
+REDUCTION32(max32, max_nnan)
 
 // Where the last ray that is not done ends along k.
 DEVICE float frustum_far(const Frustum *b, const Packet *p) {

@@ -1,4 +1,5 @@
 // Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS.
+#include "bvh/aabb.h"
 #include "bvh/traverse_instances.h"
 
 DEVICE float sum_of_abs(float4 row, float3 half_extent) {
@@ -6,13 +7,13 @@ DEVICE float sum_of_abs(float4 row, float3 half_extent) {
 }
 
 // The AABB of a transformed box, padded for the rounding of transformed rays.
-DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, float3 *low, float3 *high) {
+DEVICE Box transform_box(const Matrix m, float3 center, float3 half_extent) {
     float3 moved = transform(m, center, 1.0f);
     float3 extent =
         make_float3(sum_of_abs(m.x, half_extent), sum_of_abs(m.y, half_extent), sum_of_abs(m.z, half_extent));
     float3 padded = extent + splat3(1e-5f * (largest_of3(abs3(moved)) + largest_of3(extent)));
-    *low = moved - padded;
-    *high = moved + padded;
+    Box box = {moved - padded, moved + padded};
+    return box;
 }
 
 // From the matrices at both ends of the shutter (shape to world, three rows each), shape_of (shape, material) and
@@ -28,19 +29,12 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
     Matrix close = {matrices_close[3 * i], matrices_close[3 * i + 1], matrices_close[3 * i + 2]};
     int2 shape = shape_of[i];
     float4 low = shapes[2 * shape.x], high = shapes[2 * shape.x + 1];
-    float3 center = xyz(low + high) * 0.5f, half_extent = xyz(high - low) * 0.5f, corner, far_corner, other, far_other;
-    transform_box(open, center, half_extent, &corner, &far_corner);
-    transform_box(close, center, half_extent, &other, &far_other);
-    corner = min3(corner, other);
-    far_corner = max3(far_corner, far_other);
-    tlas_primitives[3 * i] = with_w(corner, as_float((int)i));
-    tlas_primitives[3 * i + 1] = with_w(far_corner - corner, 0.0f);
+    float3 center = xyz(low + high) * 0.5f, half_extent = xyz(high - low) * 0.5f;
+    Box box = box_union(transform_box(open, center, half_extent), transform_box(close, center, half_extent));
+    tlas_primitives[3 * i] = with_w(box.low, as_float((int)i));
+    tlas_primitives[3 * i + 1] = with_w(box.high - box.low, 0.0f);
     tlas_primitives[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     Matrix to_shape = inverse(open);
-    instance_records[i].x = to_shape.x;
-    instance_records[i].y = to_shape.y;
-    instance_records[i].z = to_shape.z;
-    instance_records[i].node = as_int(low.w);
-    instance_records[i].primitive = as_int(high.w);
-    instance_records[i].material = shape.y;
+    InstanceRecord record = {to_shape.x, to_shape.y, to_shape.z, as_int(low.w), as_int(high.w), shape.y, 0};
+    instance_records[i] = record;
 }

@@ -76,13 +76,7 @@ DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE void atomic_add_float(float *p, float v) { atomicAdd(p, v); }
 #if __CUDA_ARCH__ >= 900  // a single 16-byte instruction
 DEVICE void atomic_add_float4(float4 *p, float4 v) { atomicAdd(p, v); }
-#else
-DEVICE void atomic_add_float4(float4 *p, float4 v) {
-    atomicAdd(&p->x, v.x);
-    atomicAdd(&p->y, v.y);
-    atomicAdd(&p->z, v.z);
-    atomicAdd(&p->w, v.w);
-}
+#define HAS_FLOAT4_ATOMICS 1
 #endif
 #define HAS_INT64_ATOMICS 1
 
@@ -317,8 +311,6 @@ ASYNC_COPY(16, "cg")
 #define async_commit_group() asm volatile("cp.async.commit_group;" ::: "memory")
 #define async_wait_group(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 #define HAS_ASYNC_COPY 1
-#else
-#define HAS_ASYNC_COPY 0
 #endif
 
 #else  // -------------------------------------------------------------------------------------------------- OpenCL C
@@ -340,11 +332,6 @@ ASYNC_COPY(16, "cg")
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #define KERNEL_MIN_GROUPS(groups) KERNEL
 #define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses stores to LOCAL memory in real calls
-#ifdef __NV_CL_C_VERSION
-#define DEVICE_NOINLINE static __attribute__((noinline))
-#else
-#define DEVICE_NOINLINE DEVICE
-#endif
 #define DEVICE_NOINLINE_ALWAYS static __attribute__((noinline))
 #define GLOBAL __global
 #define LOCAL __local
@@ -352,25 +339,11 @@ ASYNC_COPY(16, "cg")
 #define RESTRICT restrict
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#ifdef __NV_CL_C_VERSION  // OpenCL 1.2 has no fence for memory that other groups read
-#define WARP_BARRIER() __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
-#define GLOBAL_FENCE() __asm__ volatile("membar.gl;" : : : "memory")
-#else
-#define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
-#endif
 #define thread_index() ((uint)get_global_id(0))
 #define thread_index_long() ((ulong)get_global_id(0))
 #define local_index() ((uint)get_local_id(0))
 #define group_index() ((uint)get_group_id(0))
 #define group_count() ((uint)get_num_groups(0))
-#ifdef __NV_CL_C_VERSION
-#define UNROLL _Pragma("unroll")
-#define NO_UNROLL _Pragma("unroll 1")
-#else
-#define UNROLL
-#define NO_UNROLL
-#endif
 #define min_nnan(a, b) ((a) < (b) ? (a) : (b))
 #define max_nnan(a, b) ((a) > (b) ? (a) : (b))
 #define funnel_shift_right(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
@@ -385,7 +358,6 @@ DEVICE uint reverse_bits(uint x) {
 #define make_float3(x, y, z) ((float3)(x, y, z))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
 #define make_double2(x, y) ((double2)(x, y))
-#define make_int2(x, y) ((int2)(x, y))
 #define make_uint2(x, y) ((uint2)(x, y))
 #define make_uint3(x, y, z) ((uint3)(x, y, z))
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
@@ -403,24 +375,19 @@ DEVICE void atomic_add_float(GLOBAL float *p, float v) {
         old = atomic_cmpxchg((GLOBAL volatile uint *)p, seen, as_uint(as_float(seen) + v));
     } while (old != seen);
 }
-DEVICE void atomic_add_float4(GLOBAL float4 *p, float4 v) {
-    atomic_add_float((GLOBAL float *)p, v.x);
-    atomic_add_float((GLOBAL float *)p + 1, v.y);
-    atomic_add_float((GLOBAL float *)p + 2, v.z);
-    atomic_add_float((GLOBAL float *)p + 3, v.w);
-}
 
-#ifdef __NV_CL_C_VERSION
+#ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but it compiles PTX
+#define DEVICE_NOINLINE static __attribute__((noinline))
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+// OpenCL 1.2 has no fence for memory that other groups read.
+#define WARP_BARRIER() __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
+#define GLOBAL_FENCE() __asm__ volatile("membar.gl;" : : : "memory")
 DEVICE float fast_rcp(float x) {
     float y;
     __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return fma(y, fma(-x, y, 1.0f), y);
 }
-#else
-#define fast_rcp(x) (1.0f / (x))
-#endif
-
-#ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but it compiles PTX
 #define HAS_BALLOT 1
 DEVICE uint ballot(bool flag) {
     uint mask;
@@ -437,6 +404,12 @@ DEVICE uint warp_shuffle(uint x, uint lane) {
 }
 #define HAS_MOVEMASK 0
 #else
+#define DEVICE_NOINLINE DEVICE
+#define UNROLL
+#define NO_UNROLL
+#define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define fast_rcp(x) (1.0f / (x))
 #define HAS_BALLOT 0
 #define HAS_MOVEMASK 1  // movemask8 and movemask16: the sign bits of a vector's elements
 #ifdef __AVX__
@@ -452,7 +425,6 @@ DEVICE uint movemask8(int8 signs) {
 DEVICE uint movemask16(int16 signs) { return movemask8(signs.lo) | movemask8(signs.hi) << 8; }
 #endif
 #define HAS_SHUFFLE 0
-#define HAS_ASYNC_COPY 0
 DEVICE uint unpack_odd_bytes(uint word) { return word >> 8 & 0x00ff00ffu; }
 DEVICE uint clamp_to_u8x2(uint halves) {
     int low = (int)(halves & 0xffffu) - 0x8000, high = (int)(halves >> 16) - 0x8000;
@@ -475,10 +447,18 @@ DEVICE float min3_nonneg(float a, float b, float c) { return min_nnan(min_nnan(a
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }
 
+#ifndef HAS_FLOAT4_ATOMICS
+DEVICE void atomic_add_float4(GLOBAL float4 *p, float4 v) {
+    atomic_add_float((GLOBAL float *)p, v.x);
+    atomic_add_float((GLOBAL float *)p + 1, v.y);
+    atomic_add_float((GLOBAL float *)p + 2, v.z);
+    atomic_add_float((GLOBAL float *)p + 3, v.w);
+}
+#endif
 #ifndef HAS_FP64_TENSOR_CORES
 #define HAS_FP64_TENSOR_CORES 0
 #endif
-#if !HAS_ASYNC_COPY
+#ifndef HAS_ASYNC_COPY
 #define ASYNC_COPY(bytes)                                                                \
     DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) { \
         for (uint i = 0; i < bytes / 4; i++)                                             \

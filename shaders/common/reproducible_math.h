@@ -8,9 +8,7 @@ typedef struct {
 } Pair;
 
 DEVICE Pair pair(real x, real y) {
-    Pair p;
-    p.x = x;
-    p.y = y;
+    Pair p = {x, y};
     return p;
 }
 

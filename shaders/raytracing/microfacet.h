@@ -7,10 +7,7 @@ typedef struct {
 } Frame;
 
 DEVICE Frame make_frame(float3 normal) {
-    Frame f;
-    f.normal = normal;
-    f.tangent = local_to_world(normal, 1.0f, 0.0f, 0.0f);
-    f.bitangent = local_to_world(normal, 0.0f, 1.0f, 0.0f);
+    Frame f = {normal, local_to_world(normal, 1.0f, 0.0f, 0.0f), local_to_world(normal, 0.0f, 1.0f, 0.0f)};
     return f;
 }
 
@@ -132,13 +129,11 @@ DEVICE bool set_reflection(const Frame f, float3 l, float4 value, BsdfSample *ou
 
 // Schlick's Fresnel term with multiple-scattering compensation (E. Turquin 2019).
 DEVICE float3 fresnel_ms(float3 f0, float schlick, float boost) {
-    float3 one = make_float3(1.0f, 1.0f, 1.0f);
-    return (f0 + (one - f0) * schlick) * (one + f0 * boost);
+    return (f0 + (splat3(1.0f) - f0) * schlick) * (splat3(1.0f) + f0 * boost);
 }
 
 // Directional albedo of a reflector with compensation.
 DEVICE float3 ggx_albedo(float3 f0, float roughness, float cosine) {
     float2 sum = ggx_split_sum(cosine, roughness);
-    float3 one = make_float3(1.0f, 1.0f, 1.0f);
-    return (f0 * sum.x + one * sum.y) * (one + f0 * ms_boost(cosine, roughness));
+    return (f0 * sum.x + splat3(sum.y)) * (splat3(1.0f) + f0 * ms_boost(cosine, roughness));
 }

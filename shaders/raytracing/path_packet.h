@@ -15,11 +15,9 @@ DEVICE Sampler packet_sampler(const PathPacket *packet, uint j) {
 }
 
 DEVICE Path packet_path(const PathPacket *packet, uint j) {
-    Path path;
-    path.origin = with_w(float3_at(packet->rays.origin, j), packet->rays.time[j]);
-    path.direction = with_w(float3_at(packet->rays.direction, j), packet->bsdf_pdf.s[j]);
-    path.throughput = with_w(float3_at(packet->throughput, j), 0.0f);
-    path.radiance = with_w(float3_at(packet->radiance, j), 0.0f);
+    Path path = {with_w(float3_at(packet->rays.origin, j), packet->rays.time[j]),
+                 with_w(float3_at(packet->rays.direction, j), packet->bsdf_pdf.s[j]),
+                 with_w(float3_at(packet->throughput, j), 0.0f), with_w(float3_at(packet->radiance, j), 0.0f)};
     return path;
 }
 

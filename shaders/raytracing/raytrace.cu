@@ -70,11 +70,8 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
         origin = madd(offset, 1.0f, origin);
         direction = madd(offset, -1.0f, madd(direction, params.focus_distance, zero));
     }
-    Path path;
-    path.origin = with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f);
-    path.direction = with_w(normalize_fma(direction), DELTA_PDF);
-    path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
-    path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    Path path = {with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f), with_w(normalize_fma(direction), DELTA_PDF),
+                 make_float4(1.0f, 1.0f, 1.0f, 0.0f), make_float4(0.0f, 0.0f, 0.0f, 0.0f)};
     return path;
 }
 

@@ -3,9 +3,6 @@
 // functions, SCENE_ARGS among the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such
 // part.
 #include "bvh/traverse_packet.h"
-#if TEXTURED
-#include "raytracing/texture.h"
-#endif
 #if INSTANCES
 #include "bvh/traverse_instances.h"
 #define MAYBE_INSTANCE_PARAMS , INSTANCE_PARAMS
@@ -24,6 +21,7 @@
 #define MAYBE_FIELD_ARGS
 #endif
 #if TEXTURED
+#include "raytracing/texture.h"
 #define MAYBE_TEXTURE_PARAMS , TEXTURE_PARAMS
 #define MAYBE_TEXTURE_ARGS , TEXTURE_ARGS
 #else
@@ -78,7 +76,7 @@ DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direct
 #endif
 #if INSTANCES
     hit.instance = -1;
-    closest_instanced_hit(INSTANCE_ARGS, origin, direction, &hit, &hit.instance);
+    traverse_tlas(INSTANCE_ARGS, origin, direction, false, &hit, &hit.instance);
 #endif
     return hit;
 }
@@ -123,7 +121,9 @@ DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t
 DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
     bool found = TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max);
 #if INSTANCES
-    found = found || any_instanced_hit(INSTANCE_ARGS, origin, direction, t_max);
+    Hit end = {t_max, 0.0f, 0.0f, -1};
+    int instance = -1;
+    found = found || traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance);
 #endif
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS && !found; k++)

@@ -12,10 +12,7 @@ typedef struct {
     float8 x, y, z;
 } Float3x8;
 
-DEVICE Float3x8 float3x8(float8 x, float8 y, float8 z) {
-    Float3x8 p = {x, y, z};
-    return p;
-}
+#define float3x8(x, y, z) ((Float3x8){x, y, z})
 
 // The eight lanes from `begin` on of three rows of coordinates; store8 leaves the lanes outside `mask` as they are.
 DEVICE Float3x8 load8(const Floats32 *rows, uint begin) {

@@ -158,7 +158,7 @@ KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL 
     if (i >= (uint)count) return;
     Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
     int instance = -1;
-    closest_instanced_hit(INSTANCE_ARGS, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), &best, &instance);
+    traverse_tlas(INSTANCE_ARGS, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), false, &best, &instance);
     hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
     instances[i] = instance;
 }

@@ -6,7 +6,6 @@ import pytest
 from renderer.bvh import instances, presplit
 from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import primitive_boxes
-from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.presplit import PrimRefs, split_potential
 from renderer.bvh.primitives import PRIMITIVE, triangles, with_primitive_ids
 from renderer.raytracing import procedural
@@ -45,8 +44,7 @@ def sliver_error(primitives):
 
 
 def split(device, primitives, splits):
-    bounds = presplit.scene_bounds(primitives)
-    return PrimRefs(device, upload_primitives(device, primitives), splits.astype("u4"), *bounds)
+    return PrimRefs(device, primitives, splits.astype("u4"))
 
 
 @pytest.mark.parametrize("case", SHAPES | TINY)
@@ -179,7 +177,7 @@ def test_points_and_empty_scenes_are_not_split(device):
     assert presplit.choose_splits(points, 1.0) is None and presplit.choose_splits(points, 0.0) is None
     assert build_bvh(device, points, "presplit", "bvh2").count == 5
     with pytest.raises(AssertionError, match="whole numbers"):
-        PrimRefs(device, device.buffer((5, 12)), np.zeros(5), np.zeros(3, "f4"), np.ones(3, "f4"))
+        PrimRefs(device, points, np.zeros(5))
 
 
 def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from renderer.cdollar.targets import graph_target
 from renderer.cdollar.targets.autotuner import tune_kernels
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_emitter import texture_layout
+from renderer.cdollar.targets.glsl_passes import texture_layout
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.map_kernels import plan_kernel
 from renderer.cdollar.targets.schedule import (

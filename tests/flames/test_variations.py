@@ -66,7 +66,7 @@ def applied(device, name, x, y, weight, said, lanes=1):
     values = [said.get(p.removeprefix(f"{name}_"), default) for p, default in variation.parameters.items()]
     arguments = "".join(f", p[{k}]" for k in range(len(values)))
     text = header_source() + variation.source + HARNESS.replace("NAME", name).replace("ARGUMENTS", arguments)
-    kernel = device.kernel(GeneratedSource(name, text), "apply", group_size=64, STRICT=1, LANES=lanes)
+    kernel = device.kernel(GeneratedSource(name, text), "apply", group_size=64, STRICT=1, LANES=lanes, IS_3D=0)
     count = len(x)
     assert count % (64 * lanes) == 0
     buffers = [device.buffer(count).write(np.asarray(a, "f4")) for a in (x, y)]

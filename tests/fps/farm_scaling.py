@@ -19,9 +19,10 @@ sys.path.insert(0, str(ROOT))
 
 from renderer.cli import build_parser  # noqa: E402
 from renderer.export.command import options_of  # noqa: E402
-from renderer.export.farm import Farm, open_client, render_frames  # noqa: E402
+from renderer.export.farm import render_frames  # noqa: E402
 from renderer.export.frames import file_hash  # noqa: E402
 from renderer.export.plan import make_plan  # noqa: E402
+from renderer.farm import Farm, open_client  # noqa: E402
 
 DEFAULT = ["scenes/mirrors.toml", "--frames", "1-16", "--size", "3840x2160", "--samples", "512"]
 

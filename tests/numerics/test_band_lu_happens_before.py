@@ -34,9 +34,6 @@ def accesses_of(layout: BlockLayout) -> dict:
             [(target.memory, rectangle(target_at, target_ld, rows, s))],
         )
 
-    def copy_pivots(constants, source, target, at):
-        return [(source.memory, slice(0, s))], [(target.memory, slice(at, at + s))]
-
     def broadcast_panel(constants, matrix, pivots, target, source_at, source_ld, rows, first_pivot, pivots_at):
         reads = [(matrix.memory, rectangle(source_at, source_ld, rows, s)), (pivots.memory, np.arange(s) + first_pivot)]
         return reads, [(target.memory, np.arange(rows * s)), (target.memory, np.arange(s) + pivots_at)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS
-from renderer.cdollar.ir.types import DTYPES, INTEGERS
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS
 
 # The texts of operations that differ from those of the table in ir/operations.py, by scalar type.
 INTEGER_TEXTS = {
@@ -133,19 +133,12 @@ def operation_text(dialect: CDialect, name: str, type_: str, result: str, operan
     if name == "select":
         return "({} ? {} : {})".format(*operands)
     if name == "convert":
-        return conversion_text(dialect, type_, result, operands[0])
+        if type_ in FLOATS and result in INTEGERS:
+            return f"{type_}_to_{result}({operands[0]})"
+        return operands[0] if type_ == result else dialect.cast(result, operands[0])
     zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 31))
     text = TYPED_TEXTS[type_].get(name) or dialect.operation(name)
     return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
-
-
-def conversion_text(dialect: CDialect, source: str, target: str, name: str) -> str:
-    """A variable converted from one scalar type to another."""
-    if source == target:
-        return name
-    if source in ("float", "double") and target in ("int", "uint"):
-        return f"{source}_to_{target}({name})"
-    return dialect.cast(target, name)
 
 
 def indented(lines: list[str]) -> list[str]:

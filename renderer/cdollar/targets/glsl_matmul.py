@@ -11,8 +11,7 @@ from typing import Any
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import indented
-from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout
-from renderer.cdollar.targets.glsl_passes import GlslPasses
+from renderer.cdollar.targets.glsl_passes import GlslEmitter, GlslPasses, TextureLayout
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
 from renderer.cdollar.targets.matrix_product import Indices, MatrixProduct, emit_operand, operand_factors

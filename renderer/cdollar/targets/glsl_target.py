@@ -7,9 +7,15 @@ import math
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import LoopReduction
-from renderer.cdollar.targets.glsl_emitter import TextureLayout, texel_of, texture_layout
 from renderer.cdollar.targets.glsl_matmul import can_pack, draw_product
-from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, SAMPLER_TYPES, GlslPasses
+from renderer.cdollar.targets.glsl_passes import (
+    MAX_RENDER_TARGETS,
+    SAMPLER_TYPES,
+    GlslPasses,
+    TextureLayout,
+    texel_of,
+    texture_layout,
+)
 from renderer.cdollar.targets.graph_target import Representation
 from renderer.cdollar.targets.kernel_plan import output_types, volume
 from renderer.cdollar.targets.matrix_product import match_matrix_product

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Component, Node
 from renderer.cdollar.targets.dialects import indented
-from renderer.cdollar.targets.elementwise import emitter_of
-from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.emitter import Emitter, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul

@@ -43,8 +43,10 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
         return None
     reduction = node.inputs[0]
     factors = contraction_factors(reduction)
-    if factors is None or any(has_inner_reduction(f) for f in factors):
+    if factors is None:
         return None
+    if any(part.op == "reduce" and part.free_variables for f in factors for part in order_within_scope(f)):
+        return None  # a factor contains a reduction of its own
     inner = frozenset(reduction.attribute[1])
     left: list[Node] = [factors[0]]
     right: list[Node] = []
@@ -63,11 +65,6 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
 
     groups = in_order(batch), in_order(rows - batch), in_order(columns - batch)
     return MatrixProduct(node, tuple(left), tuple(right), *groups, reduction.attribute[1])
-
-
-def has_inner_reduction(node: Node) -> bool:
-    """Whether a factor contains a reduction of its own."""
-    return any(part.op == "reduce" and part.free_variables for part in order_within_scope(node))
 
 
 def is_contiguous_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]) -> bool:

@@ -206,9 +206,7 @@ def slices_of(
     axes: list[int] = []
     for index, range_ in zip(indices, ranges, strict=True):
         form = affine(index)
-        if form is None or len(form.terms) > 1:
-            return None
-        if any(v not in space.axes or v in space.values for v, _ in form.terms):
+        if form is None or len(form.terms) > 1 or any(v not in space.axes or v in space.values for v, _ in form.terms):
             return None
         if not form.terms:
             if not range_.low <= form.constant < range_.high:

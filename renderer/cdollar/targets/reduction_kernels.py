@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import CDialect, indented
-from renderer.cdollar.targets.elementwise import emitter_of
-from renderer.cdollar.targets.emitter import Emitter, LoopReduction
+from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule

@@ -181,7 +181,7 @@ class BlockCyclicFactors:
             panel = columns.matrix, columns.diagonal_offset(i), self.layout.ld
         else:
             panel = columns.panels[i % 2], 0, self.layout.panel_rows(i)
-        if self.host_panels or is_owner:
+        if is_owner and not self.host_panels:
             return panel, (columns.pivots, i * self.layout.s)
         return panel, (columns.panels[i % 2], columns.pivots_in_panel)
 

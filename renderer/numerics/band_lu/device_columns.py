@@ -131,8 +131,8 @@ class DeviceColumns:
             S=s, REAL="double" if is_double else "float", DOUBLE=int(is_double), TILE_COLUMNS=self.tile,
             GROUP_COLUMNS=self.group_columns, TILE=largest_divisor(s, 4096 // s),
         )  # fmt: skip
-        entries = "copy_elements", "copy_panel", "copy_pivots", "broadcast_panel", "unpack_columns", "max_abs"
-        self._copy, self._copy_panel, self._copy_pivots, self._broadcast, self._unpack, self._max_abs, self._stats = (
+        entries = "copy_elements", "copy_panel", "broadcast_panel", "unpack_columns", "max_abs"
+        self._copy, self._copy_panel, self._broadcast, self._unpack, self._max_abs, self._stats = (
             self.kernel("transfers.cu", entry, group) for entry in (*entries, "upper_stats")
         )
         self._factor_panel = self._cluster_kernel(rows) if has_clusters(self.device) else None
@@ -218,11 +218,11 @@ class DeviceColumns:
         start = np.uint64(s * 4 // self.dtype.itemsize)
 
         def work(buffer) -> None:
-            self._copy_pivots(s, buffer, self.pivots, i * s)
-            self._copy_panel(rows * s, buffer, self.panels[i % 2], start, rows, np.uint64(0), rows, rows)
+            target = self.panels[i % 2], start, rows, rows, 0, self.pivots_in_panel
+            self._broadcast((rows + 1) * s, buffer, buffer, *target)
             if i % self.devices == self.index:
-                target = np.uint64(self.diagonal_offset(i))
-                self._copy_panel(rows * s, buffer, self.matrix, start, rows, target, self.layout.ld, rows)
+                offset = np.uint64(self.diagonal_offset(i))
+                self._copy_panel(rows * s, buffer, self.matrix, start, rows, offset, self.layout.ld, rows)
 
         staging.upload_then(count, work)
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError, UserError, import_optional
+from renderer.errors import InputError, UserError
+from renderer.farm import open_client, parse_farm
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
-from renderer.plain import parse_whole
 from renderer.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot")
@@ -139,7 +139,8 @@ def _sum(
 ) -> dict[str, Any]:
     names = None
     if farm:
-        state, names = _sum_on_address(farm, files, mode, devices)
+        with open_client(parse_farm(farm, "")) as client:
+            state, names = sum_on_farm(client, files, mode, devices)
     else:
         with Progress(sum(npy.count for npy in files), "numbers") as progress:
             states = [array_sum(gpu.devices, npy, mode, progress=progress.advance) for npy in files]
@@ -206,29 +207,11 @@ def _in_json(value: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------- farm
-def _sum_on_address(address: str, files: list[NpyFile], mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
-    """The sum of the files by a farm's workers, which find them under the same paths, and the devices they used."""
-    distributed = import_optional("distributed", "--farm needs the package distributed: pip install distributed")
-    try:
-        client = distributed.Client(**_client_arguments(address))
-    except (OSError, ValueError) as error:
-        raise UnavailableError(f"--farm {address}: no scheduler answers: {error}") from error
-    with client:
-        return sum_on_farm(client, files, mode, spellings)
-
-
-def _client_arguments(address: str) -> dict[str, Any]:
-    """The arguments of distributed.Client for the address of --farm."""
-    if address.startswith("tcp://") or address.startswith("tls://"):
-        return {"address": address, "timeout": 10}
-    word, _, workers = address.partition(":")
-    if word != "local" or (count := parse_whole(workers, 1, 1024)) is None:
-        raise UserError(f"--farm {address}: unknown; allowed are local:N and tcp://HOST:PORT")
-    return {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
-
-
 def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()) -> tuple[Any, list[str]]:
-    """The merged sum of all files by the workers of a Dask client, and the names of the devices they used."""
+    """The merged sum of all files, and the names of the devices used, by the workers of a Dask client.
+
+    The workers find the files under the same paths.
+    """
     step = max(1, TASK_BYTES // files[0].dtype.itemsize)
     tasks = [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]
     futures = [client.submit(_task, *task, mode, spellings, pure=False) for task in tasks]

@@ -18,7 +18,7 @@ KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at,
             from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
 }
 
-// Copies the panel at from_at of the matrix, with leading dimension `rows`, and behind it, as integers, its S pivots:
+// Copies the panel at from_at of a matrix, with leading dimension `rows`, and behind it, as integers, its S pivots:
 // all that other devices need for a step.
 KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at,
                        const int from_ld, const int rows, const int first_pivot, const int pivots_at) {
@@ -27,11 +27,6 @@ KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOB
     if (column < S)
         to[(ulong)column * (ulong)rows + (ulong)row] = matrix[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
     if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
-}
-
-KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
-    uint k = thread_index();
-    if (k < S) to[at + (int)k] = from[k];
 }
 
 // Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
