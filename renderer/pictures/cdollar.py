@@ -1,12 +1,10 @@
-"""Pictures of C$ programs: main(int x, int y) at every pixel, recompiled when the program's file is saved.
+"""Pictures of C$ programs: main(int x, int y) at every pixel. The window opens a program anew when its file is saved.
 
-If the saved file has errors, the last program that compiled stays in use and report() returns the error. The picture
-passes width, height, time and mouse to main; its other numbers are settings, its arrays come from .npy files.
+The picture passes width, height, time and mouse to main; its other numbers are settings, its arrays come from .npy
+files.
 """
 
 import dataclasses
-import sys
-import time as clock
 from dataclasses import dataclass
 from pathlib import Path
 from types import GenericAlias
@@ -19,14 +17,13 @@ from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_pr
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, from_table, setting
+from renderer.scene.schema import PictureSettings, from_table, kept_values, setting
 
-POLL_SECONDS = 0.25  # between looks at the program's file
 PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
 
 
@@ -88,9 +85,8 @@ class Picture(BasePicture):
         self._device = gpu.device
         self._interleave = self._device.kernel("cdollar/interleave.cu", "interleave", group_size=128)
         self._compilation: Compilation | None = None
-        self._loaded_version: tuple[Path, int] | None = None  # file and time of the program that was loaded, or failed
-        self._last_poll = 0.0
-        self._error = ""
+        self._program = ""  # the file of the compilation
+        self._parameters: type = Settings  # the settings of the compilation
         self._frame: Buffer | None = None
 
     @classmethod
@@ -107,9 +103,8 @@ class Picture(BasePicture):
         compilation = self._load(settings)
         left, top, width, height = tile or (0, 0, *size)
         given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
-        for field in dataclasses.fields(settings):
-            if field.name not in ("program", "mouse"):
-                given[field.name] = getattr(settings, field.name)
+        values = vars(self._parameters(**kept_values(settings, self._parameters)))
+        given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
         value = build_picture(compilation, given, (left, top, width, height))
         assert isinstance(compilation.target, DeviceTarget)
         channels = compilation.target.run(value.node).buffers
@@ -124,35 +119,17 @@ class Picture(BasePicture):
         return "time" in main_of(self._load(settings)).parameter_names
 
     def report(self) -> dict[str, Any]:
-        """The error of the saved file, if it has one; kernels that were compiled or found in the cache."""
-        report: dict[str, Any] = {"error": self._error} if self._error else {}
-        if self._compilation is not None:
-            counters = self._compilation.target.counters
-            report |= {"kernels_compiled": counters.compiled, "kernel_cache_hits": counters.cache_hits}
-        return report
+        """The kernels that were compiled or found in the cache."""
+        if self._compilation is None:
+            return {}
+        counters = self._compilation.target.counters
+        return {"kernels_compiled": counters.compiled, "kernel_cache_hits": counters.cache_hits}
 
     def _load(self, settings: Any) -> Compilation:
-        """The compiled program, compiled anew if its file changed; if that fails, the last one that compiled."""
-        now, path, loaded = clock.monotonic(), Path(settings.program), self._loaded_version
-        same_file = loaded is not None and loaded[0] == path
-        if self._compilation is not None and same_file and now - self._last_poll < POLL_SECONDS:
-            return self._compilation
-        self._last_poll = now
-        try:
-            version = path, path.stat().st_mtime_ns
-        except OSError:
-            version = path, 0  # load_program() reports it
-        if version == loaded and self._compilation is not None:
-            return self._compilation
-        self._loaded_version = version
-        try:
-            compilation = load_program(path, lambda dag: DeviceTarget(dag, self._device, "device"))
-            settings_of(compilation, str(path))
-        except UserError as error:
-            if self._compilation is None or not same_file:
-                raise
-            self._error = str(error)
-            print(error, file=sys.stderr)
-            return self._compilation
-        self._compilation, self._error = compilation, ""
-        return compilation
+        """The compiled program of the settings."""
+        if self._compilation is None or self._program != settings.program:
+            self._compilation = None
+            compilation = load_program(Path(settings.program), lambda dag: DeviceTarget(dag, self._device, "device"))
+            self._parameters = settings_of(compilation, settings.program)
+            self._compilation, self._program = compilation, settings.program
+        return self._compilation

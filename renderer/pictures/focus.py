@@ -22,6 +22,7 @@ from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
+from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -34,7 +35,7 @@ CONDUCTANCE_SCALE = 1 / 32  # a disc of diameter c has variance c^2 / 16 per axi
 
 
 @dataclass(frozen=True)
-class Lens:
+class Lens(View):
     """A thin lens, in lengths of the scene."""
 
     focus_distance: float = setting(5.0, 1e-6, 1e9, "of the focal plane", logarithmic=True)

@@ -17,6 +17,7 @@ from renderer.gpu import Buffer, DeviceContext
 from renderer.numerics.band_lu import BandedLU, factor_for
 from renderer.numerics.band_lu.host_factors import PHASES
 from renderer.pictures.picture import AccumulatingPicture, Size, Tile
+from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -26,7 +27,7 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class SourceAndWind:
+class SourceAndWind(View):
     """Where ink enters, and the wind, in heights of the picture from its center, y up."""
 
     source: Pair = (-0.35, 0.1)

@@ -24,6 +24,7 @@ from renderer.files import parse_toml
 from renderer.plain import format_value, parse_whole, to_float
 
 MAX_INTEGER = (1 << 63) - 1
+MAX_NUMBER = 1e30  # of a setting: lengths of vectors of such numbers are still float32
 
 
 def setting(
@@ -154,17 +155,9 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
     }[kind]
     if not right:
         raise InputError(f"{context} is {format_value(value)}; it must be {name}")
-    low, high = metadata.get("low"), metadata.get("high")
-    if kind is float:
-        value = to_float(value)
-        if not math.isfinite(value):
-            raise InputError(f"{context} is {value}; it must be finite")
-    elif kind is int and not -MAX_INTEGER <= value <= MAX_INTEGER:
-        raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
-    if (low is not None and value < low) or (high is not None and value > high):
-        both = low is not None and high is not None
-        span = f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
-        raise InputError(f"{context} is {value}; it must be {span}")
+    value = to_float(value) if kind is float else value
+    if is_number:
+        _check_number(value, context, metadata)
     if metadata.get("file") and value:
         try:
             path = (folder / value).resolve()
@@ -173,6 +166,35 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
             raise InputError(f"{context} is {format_value(value)}; there is no {folder / value}") from error
         return str(path)
     return value
+
+
+def _check_number(value: float, context: str, metadata: Mapping) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
+    if not math.isfinite(value):
+        raise InputError(f"{context} is {value}; it must be finite")
+    if abs(value) > MAX_NUMBER:
+        raise InputError(f"{context} is {value:g}; it must be at most {MAX_NUMBER:g} in size")
+    if (low is not None and value < low) or (high is not None and value > high):
+        both = low is not None and high is not None
+        span = f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
+        raise InputError(f"{context} is {value}; it must be {span}")
+
+
+def check_numbers(value: Any, context: str, metadata: Mapping = types.MappingProxyType({})) -> None:
+    """Raise InputError for a number in settings that from_table() refuses: not finite, or outside of its range."""
+    if is_dataclass(value):
+        for f in fields(value):
+            check_numbers(getattr(value, f.name), f"{context}: {f.name}", f.metadata)
+    elif isinstance(value, tuple):
+        for i, item in enumerate(value):
+            check_numbers(item, f"{context}[{i}]", metadata)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            check_numbers(item, f"{context}.{key}", metadata)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        _check_number(value, context, metadata)
 
 
 def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
@@ -187,6 +209,12 @@ def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
         if value != default:  # a required one differs from MISSING
             out[f.name] = to_plain(value, folder, f.metadata)
     return out
+
+
+def kept_values(settings: Any, settings_class: type) -> dict[str, Any]:
+    """The values of settings that another class of settings takes too: those of fields of equal name and type."""
+    kinds = {f.name: f.type for f in fields(settings)}
+    return {f.name: getattr(settings, f.name) for f in fields(settings_class) if kinds.get(f.name) == f.type}
 
 
 def referenced_files(settings: Any) -> Iterator[str]:

@@ -62,7 +62,7 @@ def settings(screen) -> Settings:
 
 
 def editor(screen):
-    return screen.ui.main_window.active_editor()
+    return screen.ui.main_window.editor_of(screen.app.panel)
 
 
 def frame(screen) -> WindowTransform:

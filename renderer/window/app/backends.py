@@ -5,6 +5,8 @@ Both draw the same frame; only the source of events and the render target differ
 
 import ctypes
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from renderer.errors import UnavailableError
 from renderer.formats.images import write_png
 from renderer.gpu.gl import GlContext, Texture, has_display
 from renderer.window.app.main_window import MainWindow
+from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.controls.toolkit import glfw, imgui, implot
@@ -23,6 +26,7 @@ from renderer.window.state.app_state import AppState
 IDLE_WAIT = 0.1  # seconds to wait for an event when nothing is drawn
 COMPUTE_WAIT = 1 / 60  # the same while only a compute device works
 MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
+MAX_FAILED_FRAMES = 3  # in a row, which end the window
 MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
 
 # Dear ImGui's keys by GLFW's numbers; the names differ in arrows and digits only
@@ -61,12 +65,29 @@ class UiContext:
 
     def __init__(self, app: AppState, gl: GlContext, scale: float):
         self.app, self.gl, self.scale = app, gl, scale
-        self._last_frame_at = app.now()
+        self._last_frame_at, self._failed_frames = app.now(), 0
+        allow_recovery()
         imgui.get_io().set_ini_filename("")  # the session file keeps the layout
         self.main_window = MainWindow(app, theme.apply(scale), scale)
 
-    def frame(self, framebuffer: Any) -> None:
-        """Draws one frame into `framebuffer`, then lets panels draw. Call after new_frame() of Dear ImGui."""
+    def frame(self, new_frame: Callable[[], None], framebuffer: Any) -> None:
+        """Calls new_frame(), draws one frame into `framebuffer`, then lets panels draw.
+
+        What fails is contained in its part of the frame. A frame that fails as a whole is dropped; the last of
+        MAX_FAILED_FRAMES in a row raises its error, and so does a lost device.
+        """
+        self._failed_frames += 1
+        dropped = contained("a frame of the window", lambda error, sentence: self.app.show_message(sentence))
+        with nullcontext() if self._failed_frames >= MAX_FAILED_FRAMES else dropped:
+            self._frame(new_frame, framebuffer)
+            self._failed_frames = 0
+        if self.app.lost_device:
+            raise UnavailableError(self.app.lost_device)
+
+    def _frame(self, new_frame: Callable[[], None], framebuffer: Any) -> None:
+        if imgui.get_current_context().within_frame_scope:
+            imgui.end_frame()  # of a frame that failed
+        new_frame()
         io = imgui.get_io()
         pixels = io.display_framebuffer_scale.x or 1.0
         self.main_window.draw(io.display_size.x, io.display_size.y)
@@ -76,14 +97,18 @@ class UiContext:
         now = self.app.now()
         self.app.advance(now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)
         self._last_frame_at = now
-        save_files.write_pending_screenshot(self.app)
-        open_files.reload_changed_files(self.app, now)
+        with self.app.errors_as_messages("writing a screenshot"):
+            save_files.write_pending_screenshot(self.app)
+        with self.app.errors_as_messages("looking for edited files"):
+            open_files.reload_changed_files(self.app, now)
         self.gl.ctx.gc()
 
     def _write_window_screenshot(self, width: int, height: int) -> None:
         """Writes the frame to the path of a requested screenshot of the window."""
         path, self.app.pending_window_screenshot = self.app.pending_window_screenshot, None
-        if path is not None:
+        if path is None:
+            return
+        with self.app.errors_as_messages("writing a screenshot"):
             texture = self.gl.texture((width, height), 4, "f1")
             render(texture.framebuffer)
             write_png(path, read_pixels(texture))
@@ -111,9 +136,11 @@ class OffscreenWindow:
         io.display_size = imgui.ImVec2(*self._texture.size)
         io.delta_time = min(max(now - self._last_frame_at, 1e-4), MAX_DELTA_SECONDS)
         self._last_frame_at = now
+        self.ui.frame(self._new_frame, self._texture.framebuffer)
+
+    def _new_frame(self) -> None:
         imgui.backends.opengl3_new_frame()
         imgui.new_frame()
-        self.ui.frame(self._texture.framebuffer)
 
     def pixels(self) -> np.ndarray:
         """The last frame, (height, width, 3) uint8, the top row first."""
@@ -174,15 +201,18 @@ class Window:
             paths, self._dropped = self._dropped, []
             open_files.open_dropped_files(app, paths)
         if app.fullscreen != (self._windowed_rect is not None):
-            self._toggle_fullscreen()
+            with app.errors_as_messages("full screen"):
+                self._toggle_fullscreen()
+        ui.frame(self._new_frame, self.gl.screen)
+        glfw.swap_buffers(self.handle)
+
+    def _new_frame(self) -> None:
         imgui.backends.opengl3_new_frame()
         imgui.backends.glfw_new_frame()
         io = imgui.get_io()
         io.delta_time = min(io.delta_time, MAX_DELTA_SECONDS)
         imgui.new_frame()
         self.gl.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
-        ui.frame(self.gl.screen)
-        glfw.swap_buffers(self.handle)
 
     def _on_key(self, handle: Any, key: int, scancode: int, action: int, mods: int) -> None:
         if action == glfw.PRESS and key in KEYS:

@@ -3,15 +3,19 @@
 Each method draws one region from the AppState; what the user does goes back through the AppState's methods.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from operator import methodcaller
+from typing import TypeVar
 
 from renderer.scene.scene import Scene
 from renderer.window.app import mouse
 from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
+from renderer.window.boundary import contained
 from renderer.window.controls import theme
 from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
@@ -26,6 +30,7 @@ from renderer.window.timeline import actions, view
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
 EDITORS = {"flame": FlameEditor}  # by kind of picture; a new editor has the methods of the flame editor
+Answer = TypeVar("Answer")
 FIXED_WINDOW = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
     | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
@@ -43,15 +48,14 @@ class MainWindow:
         self.panel_view = PanelView(fonts, scale)
         self.docking = Docking(app, scale)
         self.overlays = Overlays(app, fonts, scale)
-        self.editors: dict[str, FlameEditor] = {}  # those opened so far, by kind of picture
+        self.editors: dict[Panel, FlameEditor] = {}  # those opened so far
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
         """Draws the whole window, of width x height units."""
         app, now = self.app, self.app.now()
-        editor = self.active_editor()
-        available = active_actions([*(editor.actions() if editor else []), *ACTIONS], app.panel.scene.settings)
-        self._dispatch_keys(available)
+        self.editors = {panel: editor for panel, editor in self.editors.items() if panel in app.panels}
+        self._dispatch_keys(self._actions())
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
         if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
@@ -65,19 +69,37 @@ class MainWindow:
             self._timeline(width - sidebar, height - timeline, timeline)
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
-        if editor:
-            editor.overlay()
-        app.needs_frame = editor is not None and editor.pending
-        self.overlays.draw(available, width, height, width - sidebar, now)
+        app.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
+        with app.errors_as_messages("drawing an overlay"):
+            self.overlays.draw(self._actions(), width, height, width - sidebar, now)
         app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.frame_rate.add(now)
 
-    def active_editor(self) -> FlameEditor | None:
-        """The editor of the active panel's kind of picture."""
-        kind = self.app.panel.scene.picture
-        if kind in EDITORS and kind not in self.editors:
-            self.editors[kind] = EDITORS[kind](self.app, self.fonts, self.scale)
-        return self.editors.get(kind)
+    def editor_of(self, panel: Panel) -> FlameEditor | None:
+        """The editor of a panel; it lives as long as the panel shows its kind of picture."""
+        editor_class = EDITORS.get(panel.scene.picture)
+        if editor_class is None:
+            self.editors.pop(panel, None)
+        elif panel not in self.editors:
+            self.editors[panel] = editor_class(self.app, panel, self.fonts, self.scale)
+        return self.editors.get(panel)
+
+    def edit(self, panel: Panel, use: Callable[[FlameEditor], Answer]) -> Answer | None:
+        """The answer of use(editor of the panel); None without an editor. One that fails is discarded."""
+
+        def discard(error: Exception, sentence: str) -> None:
+            self.editors.pop(panel, None)
+            self.app.show_message(sentence)
+
+        with contained(f"the editor of {panel.original.path.name}", discard):
+            editor = self.editor_of(panel)
+            return use(editor) if editor is not None else None
+        return None  # it failed
+
+    def _actions(self) -> list[Action]:
+        """What keys and the palette can do now."""
+        panel = self.app.panel
+        return active_actions([*(self.edit(panel, FlameEditor.actions) or []), *ACTIONS], panel.scene.settings)
 
     def _dispatch_keys(self, available: list[Action]) -> None:
         """Runs the action whose keys were pressed, unless the keyboard types text or works the controls."""
@@ -95,13 +117,13 @@ class MainWindow:
         for action in available:
             is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
             if pressed(action, self.modifiers_at_press) and not is_flight:
-                action.run(app)
+                app.run(action)
                 break
 
     # Toolbar and timeline
 
     def _toolbar(self, width: float, height: float, now: float) -> None:
-        with self._region("bar", (0, 0, width, height), (12, 6)):
+        with self._region("the toolbar", (0, 0, width, height), (12, 6)):
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
                 imgui.align_text_to_frame_padding()
                 imgui.text("Rayfold")
@@ -119,22 +141,25 @@ class MainWindow:
                     imgui.text_disabled(summary)
 
     def _timeline(self, width: float, top: float, height: float) -> None:
-        with self._region("time", (0, top, width, height), (10, 8)):
+        with self._region("the timeline", (0, top, width, height), (10, 8)):
             view.draw(self.app, self.fonts, self.scale)
 
     # Panels
 
     def _panels(self, width: float, height: float, top: float, now: float) -> None:
         background = imgui_ctx.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
-        with background, self._region("panels", (0, top, width, height), (0, 0)):
+        with background, self._region("the panels", (0, top, width, height), (0, 0)):
             app = self.app
             self.docking.drag_splitters()
             for index, rect, image_rect in zip(app.visible(), app.panel_rects, app.image_rects, strict=True):
                 self.docking.title_bar(index, rect, image_rect)
-                mouse.handle_mouse(app, index, image_rect, self.active_editor, self.fonts, self.scale)
+                panel = app.panels[index]
+                with panel.errors_stay():
+                    mouse.handle_mouse(app, index, image_rect, self.edit, self.fonts, self.scale)
                 active = index == app.active
-                editor = self.active_editor() if active else None
-                self.panel_view.draw(app.panels[index], rect, image_rect, now, active, editor)
+                overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
+                with panel.errors_stay():
+                    self.panel_view.draw(panel, rect, image_rect, now, active, overlay)
                 if active and len(app.panels) > 1 and not app.solo:
                     low, high = theme.corners(rect)
                     imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
@@ -148,7 +173,7 @@ class MainWindow:
         io.config_flags = io.config_flags | keyboard if app.keyboard_navigation else io.config_flags & ~keyboard
         if app.keyboard_navigation:
             imgui.set_next_window_focus()
-        with self._region("controls", (left, top, width, height), None, FIXED_WINDOW):
+        with self._region("the controls", (left, top, width, height), None, FIXED_WINDOW):
             # Tab selects the next panel, unless the keyboard works the controls
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
@@ -157,8 +182,7 @@ class MainWindow:
             imgui.spacing()
             imgui.push_id(f"{app.active} {panel.original.path}")
             settings = panel.settings()
-            if editor := self.active_editor():
-                editor.controls()
+            self.edit(panel, FlameEditor.controls)
             if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open) and not self._open_preset():
                 edited = edit_settings(settings, _reset_scene(panel).settings)
                 if edited != settings:
@@ -191,13 +215,17 @@ class MainWindow:
     def _region(
         self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL
     ) -> Iterator[None]:
-        """A fixed region of the window for what the block draws; `padding` is at scale 1, None is the theme's."""
+        """A fixed region of the window for what the block draws; `padding` is at scale 1, None is the theme's.
+
+        An error ends the block; the message line shows it.
+        """
         x, y, width, height = rect
         imgui.set_next_window_pos((x, y))
         imgui.set_next_window_size((max(width, 1), max(height, 1)))
         scaled = (padding[0] * self.scale, padding[1] * self.scale) if padding else imgui.get_style().window_padding
         with imgui_ctx.push_style_var(imgui.StyleVar_.window_padding, scaled), imgui_ctx.begin(name, None, flags):
-            yield
+            with self.app.errors_as_messages(f"drawing {name}"):
+                yield
 
 
 def _reset_scene(panel: Panel) -> Scene:

@@ -1,12 +1,14 @@
 """The mouse over a panel: it moves the view, picks the focus, and works the panel's editor."""
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import pixel_inspector
+from renderer.window.panels.panel import Panel
 from renderer.window.state import view_actions
 from renderer.window.state.app_state import AppState
 
@@ -14,15 +16,16 @@ FLY_KEYS = {  # the step along the camera's right, up and forward axes
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
     imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
 }  # fmt: skip
+MAX_INPUT = 50.0  # steps of the wheel, or panel heights, in a frame; more could leave the range of numbers
 FLY_SPEED = 1.2  # view distances per second
 
 
 def handle_mouse(
-    app: AppState, index: int, rect: Rect, active_editor: Callable[[], Any], fonts: theme.Fonts, scale: float
+    app: AppState, index: int, rect: Rect, edit: Callable[[Panel, Callable], Any], fonts: theme.Fonts, scale: float
 ) -> None:
     """Left drag orbits, Shift or the middle button pans, the wheel zooms, the right button with W A S D Q E flies.
 
-    `active_editor()` is the editor of the active panel, or None; a press may change which panel that is.
+    `edit(panel, use)` is use(editor of the panel), or None without an editor; a press may change the active panel.
     """
     x, y, width, height = rect
     io = imgui.get_io()
@@ -37,8 +40,7 @@ def handle_mouse(
         app.panels[index].comparison.wipe = min(max(u, 0.0), 1.0)
         if app.inspector:
             pixel_inspector.draw(app.panels[index], rect, fonts, scale)
-    editor = active_editor() if index == app.active else None
-    if editor and editor.mouse(rect):
+    if index == app.active and edit(app.panel, methodcaller("mouse", rect)):
         return
     if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
         app.active = index
@@ -57,19 +59,23 @@ def _moved_view(view, rect: Rect):
     """The view after this frame's mouse input to the last button. Drags and clicks are in panel heights."""
     x, y, width, height = rect
     io = imgui.get_io()
-    dx, dy = io.mouse_delta.x / height, io.mouse_delta.y / height
+    dx, dy = (_bounded(moved / height) for moved in (io.mouse_delta.x, io.mouse_delta.y))
     held = imgui.is_item_active() or imgui.is_item_deactivated()  # a slow frame may get the last move and the release
     if held and (dx or dy):
         left, middle = (imgui.is_mouse_down(b) or imgui.is_mouse_released(b) for b in (0, 2))
         view = view.pan(dx, dy) if middle or io.key_shift else view.drag(dx, dy) if left else view
     if imgui.is_item_active() and imgui.is_mouse_down(1):
         view = _fly(view, dx, dy, io.delta_time)
-    px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
+    px, py = _bounded((io.mouse_pos.x - x - width / 2) / height), _bounded((io.mouse_pos.y - y - height / 2) / height)
     if view.can_click and imgui.is_item_deactivated() and _was_click():
         view = view.click(px, py)
     if imgui.is_item_hovered() and io.mouse_wheel:
-        view = view.scroll(io.mouse_wheel, px, py)
+        view = view.scroll(_bounded(io.mouse_wheel), px, py)
     return view
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, -MAX_INPUT), MAX_INPUT)
 
 
 def _was_click() -> bool:

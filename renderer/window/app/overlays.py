@@ -89,7 +89,7 @@ class Overlays:
         imgui.end()
         if chosen:
             self.app.palette = False
-            chosen.run(self.app)
+            self.app.run(chosen)
 
     def _message(self, width: float, height: float, now: float) -> None:
         text = self.app.current_message(now)

@@ -10,7 +10,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from renderer.window.controls.toolkit import imgui
 
-MAX_INT = 1 << 30  # of integer controls, which are 32 bits wide
+MAX_INT = (1 << 31) - 1  # of integer controls
+MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that the bounds of a slider are within
+MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 MAX_ITEMS = 24  # of a list, that are displayed
 
 
@@ -82,10 +84,11 @@ def _control(f: Field, kind: Any, value: Any) -> Any:
     if type(None) in get_args(kind):
         kind = next(k for k in get_args(kind) if k is not type(None))
     if value is None:
-        return kind() if imgui.button("set") and kind in (int, float, str) else None
+        return _first_value(f, kind)
     if get_origin(kind) is Literal:
         choices = [str(choice) for choice in get_args(kind)]
-        changed, index = imgui.combo("##", choices.index(str(value)), choices)
+        index = choices.index(str(value)) if str(value) in choices else -1
+        changed, index = imgui.combo("##", index, choices)
         return get_args(kind)[index] if changed else value
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
@@ -97,6 +100,15 @@ def _control(f: Field, kind: Any, value: Any) -> Any:
     if isinstance(value, str):
         return _text(f, value)
     return _number(f, value)
+
+
+def _first_value(f: Field, kind: Any) -> Any:
+    """A button that gives an optional setting its first value, where a control can show one."""
+    if kind not in (int, float, str):
+        imgui.text_disabled("none")
+        return None
+    low = f.metadata.get("low")
+    return (kind() if low is None else kind(max(low, 0))) if imgui.button("set") else None
 
 
 def _text(f: Field, value: str) -> str:
@@ -115,11 +127,11 @@ def _number(f: Field, value: Any) -> Any:
     bounded = low is not None and high is not None
     new: Any
     if isinstance(value, int):
-        if bounded and high <= MAX_INT:
-            changed, new = imgui.slider_int("##", value, max(low, -MAX_INT), high, "%d", flags)
+        if bounded and -MAX_SLIDER_INT <= low <= high <= MAX_SLIDER_INT:
+            changed, new = imgui.slider_int("##", _int_shown(value), int(low), int(high), "%d", flags)
         else:
-            changed, new = imgui.input_int("##", max(-MAX_INT, min(value, MAX_INT)))
-    elif bounded and high - low < 1e6:
+            changed, new = imgui.input_int("##", _int_shown(value))
+    elif bounded and high - low < MAX_SLIDER_RANGE:
         changed, new = imgui.slider_float("##", value, low, high, "%.4g", flags)
     else:
         changed, new = imgui.input_double("##", value, 0.0, 0.0, "%.10g")
@@ -127,6 +139,11 @@ def _number(f: Field, value: Any) -> Any:
         return value
     new = max(new, low) if low is not None else new
     return min(new, high) if high is not None else new
+
+
+def _int_shown(value: int) -> int:
+    """The value as controls can hold it, 32 bits wide; only an edit makes it the setting's."""
+    return max(-MAX_INT, min(value, MAX_INT))
 
 
 def _is_usable(number: float) -> bool:
@@ -147,7 +164,7 @@ def _numbers(value: tuple) -> tuple:
         imgui.set_next_item_width(width)
         new: Any
         if isinstance(value[i], int) and not isinstance(value[i], bool):
-            changed, new = imgui.input_int("##", value[i], 0)
+            changed, new = imgui.input_int("##", _int_shown(value[i]), 0)
         else:
             changed, new = imgui.input_double("##", value[i], 0.0, 0.0, "%.5g")
         out[i] = new if changed and _is_usable(new) else value[i]

@@ -104,5 +104,5 @@ def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spac
         if number:
             imgui.same_line(0, spacing)
         if imgui.button(label):
-            next(action for action in actions if action.keys == keys).run(app)
+            app.run(next(action for action in actions if action.keys == keys))
         imgui.set_item_tooltip(keys)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import KernelError, UserError
 from renderer.flames import edit, evolve, framing, palettes
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
@@ -19,12 +18,14 @@ from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
 from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
+from renderer.scene.schema import check_numbers
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
+from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 from renderer.window.state.save_files import write_text
 
@@ -36,10 +37,10 @@ FLAME_FIELDS = [f.name for f in fields(Flame)]
 
 
 class Editor:
-    """What is edited: the selected xform, whether triangles are displayed, and of which affine."""
+    """What is edited of one panel: the selected xform, whether triangles are displayed, and of which affine."""
 
-    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
-        self.app, self.fonts, self.scale = app, fonts, scale
+    def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
+        self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.triangles, self.post = True, False
         self.selected = 0  # xform
         self.key = 0  # key frame
@@ -54,8 +55,8 @@ class Editor:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the active panel."""
-        return self.app.panel.scene.settings
+        """The settings of the panel."""
+        return self.panel.scene.settings
 
     @property
     def flame(self) -> Flame:
@@ -87,12 +88,13 @@ class Editor:
         self.show(flame, moved)
 
     def show(self, settings: Settings, moved: bool = True) -> None:
-        """Replaces the settings of the active panel."""
-        self.app.panel.show(replace(self.app.panel.scene, settings=settings), moved=moved)
+        """Replaces the settings of the panel; raises InputError for a number that a file could not hold."""
+        check_numbers(settings, "flame")
+        self.panel.show(replace(self.panel.scene, settings=settings), moved=moved)
 
     def change(self, edit_flame: Callable[..., Flame], *arguments: Any, **options: Any) -> None:
         """Replaces the flame by edit_flame(flame, ...); shows its error as a message."""
-        with self.app.errors_as_messages(ValueError):
+        with self.app.errors_as_messages("editing a flame", ValueError):
             self.put(edit_flame(self.flame, *arguments, **options))
 
     def change_xform(self, **changes: Any) -> None:
@@ -139,25 +141,20 @@ class Editor:
             return True
         return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
 
-    def overlay(self) -> None:
-        """Draws the grid of variants over the window, and advances the search for a random flame."""
-        try:
-            self._try_random()
-            chosen = self.variants.draw(self)
-        except (UserError, KernelError) as error:
-            self._tries, self.variants.is_open, chosen = 0, False, None
-            self.app.show_message(str(error))
+    def overlay(self) -> bool:
+        """Draws the grid of variants over the window, and advances the search for a random flame.
+
+        Returns whether the window must draw another frame although no panel draws.
+        """
+        self._try_random()
+        chosen = self.variants.draw(self)
         if chosen is not None:
             self.put(chosen, moved=False)
-
-    @property
-    def pending(self) -> bool:
-        """Whether the window must draw another frame although no panel draws."""
         return self._tries > 0 or self.variants.pending
 
     def pin_time(self) -> None:
         """Pauses the panel at the time of the current key frame."""
-        settings, panel = self.settings, self.app.panel
+        settings, panel = self.settings, self.panel
         if settings.keyframes:
             panel.scene_time, panel.paused = settings.keyframes[self.key].time, True
 
@@ -220,7 +217,7 @@ class Editor:
         """Fits the view to the whole flame."""
         settings, flame = self.settings, self.flame
         width, height = self._image_size()
-        with self.app.errors_as_messages():
+        with self.app.errors_as_messages("fitting the view"):
             view = framing.fit_view(self._short_game(), flame, width / height, settings.y_axis)
             if settings.keyframes:
                 view = relative_view(settings.view, settings.keyframes[self.key].view, view)
@@ -257,9 +254,9 @@ class Editor:
 
     def save(self) -> None:
         """Writes the flame, or its key frames, as a .flame file to the current folder."""
-        panel = self.app.panel
+        panel = self.panel
         size = panel.display_texture.size if panel.display_texture is not None else (1280, 720)
-        with self.app.errors_as_messages():
+        with self.app.errors_as_messages("saving a flame"):
             write_text(self.app, ".flame", to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
 
     # Actions on key frames
@@ -302,7 +299,7 @@ class Editor:
 
     def play(self) -> None:
         """Plays or pauses the key frames."""
-        panel, keys = self.app.panel, self.settings.keyframes
+        panel, keys = self.panel, self.settings.keyframes
         if not keys:
             self.app.show_message("an animation needs two key frames: K adds one of this flame")
             return
@@ -313,7 +310,7 @@ class Editor:
     # Keys
 
     def actions(self) -> list[Action]:
-        """The key bindings of this editor; each works on the active panel."""
+        """The key bindings of this editor."""
 
         def action(keys: str, name: str, run: Callable[[], None], repeats: bool = False) -> Action:
             return Action(keys, name, GROUP, lambda _app: run(), repeats)

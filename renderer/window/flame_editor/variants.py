@@ -106,7 +106,7 @@ class Variants:
         settings = replace(editor.settings, **changes, keyframes=(), view=editor.view())
         texture = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
-        self._tone_mapper(self._interop.texture(frame), self.app.panel.scene.tone, texture)
+        self._tone_mapper(self._interop.texture(frame), editor.panel.scene.tone, texture)
         self.textures.append(texture)
         if not self.pending:
             self._interop.release()  # it must not outlive the GL context

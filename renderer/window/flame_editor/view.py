@@ -15,6 +15,7 @@ from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
+from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 
@@ -25,8 +26,8 @@ SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 class FlameEditor(Editor):
     """The flame editor as the main window uses it: edits and keys, with what is drawn over and beside the picture."""
 
-    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
-        super().__init__(app, fonts, scale)
+    def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
+        super().__init__(app, panel, fonts, scale)
         self._filter = ""  # of the variations that can be added
         self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
 
@@ -133,7 +134,7 @@ class FlameEditor(Editor):
         keys = self.settings.keyframes
         if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
-        playing = keys and not self.app.panel.paused
+        playing = keys and not self.panel.paused
         self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y"})
         for index, key in enumerate(keys):
             if imgui.radio_button(f"{index + 1}##key", index == self.key):
@@ -147,7 +148,7 @@ class FlameEditor(Editor):
                 moved = (*keys[:index], replace(key, time=time), *keys[index + 1 :])
                 self.show(replace(self.settings, keyframes=moved))
                 self.select_keyframe(index)
-        panel = self.app.panel
+        panel = self.panel
         others = [p.scene for p in self.app.panels if p is not panel] + open_files.presets(self.app)
         others = [scene for scene in others if scene.picture == panel.scene.picture]
         imgui.set_next_item_width(-1)

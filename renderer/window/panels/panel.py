@@ -6,8 +6,6 @@ resolution; at rest it is drawn in tiles of rows, each short enough for the wind
 interrupt the sample. Panels draw in turn.
 """
 
-import sys
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
@@ -24,6 +22,7 @@ from renderer.pictures import open_picture
 from renderer.pictures.picture import Frame, Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
+from renderer.window.boundary import contained
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
@@ -102,7 +101,7 @@ class Panel:
         """Shows other settings of the scene, or another scene; `moved` means that the user is interacting."""
         if scene == self.scene:
             return
-        other_picture = scene.picture != self.scene.picture
+        other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
         self.scene = scene
         self._interacted_at = self._now() if moved else self._interacted_at
         if other_picture:
@@ -115,7 +114,7 @@ class Panel:
         self.is_open = True
         self.frame = self._drawn = self._applied_tone = self._pending = self._last_frame = None
         self.budget = FrameBudget(self.budget.fixed_divisor)
-        with self._errors_stay():
+        with self.errors_stay():
             picture = open_picture(self.scene, self._gpu)
             picture.never_block()
             self.tiles = RowTiles(self._gpu.gl, picture)
@@ -123,29 +122,24 @@ class Panel:
             self.error = ""
 
     @contextmanager
-    def _errors_stay(self) -> Iterator[None]:
+    def errors_stay(self) -> Iterator[None]:
         """Ends the block at any error, which this panel shows: a failing picture must not end the window."""
-        try:
+        with contained(f"the {self.scene.picture} panel of {self.original.path.name}", self._fall_back):
             yield
-        except Exception as error:
-            self._fall_back(error)
 
-    def _fall_back(self, error: Exception) -> None:
+    def _fall_back(self, error: Exception, sentence: str) -> None:
         """Continues with the last good picture if an edited file makes none; otherwise shows the error."""
-        if self._fallback is None or not isinstance(error, (UserError, KernelError)):
-            self.fail(error)
+        if self._fallback is None:
+            self.fail(error, sentence)
             return
         self.scene, self.tiles, texts = self._fallback
         self._fallback = self._drawn = None
-        self.update_error = str(error)
+        self.update_error = sentence
         restore_source_cache(texts)
 
-    def fail(self, error: Exception) -> None:
-        """Shows the error over the panel; an unexpected exception is printed to stderr too."""
-        self.error = str(error)
-        if not isinstance(error, (UserError, KernelError)):
-            self.error = f"{type(error).__name__}: {error}"
-            traceback.print_exception(error, file=sys.stderr)
+    def fail(self, error: Exception, sentence: str) -> None:
+        """Shows the sentence of an error over the panel, which draws no more until something changes."""
+        self.error = sentence
         frame = self._last_frame
         self.device_lost = not (frame is None or isinstance(frame, Texture) or responds(frame.device))
         if isinstance(error, UnavailableError) and not self.device_lost:
@@ -162,11 +156,14 @@ class Panel:
         If they do not load or compile, the current picture stays. `texts` are the shader sources that it was compiled
         from.
         """
-        if self.tiles is None or self.error:
-            self.close()
-        elif self._fallback is None:
-            self.wait_idle()
+        self.wait_idle()
+        if self._fallback is None and self.tiles is not None and not self.error:
             self._fallback = Fallback(self.scene, self.tiles, texts)
+        elif self._fallback is None:
+            self.close()
+        elif self.tiles is not None and self.tiles is not self._fallback.tiles:  # of an edit that has not drawn yet
+            self.tiles.release()
+        self.tiles = None  # a picture is never asked about the settings of another scene
         self.scene, self.error, self.is_open = scene, "", False
 
     def restart(self) -> None:
@@ -182,6 +179,12 @@ class Panel:
         if self._fallback is not None and not self.device_lost:
             self._fallback.tiles.release()
         self._fallback = None
+
+    def shelve(self) -> None:
+        """Closes the panel and frees what it displays; if it is shown again, its next draw opens it."""
+        self.reopen()
+        self.frame = self.display_texture = None
+        self.comparison = Comparison(self._gpu.gl)
 
     def _release(self) -> None:
         """Drops the picture and its device memory; what is displayed stays."""
@@ -232,7 +235,7 @@ class Panel:
         return animation.duration if animation and animation.tracks else None
 
     def _depends_on_time(self, settings: Any) -> bool:
-        with suppress(UserError, KernelError):  # in a file that the settings name; the draw reports it
+        with suppress(Exception):  # the draw, which asks for the same, reports it
             return self.picture is not None and self.picture.depends_on_time(settings)
         return False
 
@@ -333,7 +336,7 @@ class Panel:
             self._start_picture(key)
         self.budget.divisor = self._divisor(size, now)
         self.started = self._now()
-        with self._errors_stay():
+        with self.errors_stay():
             self._size = key.size
             self._last_frame = self.tiles.draw(key.time)
             self._drop_fallback()
@@ -377,7 +380,7 @@ class Panel:
         if self._pending is None or not self._pending.done():
             return
         pending, self._pending = self._pending, None
-        with self._errors_stay():
+        with self.errors_stay():
             self._complete(pending.result())
 
     def _complete(self, timestamp: float) -> None:
@@ -433,15 +436,16 @@ class Panel:
 
     def _start_denoising(self) -> None:
         assert self.tiles is not None and self.frame is not None and self._drawn is not None
-        self.denoiser.start(self.frame, self.tiles, self._drawn)
+        with contained("denoising", self._stop_denoising):
+            self.denoiser.start(self.frame, self.tiles, self._drawn)
 
     def _poll_denoising(self) -> None:
-        try:
+        with contained("denoising", self._stop_denoising):
             image = self.denoiser.poll(self._drawn)
-        except Exception as error:  # a failing denoiser must not end the window
-            self.update_error, self.denoiser.enabled = str(error), False
-            return
-        if image is not None and self.is_finished():
-            self.frame = self._gpu.gl.texture(self._size).write(image)
-            self.denoiser.displayed, self._applied_tone = True, None
-            self.update_tone_mapping()
+            if image is not None and self.is_finished():
+                self.frame = self._gpu.gl.texture(self._size).write(image)
+                self.denoiser.displayed, self._applied_tone = True, None
+                self.update_tone_mapping()
+
+    def _stop_denoising(self, error: Exception, sentence: str) -> None:
+        self.update_error, self.denoiser.enabled = sentence, False

@@ -1,5 +1,7 @@
 """The look of one panel: its picture, the title bar above, the status bar below, and errors over the picture."""
 
+from collections.abc import Callable
+
 from renderer.gpu.gl import Texture
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
@@ -17,16 +19,18 @@ class PanelView:
     def __init__(self, fonts: theme.Fonts, scale: float):
         self.fonts, self.scale = fonts, scale
 
-    def draw(self, panel: Panel, rect: Rect, image_rect: Rect, now: float, active: bool, editor) -> None:
-        """Draws `panel` in `rect`, its picture in `image_rect`; `editor` draws over the active panel, or is None."""
+    def draw(
+        self, panel: Panel, rect: Rect, image_rect: Rect, now: float, active: bool, overlay: Callable | None
+    ) -> None:
+        """Draws `panel` in `rect`, its picture in `image_rect`; overlay() draws over the picture of the active one."""
         low, high = corners(rect)
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
         if panel.display_texture is not None:
             self._image(panel, panel.display_texture, image_rect, now)
-            if editor:
-                editor.draw(image_rect)
+            if overlay:
+                overlay()
         elif not panel.error:
             size = imgui.calc_text_size(PREPARING)
             x, y, width, height = image_rect

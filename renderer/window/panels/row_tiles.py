@@ -3,7 +3,6 @@
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from renderer.errors import UserError
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures.picture import Frame, Picture, Size, Tile
@@ -43,7 +42,7 @@ class RowTiles:
 
     def can_split(self, settings: Any) -> bool:
         """Whether the picture of these settings can be drawn in tiles."""
-        with suppress(UserError):  # in the file of the other picture; its draw reports it
+        with suppress(Exception):  # in the file of the other picture, for example; its draw reports it
             return self._tiled_picture(settings, self._size)[0].can_clone
         return False
 

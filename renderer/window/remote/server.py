@@ -47,7 +47,8 @@ class RemoteServer:
         sent_at = 0.0
         while not window.app.quit_requested:
             for event in self.exchange.take_events(EVENT_WAIT[window.app.activity(window.app.now())]):
-                inject(window, event)
+                with window.app.errors_as_messages("an event of the browser"):
+                    inject(window, event)
             window.frame()
             if self.exchange.has_viewer() and time.perf_counter() - sent_at > FRAME_INTERVAL:
                 sent_at = time.perf_counter()

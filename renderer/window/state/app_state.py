@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.gpu import DeviceContext
 from renderer.images.denoise import check_installed as check_denoiser
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import check_numbers
+from renderer.window.boundary import contained
+from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.step import next_item, step_setting
 from renderer.window.controls.theme import Rect
 from renderer.window.panels.frame_rate import FrameRateCounter
@@ -30,6 +32,16 @@ DRAW_SECONDS = 0.03  # of a frame that panels may draw in the window's GL; at le
 SAVE_INTERVAL = 3.0  # seconds between two saves of the session
 MESSAGE_SECONDS = 4.0  # a message is shown
 GAP = 4  # window units between panels
+
+
+@dataclass(frozen=True)
+class PanelsState:
+    """What undo restores: the open panels and their scenes, and where they are if other panels were open."""
+
+    panels: tuple[Panel, ...]
+    scenes: tuple[Scene, ...]
+    active: int = field(compare=False)
+    layout: LayoutNode | None = field(compare=False)
 
 
 class AppState:
@@ -71,6 +83,7 @@ class AppState:
         self.needs_frame = False  # an editor has more to do although no panel draws
         self.is_idle_input = True  # no button is held and no control is edited: the state is worth an undo step
         self.quit_requested = False
+        self.lost_device = ""  # a sentence about the device that no longer responds, which ends the window
         self._drew_first_frame = False
         # files
         self.pending_window_screenshot: Path | None = None
@@ -79,7 +92,7 @@ class AppState:
         self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
         self._session_path, self._saved_at = session_path, 0.0
         self._saved_session: Session | None = None
-        self._undo_stack = UndoStack(self._scenes())
+        self._undo_stack = UndoStack(self._panels_state())
 
     def _make_panels(self, scenes: Iterable[Scene]) -> list[Panel]:
         return [Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now) for scene in scenes]
@@ -117,21 +130,31 @@ class AppState:
         return self.message if now < self._message_until else ""
 
     @contextmanager
-    def errors_as_messages(self, *more: type[Exception]) -> Iterator[None]:
-        """Ends the block at an error that the user can cause, or one of `more`, and shows it as a message."""
-        errors: tuple[type[Exception], ...] = (UserError, KernelError, *more)
-        try:
-            yield
-        except errors as error:
-            self.show_message(str(error))
+    def errors_as_messages(self, doing: str, *refusals: type[Exception]) -> Iterator[None]:
+        """Ends the block at any error and shows it as a message; an error of ours names its log and what was `doing`.
+
+        `refusals` are what a scene raises for values that do not fit together: a user's error.
+        """
+        with contained(doing, lambda error, sentence: self.show_message(sentence)):
+            try:
+                yield
+            except refusals as error:
+                self.show_message(str(error))
+
+    def run(self, action: Action) -> None:
+        """Runs the action of a key, a button or the palette."""
+        with self.errors_as_messages(action.name):
+            action.run(self)
 
     # Drawing
 
     def activity(self, now: float) -> str:
         """The state of the main loop: "drawing", "waiting" (only a compute device works) or "idle"."""
         for i, (_, _, width, height) in zip(self.visible(), self.image_rects, strict=False):
-            if self.panels[i].needs_draw((width, height), now) and not self._must_wait(self.panels[i], now):
-                return "drawing"
+            panel = self.panels[i]
+            with panel.errors_stay():
+                if panel.needs_draw((width, height), now) and not self._must_wait(panel, now):
+                    return "drawing"
         if self.needs_frame:
             return "drawing"
         waiting = any(panel.busy or panel.is_animated() and not panel.paused for panel in self.panels)
@@ -146,14 +169,16 @@ class AppState:
             self._drew_first_frame = True
             return
         for panel in self.panels:
-            panel.poll()
-            panel.tick(seconds)
-            panel.update_tone_mapping()
+            with panel.errors_stay():
+                panel.poll()
+                panel.tick(seconds)
+                panel.update_tone_mapping()
         self._draw_panels(now, pixels)
         lost = next((panel for panel in self.panels if panel.device_lost), None)
         if lost:
             self.save()
-            raise UnavailableError(f"{lost.device} is lost: {lost.error}. `rayfold view --restore` restores the panels")
+            self.lost_device = f"{lost.device} is lost: {lost.error}. `rayfold view --restore` restores the panels"
+            return
         self._push_undo_step(now)
         if now - self._saved_at > SAVE_INTERVAL:
             self._saved_at = now
@@ -166,13 +191,14 @@ class AppState:
         start, drawn = self.now(), False
         for panel, (_, _, width, height) in visible:
             size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
-            if not panel.needs_draw(size, now) or self._must_wait(panel, now):
-                continue
-            spent = self.now() - start
-            if drawn and (spent + panel.expected_seconds(size, now) > DRAW_SECONDS or not panel.is_open):
-                continue
-            panel.draw(size, now)
-            drawn = True
+            with panel.errors_stay():
+                if not panel.needs_draw(size, now) or self._must_wait(panel, now):
+                    continue
+                spent = self.now() - start
+                if drawn and (spent + panel.expected_seconds(size, now) > DRAW_SECONDS or not panel.is_open):
+                    continue
+                drawn = True
+                panel.draw(size, now)
 
     def _must_wait(self, panel: Panel, now: float) -> bool:
         """Whether another panel goes first: the one the user moves, or the one that uses the compute device."""
@@ -194,64 +220,69 @@ class AppState:
         session = self.session(clean)
         if self._session_path is not None and session != self._saved_session:
             self._saved_session = session
-            try:
-                save(session, self._session_path)
-            except UserError as error:
-                self._session_path = None  # reported once; a full disk must not end the window
-                self.show_message(f"the session is not saved: {error}")
+            path, self._session_path = self._session_path, None  # a failure is reported once
+            with contained("saving the session", lambda error, text: self.show_message(f"no session is saved: {text}")):
+                save(session, path)
+                self._session_path = path
 
     def restore(self) -> None:
         """Restores the panels of the session before this one."""
-        with self.errors_as_messages():
+        with self.errors_as_messages("restoring the last session"):
             self.replace_panels(restore(previous_path(self._session_path or default_path())))
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by those of a session."""
-        for panel in self.panels:
-            panel.close()
-        self.panels = self._make_panels(session.scenes)
-        self.active, self.columns, self.solo = session.active, session.columns, session.solo
-        self.layout = session.layout
-        self._panels_changed()
+        self._undo_stack.push(self._panels_state())
+        self._set_panels(self._make_panels(session.scenes), session.active, session.layout)
+        self.columns, self.solo = session.columns, session.solo
+        self._undo_stack.push(self._panels_state())
 
     # Undo
 
-    def _scenes(self) -> tuple[Scene, ...]:
-        return tuple(panel.scene for panel in self.panels)
+    def _panels_state(self) -> PanelsState:
+        scenes = tuple(panel.scene for panel in self.panels)
+        return PanelsState(tuple(self.panels), scenes, self.active, self.layout)
 
     def _push_undo_step(self, now: float) -> None:
         """Records the state when the user has released all input, so that one drag is one step."""
-        scenes = self._scenes()
-        if self.is_idle_input and self._undo_stack.differs(scenes):
+        state = self._panels_state()
+        if self.is_idle_input and self._undo_stack.differs(state):
             if not any(panel.is_interacting(now) for panel in self.panels):
-                self._undo_stack.push(scenes)
+                self._undo_stack.push(state)
 
     def undo(self) -> None:
-        """Undoes the last change of a scene."""
-        self._show_scenes(self._undo_stack.undo(self._scenes()), "nothing to undo")
+        """Undoes the last change of a scene, or of which panels are open."""
+        self._restore_state(self._undo_stack.undo(self._panels_state()), "nothing to undo")
 
     def redo(self) -> None:
         """Redoes the change that was undone last."""
-        self._show_scenes(self._undo_stack.redo(), "nothing to redo")
+        self._restore_state(self._undo_stack.redo(), "nothing to redo")
 
-    def _show_scenes(self, scenes: tuple[Scene, ...] | None, message: str) -> None:
-        if scenes is None:
+    def _restore_state(self, state: PanelsState | None, message: str) -> None:
+        if state is None:
             self.show_message(message)
             return
-        for panel, scene in zip(self.panels, scenes, strict=True):
+        if state.panels != tuple(self.panels):
+            self._set_panels(list(state.panels), state.active, state.layout)
+        for panel, scene in zip(state.panels, state.scenes, strict=True):
             panel.show(scene)
 
-    def _panels_changed(self) -> None:
-        """Clears undo, which does not reach over added or closed panels."""
-        self._undo_stack = UndoStack(self._scenes())
-        self.active = min(self.active, len(self.panels) - 1)
+    def _set_panels(self, panels: list[Panel], active: int, layout: LayoutNode | None) -> None:
+        """Opens these panels and closes the others, which undo may open again."""
+        for panel in self.panels:
+            if panel not in panels:
+                with self.errors_as_messages("closing a panel"):
+                    panel.shelve()
+        self.panels, self.layout = panels, layout
+        self.active = min(active, len(panels) - 1)
 
     # Actions on the active panel
 
     def edit_settings(self, settings: Any) -> None:
         """Sets the settings; those that have key frames get one at the current time."""
         panel = self.panel
-        with self.errors_as_messages():
+        with self.errors_as_messages("editing settings", ValueError):
+            check_numbers(settings, panel.scene.picture)
             scene = apply_edit(panel.scene, panel.scene_time, settings)
             if scene.animation != panel.scene.animation:
                 panel.paused = True  # the time of the key frame stays in view
@@ -259,7 +290,7 @@ class AppState:
 
     def set_view(self, view: Any) -> None:
         """Sets the view; a view that the settings refuse shows a message."""
-        with self.errors_as_messages(ValueError):
+        with self.errors_as_messages("moving the view", ValueError):
             self.edit_settings(replace(self.panel.settings(), view=view))
 
     def toggle_denoise(self) -> None:
@@ -268,16 +299,17 @@ class AppState:
         if not panel.can_denoise:
             self.show_message(f"a {panel.scene.picture} picture has no albedo and normal, which denoising needs")
             return
-        with self.errors_as_messages():
+        with self.errors_as_messages("denoising"):
             check_denoiser()
             panel.toggle_denoise()
             self.show_message("denoising finished pictures" if panel.denoiser.enabled else "denoising off")
 
     def step_setting(self, name: str, direction: int) -> None:
         """Steps a setting forwards (1) or backwards (-1)."""
-        settings = step_setting(self.panel.settings(), name, direction)
-        self.edit_settings(settings)
-        self.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
+        with self.errors_as_messages("stepping a setting", ValueError):
+            settings = step_setting(self.panel.settings(), name, direction)
+            self.edit_settings(settings)
+            self.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
 
     def adjust_exposure(self, stops: float) -> None:
         """Changes the exposure by so many stops."""
@@ -373,6 +405,7 @@ class AppState:
         free = MAX_PANELS - len(self.panels)
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
+        self._undo_stack.push(self._panels_state())
         for panel in self._make_panels(scenes[:free]):
             self.panels.append(panel)
             if self.layout is not None:
@@ -380,22 +413,22 @@ class AppState:
                 side = "right" if width > height else "below"
                 self.layout = layout.insert(self.layout, len(self.panels) - 1, self.active, side)
             self.active = len(self.panels) - 1
-        self._panels_changed()
+        self._undo_stack.push(self._panels_state())
 
     def close_panel(self) -> None:
         """Closes the active panel, unless it is the only one."""
         if len(self.panels) == 1:
             self.show_message("the last panel stays open")
             return
-        self.panel.close()
-        del self.panels[self.active]
-        if self.layout is not None:
-            self.layout = layout.remove(self.layout, self.active)
-        self._panels_changed()
+        self._undo_stack.push(self._panels_state())
+        rest = [panel for panel in self.panels if panel is not self.panel]
+        self._set_panels(rest, self.active, None if self.layout is None else layout.remove(self.layout, self.active))
+        self._undo_stack.push(self._panels_state())
 
     def close(self, clean: bool = True) -> None:
         """Saves the session and closes all panels."""
         self.save(clean)
         for panel in self.panels:
-            panel.close()
+            with self.errors_as_messages("closing a panel"):
+                panel.close()
         self._completion_thread.shutdown()

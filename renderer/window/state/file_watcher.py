@@ -13,12 +13,16 @@ class FileWatcher:
         self._stamps: dict[Path, tuple[int, int] | None] = {}
         self._polled_at = 0.0
 
+    def is_due(self, now: float) -> bool:
+        """Whether POLL_SECONDS have passed since the last poll."""
+        return now - self._polled_at >= POLL_SECONDS
+
     def poll(self, paths: set[Path], now: float) -> set[Path]:
         """Those of `paths` that were saved since the last poll; a path not polled before counts from now on.
 
-        Returns nothing within POLL_SECONDS of the last poll.
+        Returns nothing unless a poll is due.
         """
-        if now - self._polled_at < POLL_SECONDS:
+        if not self.is_due(now):
             return set()
         self._polled_at = now
         before, self._stamps = self._stamps, {path: _stamp(path) for path in paths}

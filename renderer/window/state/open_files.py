@@ -1,25 +1,29 @@
 """What the window opens: neighboring scenes, presets, dropped files, and files that were edited while it runs."""
 
-from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from renderer.errors import UserError
 from renderer.files import read_toml
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
 from renderer.pictures import expand_layout, load
 from renderer.scene.scene import Scene
-from renderer.scene.schema import referenced_files
+from renderer.scene.schema import kept_values, referenced_files
+from renderer.window.boundary import contained
+from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
-SCENE_SUFFIXES = (".toml", ".flame", ".flam3")  # files that are loaded again as a whole after an edit
+SCENE_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # files that are loaded again as a whole after an edit
 
 
 def reload_changed_files(app: AppState, now: float) -> None:
     """Reloads shaders, scenes and the files that they reference after each edit."""
+    if not app.file_watcher.is_due(now):
+        return
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
-    for panel in app.panels:  # a C$ program watches its own file
-        paths |= {Path(file) for file in referenced_files(panel.scene.settings) if not file.endswith(".cb")}
+    for panel in app.panels:
+        paths |= {Path(file) for file in referenced_files(panel.scene.settings)}
     changed = app.file_watcher.poll(paths | set(SHADERS.rglob("*.*")), now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
@@ -30,17 +34,17 @@ def presets(app: AppState) -> list[Scene]:
     path = app.panel.original.path
     key = (path.parent, app.panel.scene.picture)
     if app.presets_cache is None or app.presets_cache[0] != key:
-        app.presets_cache = key, list(_scenes_of_kind(*key)) if path.suffix == ".toml" else []
+        app.presets_cache = key, _scenes_of_kind(*key) if path.suffix == ".toml" else []
     return app.presets_cache[1]
 
 
-def _scenes_of_kind(folder: Path, kind: str) -> Iterator[Scene]:
+def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
+    scenes: list[Scene] = []
     for path in sorted(folder.glob("*.toml")):
-        try:
+        with contained(f"reading {path.name}", lambda error, sentence: None):  # reported when it is opened
             if read_toml(path).get("picture") == kind:
-                yield load(path)
-        except UserError:
-            continue  # reported when it is opened
+                scenes.append(load(path))
+    return scenes
 
 
 def next_scene(app: AppState, direction: int) -> None:
@@ -49,7 +53,7 @@ def next_scene(app: AppState, direction: int) -> None:
     files = sorted(here.parent.glob("*.toml"))
     start = files.index(here) if here in files else -1
     for step in range(1, len(files) + 1):
-        with app.errors_as_messages():
+        with app.errors_as_messages("opening a scene"):
             scene = load(files[(start + direction * step) % len(files)])
             if expand_layout(scene) == [scene]:
                 open_in_active_panel(app, scene)
@@ -69,12 +73,29 @@ def open_in_active_panel(app: AppState, scene: Scene) -> None:
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:
     """Opens files that were dropped on the window: one in the active panel, several in new panels."""
     for path in paths:
-        with app.errors_as_messages():
+        with app.errors_as_messages("opening a dropped file"):
             scenes = expand_layout(load(path))
             if len(scenes) == len(paths) == 1:
                 open_in_active_panel(app, scenes[0])
             else:
                 app.add_panels(scenes)
+
+
+def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
+    """The scene of a program that was edited, with the parameters that the user had changed before."""
+    if (
+        loaded.path.suffix != ".cb"
+        or before.picture != loaded.picture
+        or type(shown.settings) is not type(before.settings)
+    ):
+        return loaded
+    kept = kept_values(shown.settings, type(loaded.settings))
+    changed = {name: value for name, value in kept.items() if value != getattr(before.settings, name)}
+    return replace(loaded, settings=replace(loaded.settings, **changed))
+
+
+def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
+    panel.update_error = sentence
 
 
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) -> None:
@@ -87,14 +108,12 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
         path = panel.original.path
         edited = path.suffix in SCENE_SUFFIXES and path.is_file() and (files is None or path in files)
         referenced = {Path(file) for file in referenced_files(panel.scene.settings)}
-        try:
-            if edited:
-                panel.original = load(path)
-                panel.reload(panel.original, texts)
+        with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
+            if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
+                before, panel.original = panel.original, load(path)
+                panel.reload(_with_edits(panel.original, before, panel.scene), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)
-        except UserError as error:
-            panel.update_error = str(error)
     app.presets_cache = None
     names = "shaders" if shaders or files is None else ", ".join(sorted(path.name for path in files))
     app.show_message(f"reloaded: {names}")

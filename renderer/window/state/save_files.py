@@ -31,7 +31,7 @@ def write_pending_screenshot(app: AppState) -> None:
     path = unused_path(Path.cwd(), panel.original.path.stem)
     facts = {"size": list(panel.display_texture.size), "samples": panel.samples, "time": panel.drawn_time}
     facts |= {"denoise": True} if panel.denoiser.displayed else {}
-    with app.errors_as_messages():
+    with app.errors_as_messages("writing a screenshot"):
         write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
         app.show_message(f"wrote {path.name}")
 
@@ -44,7 +44,7 @@ def save_scene(app: AppState) -> None:
 def write_text(app: AppState, suffix: str, text: str) -> None:
     """Writes a text file, named after the active panel's scene file, to the current folder."""
     path = unused_path(Path.cwd(), app.panel.original.path.stem, suffix)
-    with app.errors_as_messages():
+    with app.errors_as_messages("writing a file"):
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
         app.show_message(f"wrote {path.name}")

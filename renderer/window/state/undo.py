@@ -18,9 +18,12 @@ class UndoStack(Generic[State]):
         return state != self._past[-1]
 
     def push(self, state: State) -> None:
-        """Records a state; nothing can be redone after it."""
-        self._past = (self._past + [state])[-MAX_STATES:]
-        self._future = []
+        """Records a state; nothing can be redone after it. One that equals the last takes its place."""
+        if self.differs(state):
+            self._past = (self._past + [state])[-MAX_STATES:]
+            self._future = []
+        else:
+            self._past[-1] = state
 
     def undo(self, state: State) -> State | None:
         """The state before `state`, the current one, which may not be recorded; None if there is none."""

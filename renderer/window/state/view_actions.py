@@ -13,7 +13,7 @@ def focus(app: AppState, u: float, v: float) -> None:
     if not app.panel.can_pick:
         app.show_message(f"a {app.panel.scene.picture} picture has nothing to focus on")
         return
-    with app.errors_as_messages():
+    with app.errors_as_messages("focusing", ValueError):
         distance, settings = app.panel.pick(u, v), app.panel.settings()
         if distance is None:
             app.show_message("nothing is there")

@@ -59,9 +59,10 @@ def add_keyframe(app: AppState) -> None:
         app.show_message("no key frame: change a setting first")
         return
     app.timeline = panel.paused = True
-    panel.show(insert_keyframe(scene, panel.scene_time, paths))
-    names = sorted({path.split(".")[0] for path in paths})
-    app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
+    with app.errors_as_messages("inserting a key frame", ValueError):
+        panel.show(insert_keyframe(scene, panel.scene_time, paths))
+        names = sorted({path.split(".")[0] for path in paths})
+        app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
 
 
 def delete_keyframe_here(app: AppState) -> None:

@@ -1,0 +1,377 @@
+"""A monkey at the window: seeded random keys, clicks, drags, typing, edits of open files and drops, over all scenes.
+
+    python -m tests.window.monkey [--events N] [--seed S] [--device DEVICE]
+
+The window is headless (tests/window/headless.py), with copies of the scenes in a folder of their own. Without --device
+kernels do nothing (tests/window/noop_device.py); GL passes run. Prints a JSON line each tenth of the events: internal
+errors, MiB resident, the slowest frame. The exit code is 1 if there was an internal error or the memory grew.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from renderer.bvh import build
+from renderer.gpu import DeviceContext, DeviceProperties, open_context
+from renderer.gpu.gl import GlContext
+from renderer.paths import ROOT
+from renderer.pictures import load
+from renderer.raytracing import geometry
+from renderer.window import boundary
+from renderer.window.controls.shortcuts import KEY_NAMES, chord
+from renderer.window.controls.toolkit import imgui
+from renderer.window.remote import server
+from renderer.window.state import open_files
+from renderer.window.state.app_state import AppState
+from renderer.window.state.session import Session, restore
+from tests.window.headless import Clock, SteppedWindow
+from tests.window.noop_device import NoopDevice
+
+SIZES = ((520, 380), (640, 400), (360, 300), (90, 40), (1000, 260))  # pixels of the window
+MAX_GROWTH = 60  # MiB from the third tenth of the events to the last
+MAX_COSTLY_PANELS = 6  # drops and duplicates beyond them are followed by closing panels
+ON_DEVICE = ("gallery.toml", "gasket.toml")  # their geometry comes from kernels, without which there is none
+CHEAP = [  # what keeps a sample short: a pattern of the scene file and what replaces it
+    (r"samples = \d+", "samples = 2"),
+    (r"quality = [\d.]+", "quality = 1.0"),
+    (r'quality="[\d.]+"', 'quality="1"'),
+    (r"max_iterations = \d+", "max_iterations = 30"),
+    (r"plane_count = \d+", "plane_count = 4"),
+]
+KEYS = [name for name, key in KEY_NAMES.items() if key in server.KEYS.values()]
+TEXTS = ["7", "-1", "1e308", "nan", "inf", "-0", "99999999999", "0.5", "", "next", "é∂🙂", "\x00", "1 2", "a" * 300]
+MODIFIERS = ("", "", "", "Ctrl+", "Shift+", "Ctrl+Shift+", "Alt+", "Alt+Shift+")
+
+
+class Monkey:
+    """Sends random events to one window; `folder` holds its scenes."""
+
+    def __init__(self, screen: SteppedWindow, folder: Path, seed: int):
+        self.screen, self.app, self.folder = screen, screen.app, folder
+        self.random = random.Random(seed)
+        self.originals = {path: path.read_bytes() for path in sorted((folder / "scenes").iterdir())}
+        self.damaged = self._damaged_files()
+        self.counts: Counter[str] = Counter()
+        self.slowest, self.recent = 0.0, []
+        kinds = {
+            "key": 30,
+            "click": 16,
+            "drag": 12,
+            "wheel": 8,
+            "type": 6,
+            "wait": 12,
+            "edit": 5,
+            "drop": 3,
+            "remote": 4,
+        }
+        self.kinds, self.weights = list(kinds), [*kinds.values()]
+
+    def event(self) -> None:
+        """Sends one event and draws its frames."""
+        kind = self.random.choices(self.kinds, self.weights)[0]
+        self.counts[kind] += 1
+        getattr(self, f"_{kind}")()
+        self.app.quit_requested = False  # Ctrl+Q is pressed too
+        while len(self.app.panels) > MAX_COSTLY_PANELS:
+            self.app.close_panel()
+
+    def _frame(self, count: int = 1) -> None:
+        for _ in range(count):
+            start = time.perf_counter()
+            self.screen.frame()
+            self.slowest = max(self.slowest, time.perf_counter() - start)
+
+    def _note(self, *what) -> None:
+        self.recent = [*self.recent[-30:], what]
+
+    # Events
+
+    def _key(self) -> None:
+        keys = self.random.choice(MODIFIERS) + self.random.choice(KEYS)
+        if self.random.random() < 0.7:
+            keys = self.random.choice(self.screen.ui.main_window._actions()).keys
+        self._note("key", keys)
+        wanted = chord(keys)
+        names = (imgui.Key.mod_ctrl, imgui.Key.mod_shift, imgui.Key.mod_alt)
+        held = [name for name, down in zip(names, wanted.modifiers, strict=True) if down]
+        for down in (True, False):
+            for key in [*held, wanted.key]:
+                imgui.get_io().add_key_event(key, down)
+            self._frame()
+
+    def _place(self) -> tuple[float, float]:
+        width, height = self.screen._texture.size
+        spread = 1.0 if self.random.random() < 0.97 else 1e7
+        return self.random.uniform(-0.02, 1.02) * width * spread, self.random.uniform(-0.02, 1.02) * height * spread
+
+    def _click(self) -> None:
+        io, (x, y) = imgui.get_io(), self._place()
+        button, count, ctrl = (
+            self.random.choice((0, 0, 0, 0, 1, 2)),
+            self.random.choice((1, 1, 2)),
+            self.random.random() < 0.2,
+        )
+        self._note("click", x, y, button, count, ctrl)
+        io.add_mouse_pos_event(x, y)
+        io.add_key_event(imgui.Key.mod_ctrl, ctrl)
+        for _ in range(count):
+            for down in (True, False):
+                io.add_mouse_button_event(button, down)
+                self._frame()
+        io.add_key_event(imgui.Key.mod_ctrl, False)
+
+    def _drag(self) -> None:
+        io, button, shift = imgui.get_io(), self.random.choice((0, 0, 0, 1, 2)), self.random.random() < 0.2
+        x, y = self._place()
+        self._note("drag", x, y, button, shift)
+        io.add_mouse_pos_event(x, y)
+        io.add_key_event(imgui.Key.mod_shift, shift)
+        if self.random.random() < 0.2:
+            io.add_key_event(imgui.Key.w, True)
+        io.add_mouse_button_event(button, True)
+        for _ in range(self.random.randint(1, 3)):
+            self._frame()
+            io.add_mouse_pos_event(*self._place())
+        io.add_mouse_button_event(button, False)
+        io.add_key_event(imgui.Key.mod_shift, False)
+        io.add_key_event(imgui.Key.w, False)
+        self._frame()
+
+    def _wheel(self) -> None:
+        turn = self.random.choice((1, -1, 3, -3, 0.1, 40, -40, 1e6, -1e6))
+        self._note("wheel", turn)
+        imgui.get_io().add_mouse_pos_event(*self._place())
+        imgui.get_io().add_mouse_wheel_event(0, turn)
+        self._frame()
+
+    def _type(self) -> None:
+        text = self.random.choice(TEXTS)
+        self._note("type", text)
+        imgui.get_io().add_input_characters_utf8(text)
+        self._frame()
+        if self.random.random() < 0.7:
+            for down in (True, False):
+                imgui.get_io().add_key_event(imgui.Key.enter, down)
+                self._frame()
+
+    def _remote(self) -> None:
+        """An event as a browser sends it, or as only an attacker does."""
+        wild = [0, 1, -1, 0.5, 1e308, -1e308, float("nan"), float("inf"), 10**400, True, None, "x", "\ud800", [], {}]
+        names = ("x", "y", "button", "down", "code", "text", "ctrl", "focused", "width", "height")
+        event = {name: self.random.choice(wild) for name in names if self.random.random() < 0.7}
+        event["kind"] = self.random.choice(
+            ("move", "button", "wheel", "key", "text", "focus", "resize", "none", None, [])
+        )
+        self._note("remote", event)
+        with self.app.errors_as_messages("an event of the browser"):
+            server.inject(self.screen, event)
+        imgui.get_io().add_focus_event(True)
+        self._frame()
+
+    def _wait(self) -> None:
+        if self.random.random() < 0.1:
+            self.screen.resize(self.random.choice(SIZES))
+        self._clock(self.random.choice((0.0, 0.3, 0.3, 4.0)))
+        self._frame(self.random.randint(1, 3))
+
+    def _clock(self, seconds: float) -> None:
+        self.app.now.seconds += seconds
+
+    # Files
+
+    def _edit(self) -> None:
+        """Saves an open file: as it was, as another one, damaged, or not at all; or deletes it."""
+        paths = [panel.original.path for panel in self.app.panels if panel.original.path in self.originals]
+        path = self.random.choice(paths or list(self.originals))
+        what = self.random.choice(("back", "back", "other", "damage", "damage", "delete", "parameter"))
+        self._note("edit", path.name, what)
+        if what == "delete":
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(self._text_of(path, what))
+            stamp = self.random.randrange(10**9, 2 * 10**9)  # a file watcher sees that it changed
+            os.utime(path, (stamp, stamp))
+        for _ in range(2):
+            self._clock(0.3)
+            self._frame()
+
+    def _text_of(self, path: Path, what: str) -> bytes:
+        data = self.originals[path]
+        if what == "other":
+            same = [other for other in self.originals if other.suffix == path.suffix]
+            return self.originals[self.random.choice(same)]
+        if what == "parameter" and path.suffix == ".cb":
+            return re.sub(rb"main\(([^)]*)\)", rb"main(\1, float extra = 0.5)", data, count=1)
+        return self._damage(data) if what == "damage" else data
+
+    def _damage(self, data: bytes) -> bytes:
+        """Cut, with bytes changed, or with a number replaced by a wild one."""
+        way, chance = self.random.randrange(4), self.random
+        if way == 0:
+            return data[: chance.randrange(len(data) + 1)]
+        if way == 1:
+            at = chance.randrange(len(data))
+            return data[:at] + chance.randbytes(chance.randint(1, 8)) + data[at + 1 :]
+        if way == 2:
+            numbers = list(re.finditer(rb"\d+(\.\d+)?", data))
+            if not numbers:
+                return b""
+            found = chance.choice(numbers)
+            wild = chance.choice((b"0", b"-1", b"1e308", b"nan", b"9" * 40, b"99999", b"1e-30", b"true"))
+            return data[: found.start()] + wild + data[found.end() :]
+        lines = data.splitlines(keepends=True)
+        del lines[chance.randrange(len(lines))]
+        return b"".join(lines)
+
+    def _damaged_files(self) -> list[Path]:
+        """Files of every kind that can be dropped: good ones, damaged ones, and what is no file."""
+        folder, files = self.folder / "dropped", []
+        folder.mkdir()
+        sources = [
+            *self.originals,
+            ROOT / "assets" / "still_life.glb",
+            ROOT / "assets" / "lightfields" / "balls_9x9.jpg",
+        ]
+        for number, source in enumerate(sources):
+            for copy in range(2):
+                path = folder / f"{number}-{copy}{source.suffix}"
+                path.write_bytes(self._damage(source.read_bytes()))
+                files.append(path)
+        (folder / "shape.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+        (folder / "bad.obj").write_text("v 0 0\nf 1 2 9\n")
+        (folder / "views.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', ")
+        (folder / "noise.png").write_bytes(b"\x89PNG\r\n\x1a\n" + self.random.randbytes(200))
+        (folder / "empty.toml").write_bytes(b"")
+        return [*files, *folder.glob("[a-z]*"), folder, folder / "none.toml", Path("/dev/null"), Path("")]
+
+    def _drop(self) -> None:
+        good = self.random.random() < 0.6
+        choices = [path for path in self.originals if path.exists()] if good else self.damaged
+        paths = self.random.choices(choices, k=self.random.choice((1, 1, 1, 2)))
+        self._note("drop", *(path.name for path in paths))
+        open_files.open_dropped_files(self.app, paths)
+        self._frame(2)
+
+
+class ErrorCount:
+    """The internal errors that reached the boundary, or a thread's end."""
+
+    def __init__(self):
+        self.total, self.places = 0, {}
+
+    def add(self, error: BaseException, doing: str) -> None:
+        """Counts an error, and keeps the first traceback of each place."""
+        self.total += 1
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{type(error).__name__} at {frames[-1].filename}:{frames[-1].lineno}" if frames else repr(error)
+        if place not in self.places:
+            self.places[place] = doing + "\n" + "".join(traceback.format_exception(error))
+
+
+@contextmanager
+def counted_errors():
+    """An ErrorCount while the block runs."""
+    count, report, hook = ErrorCount(), boundary.report, threading.excepthook
+
+    def counting(error: Exception, doing: str) -> str:
+        count.add(error, doing)
+        return f"internal error in {doing}: {type(error).__name__}"
+
+    boundary.report = counting
+    threading.excepthook = lambda args: count.add(args.exc_value, "a thread")
+    try:
+        yield count
+    finally:
+        boundary.report, threading.excepthook = report, hook
+
+
+def copy_scenes(folder: Path, real: bool) -> list[Path]:
+    """Copies the scenes with cheap settings into `folder`; `real` if kernels run. Returns the files."""
+    (folder / "scenes").mkdir(parents=True)
+    os.symlink(ROOT / "assets", folder / "assets")
+    paths = []
+    for source in sorted(path for path in (ROOT / "scenes").iterdir() if real or path.name not in ON_DEVICE):
+        text = source.read_text(encoding="utf-8")
+        for pattern, cheap in CHEAP if source.suffix != ".cb" else []:
+            text = re.sub(pattern, cheap, text)
+        (folder / "scenes" / source.name).write_text(text, encoding="utf-8")
+        paths.append(folder / "scenes" / source.name)
+    return paths
+
+
+@contextmanager
+def monkey(gl: GlContext, folder: Path, seed: int, device=None):
+    """A Monkey before a window of two scenes, with a session file in `folder`."""
+    paths = copy_scenes(folder, device is not None)
+    gpu = DeviceContext(gl=gl)
+    gpu.devices = [device or noop_device()]
+    scenes = [load(path) for path in paths if path.stem in ("koch", "mandelbrot")]
+    before = Path.cwd()
+    os.chdir(folder)  # where screenshots go
+    app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", Clock())
+    screen = SteppedWindow(app, gl, SIZES[0])
+    try:
+        yield Monkey(screen, folder, seed)
+    finally:
+        screen.close()
+        os.chdir(before)
+        geometry.build_bvh = build.build_bvh
+
+
+def noop_device() -> NoopDevice:
+    """The device without kernels; scenes' BVHs, whose sizes kernels count, are built by the host."""
+    geometry.build_bvh = lambda device, primitives, *_: build.build_bvh(device, primitives, "host_sah")
+    return NoopDevice(DeviceProperties(2, 1, 4 << 30, 1 << 30, True, True))
+
+
+def resident_mib() -> float:
+    """The resident memory of this process."""
+    return round(int(Path("/proc/self/statm").read_text().split()[1]) * 4 / 1024, 1)
+
+
+def main() -> int:
+    """The long run."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--events", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", help="runs kernels on this device instead of none")
+    args = parser.parse_args()
+    np.seterr(all="raise", under="ignore")  # as in all tests
+    folder = Path(tempfile.mkdtemp(prefix="rayfold-monkey-"))
+    device = open_context(args.device).device if args.device else None
+    began, rows = time.perf_counter(), []
+    with counted_errors() as errors, monkey(GlContext.headless(), folder, args.seed, device) as user:
+        for number in range(1, args.events + 1):
+            known = len(errors.places)
+            user.event()
+            if len(errors.places) > known:
+                print(list(errors.places.values())[-1], user.recent[-6:], file=sys.stderr, flush=True)
+            if number % max(args.events // 10, 1) == 0:
+                row = {"events": number, "seconds": round(time.perf_counter() - began, 1), "mib": resident_mib()}
+                row |= {"internal_errors": errors.total, "slowest_frame_ms": round(1000 * user.slowest)}
+                user.slowest = 0.0
+                rows.append(row)
+                print(json.dumps(row), flush=True)
+        session = user.app.session()
+    kept = len(restore(folder / "session.json").scenes) == len(session.scenes)
+    shutil.rmtree(folder)
+    grown = rows[-1]["mib"] - rows[min(2, len(rows) - 1)]["mib"]
+    print(json.dumps({"seed": args.seed, "grown_mib": round(grown, 1), "session_kept": kept, **user.counts}))
+    return int(errors.total > 0 or grown > MAX_GROWTH or not kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
