@@ -65,38 +65,43 @@ def run_serve(args: argparse.Namespace) -> int:
 def open_app(session: "Session", gpu: "DeviceContext") -> "AppState":
     """The state of a window that keeps its session in the user's file; says so if the last session crashed."""
     from renderer.window.state.app_state import AppState
-    from renderer.window.state.session import default_path
+    from renderer.window.state.session import claim_session, default_path, last_session
 
-    message = rotate_session(default_path())
-    app = AppState(session, gpu, default_path())
-    if message:
+    last = last_session(default_path())
+    path = claim_session(default_path())
+    app = AppState(session, gpu, path)
+    if path is None:
+        app.show_message(f"no session is saved: {default_path().parent} cannot be written")
+    elif message := rotate_session(last, path):
         app.show_message(message)
     return app
 
 
 def requested_session(inputs: list[str], restore_last: bool) -> "Session":
     """The session that the command line asks for: the last one, or panels of the inputs, or the demo."""
-    from renderer.window.state.session import Session, default_path, previous_path, restore
+    from renderer.window.state.session import Session, default_path, last_session, previous_path, restore
 
     if restore_last:
         if inputs:
             raise UserError("view --restore: it restores the panels of the last session, so it takes no inputs")
-        paths = [path for path in (default_path(), previous_path(default_path())) if path.exists()]
-        return restore(paths[0] if paths else default_path())
+        previous = previous_path(default_path())
+        return restore(last_session(default_path()) or (previous if previous.exists() else default_path()))
     scenes, columns = load_panels([Path(name) for name in inputs] or [DEMO])
     return Session(tuple(scenes), 0, columns)
 
 
-def rotate_session(path: Path) -> str:
-    """Renames the last session file to make way for a new one; returns a message if that session crashed."""
+def rotate_session(last: Path | None, path: Path) -> str:
+    """Makes the last session the one before that of `path`; returns a message if that session crashed."""
     from renderer.window.state.session import previous_path, restore
 
+    if last is None:
+        return ""
     try:
-        crashed = path.exists() and not restore(path).clean
+        crashed = not restore(last).clean
     except UserError:
         crashed = False  # a damaged file is reported when the user asks for it
     with contextlib.suppress(OSError):
-        path.replace(previous_path(path))
+        last.replace(previous_path(path))
     return "the last session ended unexpectedly; Ctrl+O restores it" if crashed else ""
 
 

@@ -236,25 +236,12 @@ def test_a_program_is_a_picture(gpu, tmp_path):
     assert np.array_equal(tile, frame[1:3, 2:5])
 
 
-def test_a_saved_program_is_recompiled_and_errors_keep_the_last_one(gpu, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("renderer.pictures.cdollar.POLL_SECONDS", 0.0)
-    path = Path(write(tmp_path, "float main(int x, int y) => 0.25;"))
-    scene = load(path)
-    picture = open_picture(scene, gpu)
-
-    def shown(text):
-        path.write_text(text)
-        later = path.stat().st_mtime_ns + shown.steps * 1_000_000
-        os.utime(path, ns=(later, later))
-        shown.steps += 1
-        return picture.draw(scene.settings, (4, 4), 0.0).read()[0, 0, 0]
-
-    shown.steps = 1
-    assert shown("float main(int x, int y) => 0.25;") == 0.25
-    assert shown("float main(int x, int y) => 0.75;") == 0.75
-    assert shown("float main(int x, int y) => ;") == 0.75
-    assert "CS0105" in picture.report()["error"] and "CS0105" in capsys.readouterr().err
-    assert shown("float main(int x, int y) => 0.5;") == 0.5 and "error" not in picture.report()
+def test_a_program_is_drawn_with_the_settings_of_another_version(gpu, tmp_path):
+    """Parameters of equal name and type keep their values; the others have their defaults, as after an undo."""
+    before = load(Path(write(tmp_path, "float main(int x, int y, float a = 1.0, float b = 2.0) => a + b;")))
+    settings = set_from_text(before.settings, "a", "5.0")
+    write(tmp_path, "float main(int x, int y, float a = 1.0, int b = 3, float c = 0.25) => a + b + c;")
+    assert open_picture(before, gpu).draw(settings, (4, 4), 0.0).read()[0, 0, 0] == 8.25
 
 
 def test_programs_that_are_not_pictures_are_refused(tmp_path):

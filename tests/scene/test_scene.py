@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from renderer.errors import InputError, UserError
 from renderer.files import read_toml
 from renderer.scene.cameras import Camera, View2D
-from renderer.scene.schema import PictureSettings, from_table, set_from_text, setting, to_table
+from renderer.scene.schema import MAX_NUMBER, PictureSettings, from_table, set_from_text, setting, to_table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings(PictureSettings):
 
 ball = st.builds(Ball, st.tuples(*[st.floats(-1e6, 1e6)] * 3), st.floats(0, 1e6))
 settings = st.builds(
-    Settings, depth=st.integers(1, 16), shine=st.floats(allow_nan=False, allow_infinity=False),
+    Settings, depth=st.integers(1, 16), shine=st.floats(-MAX_NUMBER, MAX_NUMBER),
     mode=st.sampled_from(["on", "off"]), loud=st.booleans(), balls=st.lists(ball, max_size=3).map(tuple),
     named=st.dictionaries(st.text("abc", min_size=1), ball, max_size=2).map(MappingProxyType))  # fmt: skip
 

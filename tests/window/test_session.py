@@ -144,7 +144,7 @@ def test_the_session_is_saved_while_the_window_runs(gl, scene_files, tmp_path):
         press(screen, "D")
         seconds(screen, app_state.SAVE_INTERVAL + 0.1)
         assert restore(kept).scenes[0].settings.max_iterations == 50 and not restore(kept).clean
-        assert rotate_session(kept).startswith("the last session ended unexpectedly") and not kept.exists()
+        assert rotate_session(kept, kept).startswith("the last session ended unexpectedly") and not kept.exists()
         screen.app.restore()
         assert screen.app.panel.scene.settings.max_iterations == 50
     assert restore(kept).clean

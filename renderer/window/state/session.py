@@ -1,13 +1,15 @@
 """Session files: the panels of a window as JSON, saved while the window runs and restored by `--restore`.
 
-A session file is written beside the old one and renamed, so that a crash leaves a whole file.
+A session file is written beside the old one and renamed, so that a crash leaves a whole file. Each running window has
+one of its own, which it holds by a lock that the system releases when the process ends, however it ends.
 """
 
 import json
 import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from renderer.errors import InputError, UserError
 from renderer.files import parse_json, read_text
@@ -17,9 +19,19 @@ from renderer.plain import format_value
 from renderer.scene.scene import Scene
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # checked before use
+if sys.platform == "win32":
+    import msvcrt
+
 VERSION = 1
 MAX_BYTES = 16 << 20
 MAX_PANELS = 16  # of a window
+MAX_WINDOWS = 64  # that keep a session at a time
+
+_locks: list[IO[str]] = []  # of the session files of this process
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,47 @@ def default_path() -> Path:
 def previous_path(path: Path) -> Path:
     """The file of the session before the one at `path`."""
     return path.with_suffix(".previous.json")
+
+
+def last_session(base: Path) -> Path | None:
+    """The newest session file that no running window holds; None without one. `base` is the first window's."""
+    free = []
+    for path in _session_paths(base):
+        if path.exists() and (lock := _try_lock(path)):
+            lock.close()
+            free.append(path)
+    return max(free, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def claim_session(base: Path) -> Path | None:
+    """A session file for this process until it ends; None where none can be locked."""
+    for path in _session_paths(base):
+        if lock := _try_lock(path):
+            _locks.append(lock)
+            return path
+    return None
+
+
+def _session_paths(base: Path) -> list[Path]:
+    return [base, *(base.with_stem(f"{base.stem}-{number}") for number in range(2, MAX_WINDOWS + 1))]
+
+
+def _try_lock(path: Path) -> IO[str] | None:
+    """The open lock file of a session file; None if another window holds it or the folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.with_suffix(".lock"), "a")
+    except OSError:
+        return None
+    try:
+        if fcntl:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        elif sys.platform == "win32":
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError:
+        lock.close()
+        return None
+    return lock
 
 
 def save(session: Session, path: Path) -> None:
