@@ -115,4 +115,4 @@ def read_json_lines(path: Path | str, max_bytes: int = MAX_LINES_BYTES) -> list[
 def _too_much(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    return "an integer of more than 4300 digits" if "int string conversion" in str(error) else str(error)
+    return "an integer of more than 4300 digits" if "integer string conversion" in str(error) else str(error)

@@ -165,7 +165,7 @@ def _interval(verdict: Verdict) -> list[float | None]:
 def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
     refs = answer["refs"]
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
-    print(f"base {refs['base'][:12]}, head {refs['head'][:12]}{dirty}")
+    print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
     for name, verdict in verdicts.items():
         low, high = ("unbounded" if x is None else f"{x:+.2f}%" for x in answer["interval"][name])
         text = verdict.reason or f"{verdict.percent:+6.2f}% of the time ({low} to {high}), {verdict.pairs} pairs"

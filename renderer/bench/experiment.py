@@ -4,13 +4,16 @@ First line: header. Then a line for each process ("case", "arm", "stage", "pair"
 there is none), a line for each comparison of pictures, and a last line with the verdicts.
 """
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from renderer.bench.machine import machine_fault
-from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers
+from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, is_count, is_name
 from renderer.errors import InputError, UserError
 from renderer.files import read_json_lines
 
@@ -120,13 +123,13 @@ def batches(row: dict, key: str) -> list[np.ndarray]:
 
 def open_experiment(path: Path | None, header: dict) -> Experiment:
     """The experiment of a file, resumed where the file holds the same one, else begun."""
-    if path and path.exists() and path.stat().st_size:
+    if path and os.path.exists(path) and path.stat().st_size:
         found = read_experiment(path)
         for key in ("refs", "settings"):
             if found.header.get(key) != header[key]:
                 raise UserError(f"-o {path}: holds another experiment: its {key} differ; name another file")
         for key in SAME_HOST:
-            if found.header.get("host", {}).get(key) != header["host"][key]:
+            if dict(found.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
         found.file = RecordFile(path)
         return found
@@ -146,16 +149,41 @@ def read_experiment(path: Path) -> Experiment:
 
 def is_header(row: dict) -> bool:
     """Whether a line is the header of an experiment."""
-    return row.get("schema") == SCHEMA and "refs" in row
+    refs, settings = row.get("refs"), row.get("settings", {})
+    known = isinstance(refs, dict) and all(is_name(refs.get(arm, "")) for arm in ARMS)
+    return row.get("schema") == SCHEMA and known and isinstance(settings, dict)
+
+
+def _is_machine(value: Any) -> bool:
+    """Whether this is the state of a machine before and after, as machine_fault() needs it."""
+    states = [value.get(key, {}) for key in ("before", "after")] if isinstance(value, dict) else [None]
+    return all(
+        isinstance(state, dict)
+        and is_count(state.get("cpu_throttles", 0))
+        and isinstance(state.get("gpus", []), list)
+        and all(isinstance(gpu, dict) and is_count(gpu.get("throttled")) for gpu in state.get("gpus", []))
+        for state in states
+    )
+
+
+# What a row may hold beside its times, and how it must look to be used.
+FACTS: dict[str, Callable[[Any], bool]] = {
+    "digest": lambda value: value is None or is_name(value),
+    "crash": lambda value: isinstance(value, str),
+    "machine": _is_machine,
+    "counters": lambda value: isinstance(value, dict) and all(map(is_count, value.values())),
+}
 
 
 def _is_valid(row: dict) -> bool:
     """Whether a line compares pictures, or describes a process by all that verdicts need, in the right types."""
-    if not isinstance(row.get("case"), str):
+    if not is_name(row.get("case")):
         return False
     if "equal" in row:
-        return True
-    integers = all(type(row.get(key)) is int for key in ("pair", "attempt"))
+        return type(row["equal"]) is bool and isinstance(row.get("message", "" if row["equal"] else None), str)
+    if not all(is_valid(row[key]) for key, is_valid in FACTS.items() if key in row):
+        return False
+    integers = all(is_count(row.get(key)) for key in ("pair", "attempt"))
     if not (integers and row.get("arm") in ARMS and row.get("stage") in ("screen", "confirm")):
         return False
     if "crash" in row or "missing" in row:

@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import UserError
+from renderer.plain import is_finite_number
 
 SCHEMA = "bench/1"
+MAX_NAME = 200  # characters
 
 
 class RecordFile:
@@ -29,6 +32,21 @@ class RecordFile:
                 file.write(json.dumps(row) + "\n")
 
 
+def is_count(value: object, low: int = 0) -> bool:
+    """Whether a value read from a file is an integer of at least `low` that 64 bits hold."""
+    return type(value) is int and low <= value < 1 << 63
+
+
 def are_positive_integers(values: object) -> bool:
     """Whether a value read from a file is a list of integers above 0, as times in ns are."""
-    return isinstance(values, list) and all(type(value) is int and value > 0 for value in values)
+    return isinstance(values, list) and all(is_count(value, 1) for value in values)
+
+
+def is_rate(value: Any) -> bool:
+    """Whether a value read from a file is a positive number, far from the limits of float64."""
+    return is_finite_number(value) and 1e-30 < value < 1e30
+
+
+def is_name(value: object) -> bool:
+    """Whether a value read from a file is a text of one line for tables and titles."""
+    return isinstance(value, str) and value.isprintable() and len(value) <= MAX_NAME

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from renderer.bench.experiment import Experiment, is_header, read_experiment
-from renderer.bench.records import are_positive_integers
+from renderer.bench.records import are_positive_integers, is_count, is_name, is_rate
 from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
 from renderer.files import read_json_lines
@@ -29,7 +29,7 @@ table { border-collapse: collapse; font-size: 13px }
 td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #ddd }
 td:first-child, th:first-child { text-align: left }
 """
-PARAMETER = re.compile(r"(.+)/([^/=]+)=(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)$")
+PARAMETER = re.compile(r"(.+)/([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)$")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 MAX_BOXES = 40
 NUMBERS = ("rate", "median_ms", "work")
@@ -79,16 +79,13 @@ def _is_record(row: dict) -> bool:
     times = [row[key] for key in ("wall_ns", "device_ns") if row.get(key) is not None]
     peer = row.get("peer", {"ratio": 1.0})
     return (
-        all(_is_positive(row.get(key)) for key in NUMBERS)
-        and all(isinstance(row.get(key), str) for key in TEXTS)
+        all(is_rate(row.get(key)) for key in NUMBERS)
+        and all(is_name(row.get(key)) for key in TEXTS)
         and all(map(are_positive_integers, times))
         and isinstance(peer, dict)
-        and _is_positive(peer.get("ratio"))
+        and is_rate(peer.get("ratio"))
+        and is_name(peer.get("name", ""))
     )
-
-
-def _is_positive(value: Any) -> bool:
-    return type(value) in (int, float) and bool(np.isfinite(value)) and value > 0
 
 
 def history(args: argparse.Namespace) -> int:
@@ -203,7 +200,7 @@ def depth_plots(records: list[dict]) -> Plots:
     rows = [
         row | {"family": match[1], "depth": int(match[2])}
         for row in records
-        if (match := re.fullmatch(r"(.+)/(?:max_)?depth=(\d+)", row["case"]))
+        if (match := re.fullmatch(r"(.+)/(?:max_)?depth=([0-9]{1,4})", row["case"]))
     ]
     for (family, device, commit), members in _grouped(rows, "family", "device", "commit").items():
         line = {row["depth"]: row for row in members if _has_counts(row)}
@@ -231,7 +228,7 @@ def _has_counts(row: dict) -> bool:
     """Whether a record has the active rays, and if any the empty stencil words, of each of its depths."""
     depth = row["depth"]
     lists = [row.get("active rays"), row.get("empty stencil words", [0] * depth)]
-    counts = all(isinstance(n, list) and len(n) == depth and all(type(k) is int and k >= 0 for k in n) for n in lists)
+    counts = all(isinstance(n, list) and len(n) == depth and all(map(is_count, n)) for n in lists)
     return counts and depth > 0 and row["active rays"][0] > 0
 
 

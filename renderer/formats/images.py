@@ -225,12 +225,14 @@ def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
 
 def read_recipe(path: Path) -> dict:
     """The recipe inside a PNG that write_png made; InputError when there is none."""
-    mark = RECIPE.encode() + b"\0\1\0\0\0"
-    packed = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
-    if packed is None:
+    mark = RECIPE.encode() + b"\0"
+    found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
+    if found is None:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
-        text = zlib.decompressobj().decompress(packed, MAX_RECIPE_BYTES + 1)
+        text = found[2:].split(b"\0", 2)[-1]  # behind a flag, a method, the language and the translated key
+        if found[:1] == b"\1":
+            text = zlib.decompressobj().decompress(text, MAX_RECIPE_BYTES + 1)
         if len(text) > MAX_RECIPE_BYTES:
             raise ValueError(f"larger than the {MAX_RECIPE_BYTES >> 20} MiB allowed")
         recipe = parse_json(text)

@@ -36,6 +36,11 @@ def load_normals(path: Path | str) -> np.ndarray | None:
 def _load(path: Path, stamp: tuple[int, int] | None) -> Any:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
+    with np.errstate(all="ignore"):  # of numbers that are not finite, which check_mesh() refuses
+        return _checked(path)
+
+
+def _checked(path: Path) -> Any:
     vertices, faces, normals = (_merge_nodes if path.suffix.lower() == ".glb" else _parse)(path)
     check_mesh(vertices, faces, str(path))
     vertices, faces = np.ascontiguousarray(vertices, "f4"), np.ascontiguousarray(faces, "i4")

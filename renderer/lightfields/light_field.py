@@ -21,6 +21,7 @@ from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, ViewFile,
 
 MAX_VIEW_PIXELS = 1 << 26
 MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, which bounds their memory
+MAX_POSITION = 1e18
 ESLF_GRID = (14, 14)  # rows and columns of views in an ESLF file: pixels under each lens of a Lytro Illum
 MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, above which a warning is given
 
@@ -81,7 +82,7 @@ def read_light_field(
     image holds all views.
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(f"{path}: No such file or directory")
     if max(grid) > MAX_GRID or min(grid) < 0:
         raise InputError(f"{path}: grid is {list(grid)}; rows and columns must be at most {MAX_GRID}")
@@ -132,6 +133,8 @@ def from_positions(
     messages = list(warnings)
     basis = np.array([[0.0, 1.0], [1.0, 0.0]])  # a row down is a step of v, a column to the right a step of u
     cameras = steps @ basis
+    if np.isfinite(uv).all() and np.abs(uv).max(initial=0) >= MAX_POSITION:
+        raise InputError(f"{source}: a camera's position is {np.abs(uv).max():g}; it must be below {MAX_POSITION:g}")
     if np.isfinite(uv).all():
         fitted = _fit_grid(steps, uv, middle, messages)
         if fitted is not None:
