@@ -19,6 +19,7 @@ STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_
 HCI = re.compile(r"input_Cam(\d{3})\.(?:png|jpe?g)", re.IGNORECASE)
 RAW = (".lfp", ".lfr", ".raw")
 MAX_GRID = 1 << 8  # rows, and columns
+MAX_POSITION = 1e18  # of a camera, in any unit
 ACCEPTED = (
     "out_ROW_COLUMN_V_U.png with or without a last _ (Stanford), an .xml that lists subaperture src, u, v (Stanford's "
     "viewer), input_Cam000.png and on (HCI), or a pattern with {row} and {col}, {v} and {u}, or {index}"
@@ -171,6 +172,9 @@ def _from_positions(
     archive: Folder | Zip, convention: str, positions: list[tuple[str, float, float]], present: set[str]
 ) -> ViewList:
     """Rows and columns for views of which only (v, u) is known: nearly equal v are one row, nearly equal u a column."""
+    for name, v, u in positions:
+        if not max(abs(v), abs(u)) < MAX_POSITION:
+            raise InputError(f"{archive.path}: {name}: u is {u:g}, v is {v:g}; both must be below {MAX_POSITION:g}")
     rows, columns = _clusters([v for _, v, _ in positions]), _clusters([u for _, _, u in positions])
     cells = zip(positions, rows, columns, strict=True)
     files = [ViewFile(name, row, column, v, u) for (name, v, u), row, column in cells if name in present]

@@ -17,11 +17,10 @@ from renderer.formats.archive import Folder, Zip
 from renderer.formats.images import read_pixels
 from renderer.formats.npy_views import read_array
 from renderer.host import available_memory
-from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, ViewFile, ViewList, find_views
+from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, MAX_POSITION, ViewFile, ViewList, find_views
 
 MAX_VIEW_PIXELS = 1 << 26
 MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, which bounds their memory
-MAX_POSITION = 1e18
 ESLF_GRID = (14, 14)  # rows and columns of views in an ESLF file: pixels under each lens of a Lytro Illum
 MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, above which a warning is given
 

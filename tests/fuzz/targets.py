@@ -164,11 +164,12 @@ def settings_of(name: str):
 
 def assignment_seeds() -> dict[str, bytes]:
     texts = (
-        "cornell\nview.position=0, 1, 5", "cornell\ndepth=3", "cornell\nmaterials[0].color=[1, 0.5, 0]",
+        "cornell\nview.position=0, 1, 5", "cornell\nmax_depth=3", "cornell\nmaterials[0].color=[1, 0.5, 0]",
         "mirrors\nspheres[1].radius=0.5", "koch\nxforms[0].affine=1,0,0,0,1,0", "koch\npalette=ice", "koch\nquality=50",
-        "mandelbrot\nview.center=-0.5, 0.25", "mandelbrot\npower=2", "orrery\nview={position=[0,1,5],target=[0,0,0]}",
-        "cornell\ntone.ev=1.5", "cornell\ntone.curve=agx", "still_life\nmodels[0].scale=2", "ink\nsize=64",
-        "lightfield\nfocus=0.25", "reduction\nlog2_size=20",
+        "mandelbrot\nview.center=-0.5, 0.25", "mandelbrot\nmax_iterations=50",
+        "orrery\nview={position=[0,1,5],target=[0,0,0]}",
+        "cornell\ntone.ev=1.5", "cornell\ntone.curve=agx", "still_life\nmodels[0].scale=2", "ink\ndiffusion=0.5",
+        "lightfield\ndisparity=0.25", "reduction\noperation=max",
     )  # fmt: skip
     return {f"{n}.txt": text.encode() for n, text in enumerate(texts)}
 
@@ -217,10 +218,10 @@ def argument_seeds() -> dict[str, bytes]:
 
 
 @target("arguments", argument_seeds, TEXT, "renderer.cli", "renderer.bench", "renderer.export.command",
-        "renderer.window.command", "renderer.export.farm", "renderer.numerics.sums.command")  # fmt: skip
+        "renderer.window.command", "renderer.farm", "renderer.numerics.sums.command")  # fmt: skip
 def read_arguments(path: Path) -> None:
-    from renderer.export.farm import parse_farm
     from renderer.export.frames import frame_numbers
+    from renderer.farm import parse_farm
 
     words = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "").split("\n")
     if any(word.startswith(("-h", "--h", "--v")) for word in words):
