@@ -1,8 +1,6 @@
 """The command `rayfold` in a checkout: python main.py COMMAND ..."""
 
-import sys
-
-from renderer.cli import main
+from renderer.cli import run_process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()

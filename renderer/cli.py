@@ -18,6 +18,7 @@ from renderer.plain import printable
 from renderer.process import (
     INTERNAL_ERROR,
     INTERRUPTED,
+    end_process,
     log_internal_error,
     safe_streams,
     shorten,
@@ -124,6 +125,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _call(module: str, name: str, argument: Any) -> Any:
     return getattr(import_module(module), name)(argument)
+
+
+def run_process() -> NoReturn:
+    """Runs the process's own command line, and ends the process."""
+    end_process(main())
 
 
 def main(argv: list[str] | None = None) -> int:

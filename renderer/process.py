@@ -1,5 +1,6 @@
-"""The edge between a command and its process: signals, the standard streams, and the log of internal errors."""
+"""The edge between a command and its process: signals, streams, the log of internal errors, and the end."""
 
+import atexit
 import contextlib
 import datetime
 import os
@@ -10,7 +11,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from renderer import __version__
 from renderer.paths import ensure_cache
@@ -21,6 +22,8 @@ INTERRUPTED = 130
 MAX_LOGS = 50
 # Signals that end a program: all of them end a command as Ctrl-C does. Windows has no SIGHUP.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+unfinished_work: set[object] = set()  # on other threads, in drivers and compilers, that nobody waits for any more
 
 
 class SafeStream:
@@ -92,6 +95,15 @@ def stop_signals(handler: Any = signal.default_int_handler) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+def end_process(code: int) -> NoReturn:
+    """Ends the process, at once even if a driver or a compiler is at work on another thread."""
+    if unfinished_work:
+        with contextlib.suppress(Exception):
+            atexit._run_exitfuncs()
+        os._exit(code)
+    sys.exit(code)
 
 
 def log_internal_error(error: BaseException, doing: str) -> str:

@@ -4,7 +4,7 @@ Both add the same integers, so one may replace the other in the middle of a pict
 """
 
 import hashlib
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +13,14 @@ import numpy as np
 from renderer.flames.kernel_source import Specialization, generic_source, specialized_source
 from renderer.gpu import Device
 from renderer.gpu.cache import cache_folder
+from renderer.gpu.compilation import background, result, wait
 from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import preprocess
 
 BLOCK = 256  # chains that exchange points; as in shaders/flames/flame.cu
 NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains
 REQUESTS_BEFORE_GENERIC = 4  # requests before a generic kernel is compiled that no driver's cache holds
+NAME = "flames/flame.cu:iterate"  # the kernel, for who waits for it
 INTEGER_SUMS, FLOAT_SUMS = 1, 2  # SUMS of flame.cu: integers, or integers stored in float32
 
 
@@ -47,12 +49,12 @@ class KernelCache:
         self._future(False, INTEGER_SUMS).result()
 
     def best_kernel(self, spec: Specialization) -> Kernel:
-        """The specialized kernel if it is ready, else the generic one; waits for the first of them."""
+        """The specialized kernel if it is ready, else the generic one; waits for the first of them (compilation.py)."""
         if self._pool is None:
             return self._future(spec, INTEGER_SUMS).result()
         if (spec.is_3d, INTEGER_SUMS) not in self._futures and not self._marker_path(spec.is_3d).exists():
             # Some compilers build one kernel at a time, so the generic one must not delay the first pictures.
-            kernel, self._requests = self._future(spec, INTEGER_SUMS).result(), self._requests + 1
+            kernel, self._requests = result(self._future(spec, INTEGER_SUMS), NAME), self._requests + 1
             if self._requests >= REQUESTS_BEFORE_GENERIC:
                 self._future(spec.is_3d, INTEGER_SUMS)
             return kernel
@@ -63,7 +65,7 @@ class KernelCache:
             return own.result() if own.done() else generic.result()
         own = self._future(spec, INTEGER_SUMS)
         if not own.done() and not generic.done():
-            wait([own, generic], return_when=FIRST_COMPLETED)
+            wait([own, generic], NAME)
         return own.result() if own.done() or generic.exception() is not None else generic.result()
 
     def specialized_kernel(self, spec: Specialization, kind: int) -> Kernel | None:
@@ -90,6 +92,12 @@ class KernelCache:
                 del self._futures[key]
 
     def _compile(self, what: Specialization | bool, kind: int) -> Kernel:
+        if isinstance(what, Specialization) or self._pool is None:
+            return self._compile_source(what, kind)
+        with background():
+            return self._compile_source(what, kind)
+
+    def _compile_source(self, what: Specialization | bool, kind: int) -> Kernel:
         width = self.device.simd_width
         source = specialized_source(what) if isinstance(what, Specialization) else generic_source(what)
         kernel = self.device.kernel(source, "iterate", 1 if width > 1 else BLOCK, STRICT=1, LANES=width, SUMS=kind)

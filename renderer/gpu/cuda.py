@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError
 from renderer.gpu import nvrtc
+from renderer.gpu.compilation import Compiler
 from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer
@@ -147,6 +148,11 @@ class CudaDevice(Device):
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
         with self:
             return check(cu.cuModuleLoadData(compile_cubin(text, self.architecture, name, strict=strict)), name)
+
+    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
+        job = dict(text=text, architecture=self.architecture, name=name, strict=strict)
+        if not nvrtc.is_cached(text, self.architecture, strict):
+            compiler.run({"do": "cubin", **job}, name)
 
     def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> "CudaKernel":
         with self:

@@ -8,15 +8,17 @@ Futhark's small device layers.
 import hashlib
 import importlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
 
 Matrix = tuple[Any, int, int]  # buffer, first element, leading dimension; column-major
@@ -188,10 +190,12 @@ class Device(Protocol):
     simd_width: int = 1
     has_float4_atomics: bool = False
     has_reliable_timer: bool = True
+    compile_pool: CompilePool | None = None  # of a window: compiles in child processes
     _programs: dict[bytes, Any]  # compiled, by the hash of their text and options
+    _compiling: dict[Any, Future]  # in the pool
 
     def __init__(self) -> None:
-        self.counters, self._programs = Counters(), {}
+        self.counters, self._programs, self._compiling = Counters(), {}, {}
 
     def can_access_peer(self, other: Any) -> bool:
         """Whether kernels of this device may read and write buffers of the other."""
@@ -241,8 +245,30 @@ class Device(Protocol):
         text = preprocess(file, GROUP_SIZE=group_size, **constants)
         key = hashlib.sha256(f"{strict}\0{text}".encode()).digest()
         if key not in self._programs:
-            self._programs[key] = self._build(text, name, strict, key)
+            work = partial(self._compile, text, name, strict, key)
+            self._programs[key] = self.run_compiler(key, f"{name}:{entry}", work)
         return self._kernel_of(self._programs[key], entry, name, group_size)
+
+    def run_compiler(self, key: Any, what: str, work: Callable[[Compiler | None], Any]) -> Any:
+        """What work(compiler) returns, on a thread of its own; see compilation.py. `key` identifies the work."""
+        if self.compile_pool is None:
+            return interruptible(partial(work, None))
+        if key not in self._compiling:
+            self._compiling[key] = self.compile_pool.submit(work)
+        future = self._compiling[key]
+        try:
+            return result(future, what)
+        finally:
+            if future.done():
+                self._compiling.pop(key, None)
+
+    def _compile(self, text: str, name: str, strict: bool, key: bytes, compiler: Compiler | None) -> Any:
+        if compiler is not None:
+            self._compile_to_cache(compiler, text, name, strict)
+        return self._build(text, name, strict, key)
+
+    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
+        """Makes a child process compile, for a backend whose _build() then finds the program on disk."""
 
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
         """The compiled program; `key` identifies its text and options."""
@@ -347,13 +373,30 @@ class DeviceContext:
 
     def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: Any = None) -> None:
         self.device_ids = device_ids
+        self.compile_pool: CompilePool | None = None
+        self._opening: Future[list[Device]] | None = None
         if gl is not None:
             self.gl = gl
+
+    def compile_in_children(self, pool: CompilePool) -> None:
+        """Makes Tasks wait for devices and kernels, not the thread that they run on: for windows."""
+        self.compile_pool = pool
+        for device in self.__dict__.get("devices", []):
+            device.compile_pool = pool
 
     @cached_property
     def devices(self) -> list[Device]:
         """The compute devices, opened at the first use."""
-        return [open_device(device_id) for device_id in self.device_ids]
+        if self.compile_pool is None:
+            return self._open_devices()
+        self._opening = self._opening or self.compile_pool.submit(lambda _: self._open_devices())
+        return result(self._opening, "the self test")
+
+    def _open_devices(self) -> list[Device]:
+        devices = [open_device(device_id) for device_id in self.device_ids]
+        for device in devices:
+            device.compile_pool = self.compile_pool
+        return devices
 
     @property
     def device(self) -> Device:

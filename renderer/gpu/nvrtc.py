@@ -1,6 +1,7 @@
 """CUDA source code to machine code by NVRTC (no host compiler), cubins cached on disk by content (NVRTC manual)."""
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 from renderer.errors import KernelError, UnavailableError
@@ -25,17 +26,30 @@ def compile_cubin(
     compiler = compiler or nvrtc
     if compiler is None:
         raise UnavailableError(f"NVRTC is missing ({IMPORT_ERROR}): pip install cuda-bindings nvidia-cuda-nvrtc")
-    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
-    options += ["--diag-suppress=1444"]  # double4 is deprecated in CUDA 13; OpenCL has it too
-    options += ["--fmad=false"] if strict else []
-    _, major, minor = compiler.nvrtcVersion()
-    key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
-    path = cache_folder() / "cubin" / f"{key}.cubin"
+    options = _options(architecture, strict)
+    path = _path(compiler, text, options)
     code = read_entry(path)
     if code is None:
         code = _compile(compiler, text, options, name)
         write_entry(path, code)
     return code
+
+
+def is_cached(text: str, architecture: str, strict: bool) -> bool:
+    """Whether compile_cubin() finds the code in the disk cache."""
+    return read_entry(_path(nvrtc, text, _options(architecture, strict))) is not None
+
+
+def _options(architecture: str, strict: bool) -> list[str]:
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
+    options += ["--diag-suppress=1444"]  # double4 is deprecated in CUDA 13; OpenCL has it too
+    return [*options, "--fmad=false"] if strict else options
+
+
+def _path(compiler: Any, text: str, options: list[str]) -> Path:
+    _, major, minor = compiler.nvrtcVersion()
+    key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
+    return cache_folder() / "cubin" / f"{key}.cubin"
 
 
 def _compile(compiler: Any, text: str, options: list[str], name: str) -> bytes:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.cache import cache_folder
+from renderer.gpu.compilation import Compiler, interruptible
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
 from renderer.gpu.icd import select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 
 try:
     import fcntl
@@ -28,6 +30,7 @@ except ImportError as error:
 
 STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]  # rounded as CUDA rounds by default
 OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
+POCL = "Portable Computing Language"
 INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
@@ -55,6 +58,15 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
     return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL_HINT}"
 
 
+class Program(NamedTuple):
+    """A program and what it was built from; `key` identifies it."""
+
+    handle: Any
+    key: bytes
+    text: str
+    options: list[str]
+
+
 class OpenclDevice(Device):
     """One device of one OpenCL platform, or, given `handle`, a sub-device of it."""
 
@@ -71,6 +83,11 @@ class OpenclDevice(Device):
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._copy_queue = cl.CommandQueue(self._context)
         self._unified = bool(handle.host_unified_memory)
+        self.launched: set[tuple[bytes, Launch]] = set()  # what drivers may compile when it is first launched
+        self._is_compiling = False  # whether the driver may do so now
+        self._pocl: PoclCompile | None = None
+        if handle.platform.name == POCL and os.environ.get("POCL_CACHE_DIR"):
+            self._pocl = PoclCompile(platform, index, f"{self.name}\0{self.driver}")
         extensions = handle.extensions.split()
         self.properties = DeviceProperties(
             compute_units=handle.max_compute_units,
@@ -100,18 +117,43 @@ class OpenclDevice(Device):
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
         with _build_lock(key), warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # output of builds that succeed
+            options = STRICT_OPTIONS if strict else OPTIONS
             try:
-                return cl.Program(self._context, text).build(STRICT_OPTIONS if strict else OPTIONS)
+                return Program(cl.Program(self._context, text).build(options), key, text, options)
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
-    def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> "OpenclKernel":
+    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
+        if self._pocl:
+            self._pocl.program(compiler, text, STRICT_OPTIONS if strict else OPTIONS, name)
+
+    def before_first_launch(self, program: Program, launch: Launch, name: str) -> None:
+        """Compiles what PoCL otherwise compiles in the first launch; without a pool, notes that it does."""
+        if self._pocl and self.compile_pool:
+            pocl = self._pocl
+
+            def compile_function(compiler: Any) -> None:
+                pocl.kernel(compiler, program.text, program.options, launch, name)
+
+            self.run_compiler((program.key, launch), name, compile_function)
+        else:
+            self._is_compiling = True
+        self.launched.add((program.key, launch))
+
+    def wait_for_compiler(self, queue: Any = None) -> None:
+        """Waits for launches that may compile, as Ctrl-C allows."""
+        if self._is_compiling:
+            interruptible((queue or self._queue).finish)
+            self._is_compiling = False
+
+    def _kernel_of(self, program: Program, entry: str, name: str, group_size: int) -> "OpenclKernel":
         with convert_errors(cl.Error, f"{name} has no kernel {entry}"):
             return OpenclKernel(self, program, entry, f"{name}:{entry}", group_size)
 
     def finish(self) -> None:
         """Wait for all work; raises KernelError if a kernel failed."""
         with convert_errors(cl.Error, f"{self.name}: a kernel failed"):
+            self.wait_for_compiler()
             self._queue.finish()
 
 
@@ -159,6 +201,7 @@ class OpenclBuffer(Buffer):
 
     def _download(self, array: np.ndarray) -> None:
         with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
+            self.device.wait_for_compiler()
             cl.enqueue_copy(self.device._queue, array, self._memory)
 
     def _fill(self, byte: int) -> None:
@@ -218,10 +261,11 @@ class OpenclTimestamp:
     """A marker in the queue; see Timestamp."""
 
     def __init__(self, device: OpenclDevice) -> None:
-        self._event = cl.enqueue_marker(device._queue)
+        self._device, self._event = device, cl.enqueue_marker(device._queue)
 
     def seconds_since(self, earlier: "OpenclTimestamp") -> float:
         """Device time in seconds between two timestamps; waits for both."""
+        self._device.wait_for_compiler()
         cl.wait_for_events([earlier._event, self._event])
         return (self._event.profile.end - earlier._event.profile.end) * 1e-9
 
@@ -245,6 +289,7 @@ class OpenclReadback(ReadbackBuffer):
     def wait(self) -> np.ndarray:
         """Wait for the last start_copy(); the host's bytes."""
         with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
+            self.device.wait_for_compiler()
             self._arrived.wait()
         return self._array
 
@@ -252,9 +297,11 @@ class OpenclReadback(ReadbackBuffer):
 class OpenclKernel(Kernel):
     """A kernel of an OpenCL program; see Kernel."""
 
-    def __init__(self, device: OpenclDevice, program: Any, entry: str, name: str, group_size: int) -> None:
+    def __init__(self, device: OpenclDevice, program: Program, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
-        self._create = partial(cl.Kernel, program, entry)
+        self._program, self._entry = program, entry
+        self._was_launched = [False, False]  # on small and on large grids
+        self._create = partial(cl.Kernel, program.handle, entry)
         # By the types of their arguments. The first is created at once, so that a missing entry is an error here.
         self._kernels: dict[tuple | None, Any] = {None: self._create()}
 
@@ -263,19 +310,37 @@ class OpenclKernel(Kernel):
         if threads <= 0:
             return lambda: None
         kernel = self._create()
-        with convert_errors((cl.Error, TypeError), self.name):
-            kernel.set_args(*(_argument(argument, self)[1] for argument in arguments))
+        with convert_errors(cl.Error, self.name):
+            kernel.set_args(*self._values(arguments))
+        self._before_launch(threads, arguments)
         return partial(self._launch, kernel, threads, arguments)
 
     def warm_up(self, threads: int, *arguments: Any) -> None:
         """Launch once beside the queue and wait; see Kernel."""
+        self._before_launch(threads, arguments)
         self._enqueue(self.device._copy_queue, self._kernel_with_args(arguments), threads)
         self.device._copy_queue.finish()
 
     def __call__(self, threads: int, *arguments: Any) -> None:
         """Launch the kernel over at least `threads` work-items."""
         if threads > 0:
+            self._before_launch(threads, arguments)
             self._launch(self._kernel_with_args(arguments), threads)
+
+    def _before_launch(self, threads: int, arguments: tuple) -> None:
+        """Waits until what the driver compiles for the first launch is there."""
+        large = threads > MAX_SMALL_GRID // self.group_size * self.group_size
+        if self._was_launched[large]:
+            return
+        sizes = tuple(0 if isinstance(value, cl.Buffer) else value.nbytes for value in self._values(arguments))
+        launch = Launch(self._entry, self.group_size, large, sizes)
+        if (self._program.key, launch) not in self.device.launched:
+            self.device.before_first_launch(self._program, launch, self.name)
+        self._was_launched[large] = True
+
+    def _values(self, arguments: tuple) -> list:
+        with convert_errors(TypeError, self.name):
+            return [_argument(argument, self)[1] for argument in arguments]
 
     def _launch(self, kernel: Any, threads: int, kept: tuple = ()) -> None:
         """Launches a kernel whose arguments are set; `kept` are those that must live as long as the launch."""

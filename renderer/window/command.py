@@ -39,23 +39,28 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 def run_view(args: argparse.Namespace) -> int:
     """Runs `rayfold view` with its parsed arguments: the window, until the user closes it."""
     from renderer.gpu import open_context
+    from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
 
     session = requested_session(args.inputs, args.restore)
     window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
-    with contextlib.closing(window):
-        window.run(open_app(session, open_context(args.device, gl=window.gl)))
+    with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
+        gpu = open_context(args.device, gl=window.gl)
+        gpu.compile_in_children(pool)
+        window.run(open_app(session, gpu))
     return 0
 
 
 def run_serve(args: argparse.Namespace) -> int:
     """Runs `rayfold serve`: draws the window without a display and serves it to a browser until the user quits."""
     from renderer.gpu import open_context
+    from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
 
     session, gpu = requested_session(args.inputs, args.restore), open_context(args.device)
-    with contextlib.closing(RemoteServer(args.host, args.port)) as server:
+    with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
+        gpu.compile_in_children(pool)
         with contextlib.closing(OffscreenWindow(open_app(session, gpu), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window)

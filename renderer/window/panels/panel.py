@@ -24,7 +24,7 @@ from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.boundary import contained
 from renderer.window.panels.comparison import Comparison
-from renderer.window.panels.completion import Clock, finish_time, responds
+from renderer.window.panels.completion import Clock, SuspendableWork, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS, FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
@@ -80,6 +80,7 @@ class Panel:
         self._displayed_state: tuple | None = None  # what the last whole sample displayed
         self._last_frame: Frame | None = None
         self._pending: Future[float] | None = None  # a draw on a compute device
+        self.work = SuspendableWork(wake)  # a draw, which may wait for a compiler
         self.started = 0.0  # when the last draw started
         self._interacted_at = now() - 0.5
         self._reported_at = self._previewed_at = 0.0
@@ -156,6 +157,7 @@ class Panel:
         If they do not load or compile, the current picture stays. `texts` are the shader sources that it was compiled
         from.
         """
+        self.work.cancel()
         self.wait_idle()
         if self._fallback is None and self.tiles is not None and not self.error:
             self._fallback = Fallback(self.scene, self.tiles, texts)
@@ -174,6 +176,7 @@ class Panel:
 
     def close(self) -> None:
         """Releases the picture and its shared images; the panel draws no more."""
+        self.work.cancel()
         self.wait_idle()
         self._release()
         if self._fallback is not None and not self.device_lost:
@@ -265,6 +268,8 @@ class Panel:
 
     def needs_draw(self, size: Size, now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""
+        if self.work.is_waiting:
+            return False
         if not self.is_open:
             return True
         if self.tiles is None or self.error or self.busy:
@@ -283,7 +288,7 @@ class Panel:
 
     def is_finished(self) -> bool:
         """Whether all samples are drawn."""
-        return not self.busy and 0 < self.target_samples <= self.samples
+        return not self.busy and not self.work.is_waiting and 0 < self.target_samples <= self.samples
 
     # What to draw, within which time
 
@@ -320,6 +325,9 @@ class Panel:
 
     def draw(self, size: Size, now: float) -> None:
         """Draws one more tile of a sample for a panel of `size` pixels; a compute device is left working."""
+        self.work.start(partial(self._draw, size, now))
+
+    def _draw(self, size: Size, now: float) -> None:
         if not self.is_open:
             self._open()
         if self.tiles is None:
@@ -369,7 +377,10 @@ class Panel:
                 self._start_picture(self._drawn)
 
     def wait_idle(self) -> None:
-        """Blocks until the compute device has finished the draw of this panel, and takes it over."""
+        """Blocks until the compute device has finished the draw of this panel, and takes it over.
+
+        Does not wait for a compiler.
+        """
         if self._pending is not None:
             self._pending.exception()
             self.poll()
@@ -377,9 +388,13 @@ class Panel:
     def poll(self) -> None:
         """Takes over a frame that a compute device has finished, if there is one."""
         self._poll_denoising()
+        self.work.poll()
         if self._pending is None or not self._pending.done():
             return
         pending, self._pending = self._pending, None
+        self.work.start(partial(self._take_over, pending))
+
+    def _take_over(self, pending: Future[float]) -> None:
         with self.errors_stay():
             self._complete(pending.result())
 
@@ -387,7 +402,7 @@ class Panel:
         """Takes over the tile that was complete at `timestamp`."""
         frame = self._last_frame
         assert self.tiles is not None and frame is not None
-        self._spent_seconds += max(timestamp - self.started, 1e-6)
+        self._spent_seconds += max(timestamp - max(self.started, self.work.resumed_at), 1e-6)
         self.frame, self.transfer = self.tiles.store_tile(frame), self.tiles.transfer
         self.device = frame.gl.renderer if isinstance(frame, Texture) else frame.device.name
         if self.tiles.done == 0:
@@ -432,7 +447,7 @@ class Panel:
         if not self.denoiser.enabled and self.denoiser.displayed:
             self._drawn = None
         elif self.is_finished() and self.shows_full_sample:
-            self._start_denoising()
+            self.work.start(self._start_denoising)
 
     def _start_denoising(self) -> None:
         assert self.tiles is not None and self.frame is not None and self._drawn is not None

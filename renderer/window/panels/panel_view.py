@@ -32,10 +32,11 @@ class PanelView:
             if overlay:
                 overlay()
         elif not panel.error:
-            size = imgui.calc_text_size(PREPARING)
+            text = panel.work.text() or PREPARING
+            size = imgui.calc_text_size(text)
             x, y, width, height = image_rect
             position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
-            draw.add_text(position, theme.color_u32(theme.DIM), PREPARING)
+            draw.add_text(position, theme.color_u32(theme.DIM), text)
         if image_rect != rect:
             self._bars(panel, rect, now, active)
         if panel.error:
@@ -138,4 +139,5 @@ def _statistics(panel: Panel) -> list[str]:
     report = [(name, value) for name, value in panel.report.items() if name != "samples"]
     report.sort(key=lambda item: not is_series(item[1]))
     facts = [f"{str(name).replace('_', ' ')} {format_value(value)}" for name, value in report]
-    return [panel.transfer, *facts] if panel.transfer else facts
+    facts = [panel.transfer, *facts] if panel.transfer else facts
+    return [panel.work.text(), *facts] if panel.work.is_waiting else facts

@@ -20,7 +20,8 @@ from renderer.window.remote.handler import Access, Server
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 FRAME_INTERVAL = 1 / 30  # seconds between two frames that are sent
-EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "idle": 0.25}  # seconds to wait for an event, by AppState.activity()
+# seconds to wait for an event, by AppState.activity()
+EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "compiling": 1 / 30, "idle": 0.25}
 SIZES = (64, 4096)  # pixels a browser may ask for, a side
 
 

@@ -5,7 +5,7 @@ Nothing here draws controls (app/main_window.py does) or opens a window (app/bac
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 from renderer.gpu import DeviceContext
 from renderer.images.denoise import check_installed as check_denoiser
+from renderer.process import unfinished_work
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import check_numbers
@@ -20,6 +21,7 @@ from renderer.window.boundary import contained
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.step import next_item, step_setting
 from renderer.window.controls.theme import Rect
+from renderer.window.panels.completion import SuspendableWork
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.panels.panel import Panel
 from renderer.window.state import layout
@@ -29,6 +31,7 @@ from renderer.window.state.session import MAX_PANELS, Session, default_path, pre
 from renderer.window.state.undo import UndoStack
 
 DRAW_SECONDS = 0.03  # of a frame that panels may draw in the window's GL; at least one panel draws
+CLOSE_SECONDS = 0.5  # that close() waits for devices
 SAVE_INTERVAL = 3.0  # seconds between two saves of the session
 MESSAGE_SECONDS = 4.0  # a message is shown
 GAP = 4  # window units between panels
@@ -60,6 +63,7 @@ class AppState:
         self.gpu, self.now = gpu, clock
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
+        self.work = SuspendableWork(lambda: self.wake())  # of actions that may need a compiler
         self.panels = self._make_panels(session.scenes)
         self.active = session.active
         # layout
@@ -149,7 +153,10 @@ class AppState:
     # Drawing
 
     def activity(self, now: float) -> str:
-        """The state of the main loop: "drawing", "waiting" (only a compute device works) or "idle"."""
+        """The state of the main loop: "drawing", "waiting" (a compute device works), "compiling" or "idle"."""
+        works = [self.work, *(panel.work for panel in self.panels)]
+        if any(work.is_ready for work in works):
+            return "drawing"
         for i, (_, _, width, height) in zip(self.visible(), self.image_rects, strict=False):
             panel = self.panels[i]
             with panel.errors_stay():
@@ -158,7 +165,9 @@ class AppState:
         if self.needs_frame:
             return "drawing"
         waiting = any(panel.busy or panel.is_animated() and not panel.paused for panel in self.panels)
-        return "waiting" if waiting or self.current_message(now) else "idle"
+        if waiting or self.current_message(now):
+            return "waiting"
+        return "compiling" if any(work.is_waiting for work in works) else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
         """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
@@ -168,6 +177,7 @@ class AppState:
         if not self._drew_first_frame:
             self._drew_first_frame = True
             return
+        self.work.poll()
         for panel in self.panels:
             with panel.errors_stay():
                 panel.poll()
@@ -426,9 +436,14 @@ class AppState:
         self._undo_stack.push(self._panels_state())
 
     def close(self, clean: bool = True) -> None:
-        """Saves the session and closes all panels."""
+        """Saves the session and closes all panels; does not wait for a device that works for long."""
         self.save(clean)
-        for panel in self.panels:
-            with self.errors_as_messages("closing a panel"):
-                panel.close()
-        self._completion_thread.shutdown()
+        self.work.cancel()
+        idle = self._completion_thread.submit(int)
+        if wait([idle], CLOSE_SECONDS).done:
+            for panel in self.panels:
+                with self.errors_as_messages("closing a panel"):
+                    panel.close()
+        else:
+            unfinished_work.add(idle)
+        self._completion_thread.shutdown(wait=False)

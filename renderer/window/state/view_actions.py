@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
 
@@ -13,8 +15,15 @@ def focus(app: AppState, u: float, v: float) -> None:
     if not app.panel.can_pick:
         app.show_message(f"a {app.panel.scene.picture} picture has nothing to focus on")
         return
+    app.work.start(partial(_focus, app, app.panel, u, v))
+
+
+def _focus(app: AppState, panel: Panel, u: float, v: float) -> None:
+    """Focuses, unless another panel is active when kernels have been compiled."""
     with app.errors_as_messages("focusing", ValueError):
-        distance, settings = app.panel.pick(u, v), app.panel.settings()
+        distance, settings = panel.pick(u, v), panel.settings()
+        if panel is not app.panel:
+            return
         if distance is None:
             app.show_message("nothing is there")
         elif settings.focus_distance is None:
