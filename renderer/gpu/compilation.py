@@ -58,10 +58,6 @@ class Task(greenlet):
         """Whether it need not wait any more."""
         return any(future.done() for future in self._awaited) or not self._awaited
 
-    def wait_ready(self) -> None:
-        """Blocks until it is ready."""
-        _block(self._awaited)
-
     def cancel(self) -> None:
         """Ends the work where it waits."""
         if self:  # it has started and is not done

@@ -1,7 +1,7 @@
 """A headless window with a simulated clock, and functions that send it events.
 
-The clock advances by the same time each frame, compute devices finish after each frame and a draw takes no time, so
-results do not depend on the machine's speed.
+The clock advances by the same time each frame, compilers and compute devices finish after each frame and a draw takes
+no time, so results do not depend on the machine's speed.
 """
 
 import time
@@ -34,6 +34,10 @@ class SteppedWindow(OffscreenWindow):
     def frame(self) -> None:
         self.app.now.seconds += FRAME
         super().frame()
+        for work in [self.app.work, *(panel.work for panel in self.app.panels)]:
+            while work.is_waiting:
+                time.sleep(0.001)
+                work.poll()
         for panel in self.app.panels:
             panel.wait_idle()
 

@@ -146,11 +146,12 @@ class Editor:
 
         Returns whether the window must draw another frame although no panel draws.
         """
-        self._try_random()
+        if self._tries and not self.app.work.is_waiting:
+            self.app.work.start(self._try_random)
         chosen = self.variants.draw(self)
         if chosen is not None:
             self.put(chosen, moved=False)
-        return self._tries > 0 or self.variants.pending
+        return (self._tries > 0 or self.variants.pending) and not self.app.work.is_waiting
 
     def pin_time(self) -> None:
         """Pauses the panel at the time of the current key frame."""
@@ -214,14 +215,18 @@ class Editor:
         self.app.show_message(f"palette {name}")
 
     def fit(self) -> None:
-        """Fits the view to the whole flame."""
+        """Fits the view to the whole flame, as soon as kernels are compiled."""
+        self.app.work.start(self._fit)
+
+    def _fit(self) -> None:
         settings, flame = self.settings, self.flame
         width, height = self._image_size()
         with self.app.errors_as_messages("fitting the view"):
             view = framing.fit_view(self._short_game(), flame, width / height, settings.y_axis)
             if settings.keyframes:
                 view = relative_view(settings.view, settings.keyframes[self.key].view, view)
-            self.app.set_view(view)
+            if self.panel is self.app.panel and settings == self.settings:  # else something has changed meanwhile
+                self.app.set_view(view)
 
     def _image_size(self) -> tuple[int, int]:
         """The size of the active panel's picture in window units."""
@@ -241,10 +246,8 @@ class Editor:
 
     def _try_random(self) -> None:
         """Tries one random flame; shows it if it is acceptable, or the last one."""
-        if self._tries == 0:
-            return
         flame, view, acceptable = framing.propose_flame(self._short_game(), self.rng)
-        self._tries -= 1
+        self._tries = max(self._tries - 1, 0)
         if acceptable or self._tries == 0:
             self._tries = 0
             values = {name: getattr(flame, name) for name in FLAME_FIELDS}

@@ -4,6 +4,7 @@ As in Electric Sheep and Apophysis, the selected mutant becomes the parent of th
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from renderer.flames import evolve
@@ -58,8 +59,8 @@ class Variants:
         self.is_open = bool(is_open)
         self._options()
         self._mutate(editor)
-        if self.pending:
-            self._draw_next(editor, thumbnail)
+        if self.pending and not self.app.work.is_waiting:
+            self.app.work.start(partial(self._draw_next, editor, thumbnail))
         selected = None
         for cell in range(SIDE * SIDE):
             if cell % SIDE:
@@ -96,7 +97,7 @@ class Variants:
 
     def _draw_next(self, editor: Any, size: tuple[int, int]) -> None:
         """Draws one more thumbnail to a texture of its own."""
-        gpu, flame = self.app.gpu, self.flames[len(self.textures)]
+        gpu, flame, textures = self.app.gpu, self.flames[len(self.textures)], self.textures
         if self._picture is None:
             self._picture = Picture(gpu)
             self._picture.never_block()
@@ -107,7 +108,7 @@ class Variants:
         texture = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
         self._tone_mapper(self._interop.texture(frame), editor.panel.scene.tone, texture)
-        self.textures.append(texture)
+        textures.append(texture)  # of these mutants, also if there are others since kernels were compiled
         if not self.pending:
             self._interop.release()  # it must not outlive the GL context
 

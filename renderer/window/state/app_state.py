@@ -177,7 +177,8 @@ class AppState:
         if not self._drew_first_frame:
             self._drew_first_frame = True
             return
-        self.work.poll()
+        with self.errors_as_messages("an action that has waited for a compiler"):
+            self.work.poll()
         for panel in self.panels:
             with panel.errors_stay():
                 panel.poll()
