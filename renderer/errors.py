@@ -30,10 +30,14 @@ class UnavailableError(UserError):
     exit_code = 4
 
 
-class DiskFullError(UserError):
-    """The disk is full; files that were complete are kept."""
+class IncompleteError(UserError):
+    """Work that was cut off; files that were complete are kept."""
 
     exit_code = 3
+
+
+class DiskFullError(IncompleteError):
+    """The disk is full."""
 
 
 class KernelError(Exception):

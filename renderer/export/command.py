@@ -36,7 +36,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--light-field", type=arguments.grid, metavar="ROWSxCOLUMNS", help=light_field)
     baseline = "distance of neighboring cameras, in scene units (default: a disparity of 2 pixels at the target)"
     add("--baseline", type=float, metavar="B", help=baseline)
-    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT")
+    add("--insecure", action="store_true", help="allow a tcp:// farm, where whoever reaches it can run code")
     add("--split", choices=("tiles", "samples"), help="what a farm distributes of one picture (default: tiles)")
     add("--json", action="store_true", help="print exactly one JSON object")
 

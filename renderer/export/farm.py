@@ -13,14 +13,14 @@ import statistics
 import time
 from pathlib import Path
 
-from renderer.errors import UnavailableError, UserError
+from renderer.errors import IncompleteError, UnavailableError, UserError
 from renderer.export.farm_worker import run_task
 from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, open_manifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
-from renderer.farm import Farm, open_client
+from renderer.farm import KEPT, Farm, Watch, open_client, workers
 from renderer.formats.images import atomic_write
 from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of
@@ -71,7 +71,7 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     job = RenderJob(plan.scene, plan.size, 1, plan.time, layers=plan.layers)
     settings, size = job.settings(), plan.size
     samples = plan.samples or picture.sample_count(settings, size)
-    count = min(CHUNKS_PER_WORKER * max(1, len(_workers(client))), MAX_CHUNKS)
+    count = min(CHUNKS_PER_WORKER * max(1, len(workers(client))), MAX_CHUNKS)
     chunks = _chunks(picture, plan, settings, samples, count)
     common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices: set[str] = set()
@@ -188,23 +188,27 @@ def results(client, common: dict, tasks: list[dict]):
     waiting = {submit(index): index for index in range(len(tasks))}
     missing, took = set(range(len(tasks))), []
     alone_since = None  # when every part that is missing was at work
+    watch = Watch(client)
     try:
         while missing:
-            for future in _finished(client, waiting):
+            finished = _finished(client, waiting)
+            if not finished:
+                watch.check()
+            for future in finished:
                 index = waiting.pop(future)
                 if index not in missing:
                     continue
                 try:
                     answer = future.result(timeout=RESULT_TIMEOUT)
                 except distributed.scheduler.KilledWorker as error:
-                    raise UnavailableError(f"--farm: every worker that drew part {index} died: {error}") from error
+                    raise IncompleteError(f"--farm: every worker that drew part {index} died; {KEPT}") from error
                 except TimeoutError:  # its worker hangs before it sent the answer
                     waiting[submit(index, _idle(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
                     continue
                 missing.discard(index)
                 took.append(answer["seconds"])
                 yield index, answer
-            if missing and took and len(missing) <= max(1, len(_workers(client))):
+            if missing and took and len(missing) <= max(1, len(workers(client))):
                 alone_since = alone_since or time.monotonic()
                 late = STRAGGLER_GRACE + STRAGGLER_FACTOR * statistics.median(took)
                 if time.monotonic() - alone_since > late and max(attempts[i] for i in missing) < MAX_ATTEMPTS:
@@ -224,10 +228,6 @@ def _finished(client, waiting: dict) -> list:
     except TimeoutError:
         return []
     return [future for future in waiting if future.done()]
-
-
-def _workers(client) -> list[str]:
-    return list(client.scheduler_info(n_workers=-1)["workers"])
 
 
 def _idle(client) -> list[str]:

@@ -27,5 +27,6 @@ class ExportOptions:
     light_field: tuple[int, int] | None = None
     baseline: float | None = None
     farm: str | None = None
+    insecure: bool = False
     split: str | None = None
     json: bool = False

@@ -52,7 +52,7 @@ def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tu
     """Draw and write the plan's picture or frames; samples, device, the picture's report, and whether all is done."""
     options = plan.options
     if options.farm:
-        samples, device = render_on_farm(parse_farm(options.farm, options.device), plan)
+        samples, device = render_on_farm(parse_farm(options.farm, options.device, options.insecure), plan)
         return samples, device, {}, True
     picture = open_picture(plan.scene, open_context(options.device))
     samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
@@ -82,7 +82,7 @@ def export_light_field(options: ExportOptions) -> int:
     views = LightFieldViews(folder, array, recipe_of(scene, folder.resolve(), **facts))
     if options.farm:
         job = RenderJob(scene, size, options.samples or 1, scene_time)
-        farm = parse_farm(options.farm, options.device)
+        farm = parse_farm(options.farm, options.device, options.insecure)
         samples, device = render_light_field_on_farm(farm, job, views, options)
     else:
         picture = open_picture(scene, open_context(options.device))

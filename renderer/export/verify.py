@@ -24,14 +24,15 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("picture", metavar="PICTURE.png", type=Path, help="a picture that Rayfold wrote")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT")
+    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT")
+    add("--insecure", action="store_true", help="allow a tcp:// farm, where whoever reaches it can run code")
     add("--json", action="store_true", help="print exactly one JSON object")
 
 
 def command(args: argparse.Namespace) -> int:
     """Run `rayfold verify`: exit code 0 for the same bits, 1 for others."""
     interrupt = InterruptHandler()
-    answer = verify(args.picture, args.device, args.farm, interrupt)
+    answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure)
     if interrupt.requested:
         return INTERRUPTED
     if args.json:
@@ -42,7 +43,9 @@ def command(args: argparse.Namespace) -> int:
     return 0 if answer["same"] else 1
 
 
-def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandler) -> dict[str, Any]:
+def verify(
+    path: Path, device: str, farm: str | None, interrupt: InterruptHandler, insecure: bool = False
+) -> dict[str, Any]:
     """Whether the picture's recipe gives its samples: same, worst (the largest difference), where ([x, y]) and more."""
     start = time.monotonic()
     if not path.is_file():
@@ -52,7 +55,9 @@ def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandle
     with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
-        options = ExportOptions(path, again, device=device, farm=farm, bit_depth=bit_depth, denoise=denoise)
+        options = ExportOptions(
+            path, again, device=device, farm=farm, insecure=insecure, bit_depth=bit_depth, denoise=denoise
+        )
         _, drawn_on, _, _ = carry_out(make_plan(options), start, interrupt)
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}

@@ -1,7 +1,11 @@
-"""What the tests of exports and farms have in common: a small film, and the command in a process of its own."""
+"""What the tests of exports and farms have in common: a small film, the command in a process, a cluster's processes."""
 
+import contextlib
+import json
+import os
 import subprocess
 import sys
+import time
 
 from renderer.paths import ROOT
 
@@ -29,3 +33,34 @@ def export(*words, code=0, **more):
     assert answer.returncode == code, answer
     assert "Traceback" not in answer.stderr
     return answer
+
+
+@contextlib.contextmanager
+def cluster(folder, protocol="tcp", workers=1, **environment):
+    """A scheduler on loopback and its workers: the address, the scheduler's process, the workers' processes."""
+    environment = {**os.environ, **environment, "PYTHONPATH": str(ROOT)}
+    file = folder / "address.json"
+    started = []
+
+    def start(name, *words):
+        code = f"from distributed.cli.dask_{name} import main; main()"
+        command = [sys.executable, "-c", code, *words, "--scheduler-file", str(file), "--no-dashboard"]
+        process = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.DEVNULL)
+        started.append(process)
+        return process
+
+    try:
+        scheduler = start("scheduler", "--protocol", protocol, "--host", "127.0.0.1", "--port", "0")
+        end = time.monotonic() + 30
+        while not file.exists():
+            assert time.monotonic() < end and scheduler.poll() is None
+            time.sleep(0.1)
+        yield (
+            json.loads(file.read_text())["address"],
+            scheduler,
+            [start("worker", "--no-nanny", "--nthreads", "1") for _ in range(workers)],
+        )
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

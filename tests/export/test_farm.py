@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -281,42 +280,3 @@ def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "farm" / name).read_bytes(), name
     again = [path.name for path, moment in kept.items() if path.stat().st_mtime_ns != moment]
     assert again == [views[5]]
-
-
-def test_farm_by_tls(scene, tmp_path):
-    """A scheduler that offers TLS: with its certificates the picture comes, without them a sentence."""
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl to make certificates")
-    names = {name: str(tmp_path / f"{name}.pem") for name in ("key", "cert")}
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=farm"]
-    subprocess.run([*command, "-keyout", names["key"], "-out", names["cert"]], check=True, capture_output=True)
-    tls = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": names["cert"], "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
-    for role in ("SCHEDULER", "WORKER", "CLIENT"):
-        tls |= {f"DASK_DISTRIBUTED__COMM__TLS__{role}__{k.upper()}": path for k, path in names.items()}
-    with_tls = {**os.environ, **tls, "PYTHONPATH": str(ROOT)}
-    address = tmp_path / "address.json"
-    shell = [sys.executable, "-m", "distributed.cli"]
-    scheduler = ["dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    started = []
-    try:
-        for words in (
-            ["-c", "from distributed.cli.dask_scheduler import main; main()", *scheduler[1:]],
-            ["-c", "from distributed.cli.dask_worker import main; main()", "--nthreads", "2", "--no-dashboard"],
-        ):
-            command = [shell[0], *words, "--scheduler-file", str(address)]
-            started.append(subprocess.Popen(command, env=with_tls, cwd=tmp_path, stderr=subprocess.DEVNULL))
-            end = time.monotonic() + 30
-            while not address.exists():
-                assert time.monotonic() < end and started[0].poll() is None
-                time.sleep(0.1)
-        where = json.loads(address.read_text())["address"]
-        assert where.startswith("tls://")
-        told = export(scene, "-o", tmp_path / "no.png", "--farm", where, code=4).stderr
-        assert where in told and "no certificates" in told
-        export(scene, "-o", tmp_path / "farm.png", "--farm", where, "--tile", "32", env=with_tls)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    export(scene, "-o", tmp_path / "here.png")
-    assert np.array_equal(read_pixels(tmp_path / "here.png"), read_pixels(tmp_path / "farm.png"))

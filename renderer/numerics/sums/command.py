@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError, UserError
-from renderer.farm import open_client, parse_farm
+from renderer.farm import Farm, open_client, parse_farm
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
@@ -43,13 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also print the error of pairwise summation in the input's precision, and its a-priori bound",
     )
-    parser.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    where = "local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"
+    parser.add_argument("--farm", metavar="WHERE", help=where)
+    reason = "allow a tcp:// farm, where whoever reaches it can run code"
+    parser.add_argument("--insecure", action="store_true", help=reason)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold sum`; returns its exit code."""
-    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, tuple(args.device or ()), args.farm)
+    farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
+    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, tuple(args.device or ()), farm)
     if args.json:
         print(json.dumps(_in_json(result), allow_nan=False))
     else:
@@ -64,11 +68,11 @@ def sum_files(
     by: str | None = None,
     bound: bool = False,
     devices: tuple[str, ...] = (),
-    farm: str | None = None,
+    farm: Farm | None = None,
 ) -> dict[str, Any]:
     """What `rayfold sum` reports of .npy files, as it goes into JSON: value, count, dtype, seconds and more.
 
-    `devices` are spellings as of --device, `by` is a file of keys, `farm` an address of Dask workers. UserError for
+    `devices` are spellings as of --device, `by` is a file of keys, `farm` Dask workers. UserError for
     combinations that do not go together, InputError for bad files.
     """
     files = [open_npy(path) for path in paths]
@@ -111,7 +115,7 @@ def _check(
     by: str | None,
     bound: bool,
     devices: tuple[str, ...],
-    farm: str | None,
+    farm: Farm | None,
 ) -> None:
     dtypes = {npy.dtype for npy in files}
     if len(dtypes) > 1 and statistic != "dot":
@@ -135,11 +139,11 @@ def _check(
 
 
 def _sum(
-    gpu: DeviceContext, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: str | None
+    gpu: DeviceContext, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: Farm | None
 ) -> dict[str, Any]:
     names = None
     if farm:
-        with open_client(parse_farm(farm, "")) as client:
+        with open_client(farm) as client:
             state, names = sum_on_farm(client, files, mode, devices)
     else:
         with Progress(sum(npy.count for npy in files), "numbers") as progress:
