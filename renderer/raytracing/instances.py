@@ -53,6 +53,10 @@ class Scattered:
     def __post_init__(self) -> None:
         if not self.shapes:
             raise ValueError("shapes is empty; it must name at least one shape")
+        for name in ("rotation_degrees", "scale", "height_scale"):
+            first, last = getattr(self, name)
+            if first > last:
+                raise ValueError(f"{name} is from {first} to {last}; the first must be at most the second")
         if self.columns * self.rows > MAX_INSTANCES:
             raise ValueError(f"{self.columns} x {self.rows} instances are more than the {MAX_INSTANCES} allowed")
 

@@ -33,25 +33,27 @@ from renderer.raytracing import geometry
 from renderer.window import boundary
 from renderer.window.controls.shortcuts import KEY_NAMES, chord
 from renderer.window.controls.toolkit import imgui
-from renderer.window.remote import server
+from renderer.window.remote import events, server
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session, restore
 from tests.window.headless import Clock, SteppedWindow
 from tests.window.noop_device import NoopDevice
 
-SIZES = ((520, 380), (640, 400), (360, 300), (90, 40), (1000, 260))  # pixels of the window
+SIZES = ((400, 260), (480, 220), (300, 260), (90, 40), (600, 120))  # pixels of the window
+SCALE = 0.5  # at which these have room for the controls
 MAX_GROWTH = 60  # MiB from the third tenth of the events to the last
-MAX_COSTLY_PANELS = 6  # drops and duplicates beyond them are followed by closing panels
+MAX_OPEN = 4  # panels; drops and duplicates beyond them are followed by closing some
 ON_DEVICE = ("gallery.toml", "gasket.toml")  # their geometry comes from kernels, without which there is none
 CHEAP = [  # what keeps a sample short: a pattern of the scene file and what replaces it
+    (r"samples = 60", "grid = 16\nsamples = 2"),  # of ink, which factors a matrix on the host
     (r"samples = \d+", "samples = 2"),
     (r"quality = [\d.]+", "quality = 1.0"),
     (r'quality="[\d.]+"', 'quality="1"'),
     (r"max_iterations = \d+", "max_iterations = 30"),
     (r"plane_count = \d+", "plane_count = 4"),
 ]
-KEYS = [name for name, key in KEY_NAMES.items() if key in server.KEYS.values()]
+KEYS = [name for name, key in KEY_NAMES.items() if key in events.KEYS.values()]
 TEXTS = ["7", "-1", "1e308", "nan", "inf", "-0", "99999999999", "0.5", "", "next", "é∂🙂", "\x00", "1 2", "a" * 300]
 MODIFIERS = ("", "", "", "Ctrl+", "Shift+", "Ctrl+Shift+", "Alt+", "Alt+Shift+")
 
@@ -85,7 +87,7 @@ class Monkey:
         self.counts[kind] += 1
         getattr(self, f"_{kind}")()
         self.app.quit_requested = False  # Ctrl+Q is pressed too
-        while len(self.app.panels) > MAX_COSTLY_PANELS:
+        while len(self.app.panels) > MAX_OPEN:
             self.app.close_panel()
 
     def _frame(self, count: int = 1) -> None:
@@ -110,7 +112,7 @@ class Monkey:
         for down in (True, False):
             for key in [*held, wanted.key]:
                 imgui.get_io().add_key_event(key, down)
-            self._frame()
+        self._frame()  # Dear ImGui takes a press and its release in two frames, the next event's if need be
 
     def _place(self) -> tuple[float, float]:
         width, height = self.screen._texture.size
@@ -130,7 +132,7 @@ class Monkey:
         for _ in range(count):
             for down in (True, False):
                 io.add_mouse_button_event(button, down)
-                self._frame()
+        self._frame(count)
         io.add_key_event(imgui.Key.mod_ctrl, False)
 
     def _drag(self) -> None:
@@ -165,19 +167,47 @@ class Monkey:
         if self.random.random() < 0.7:
             for down in (True, False):
                 imgui.get_io().add_key_event(imgui.Key.enter, down)
-                self._frame()
+            self._frame()
 
     def _remote(self) -> None:
-        """An event as a browser sends it, or as only an attacker does."""
-        wild = [0, 1, -1, 0.5, 1e308, -1e308, float("nan"), float("inf"), 10**400, True, None, "x", "\ud800", [], {}]
+        """An event as a browser sends it, or as only an attacker does: most are answered 400."""
+        wild = [
+            0,
+            1,
+            -1,
+            0.5,
+            300,
+            True,
+            False,
+            "KeyD",
+            "Enter",
+            1e308,
+            -1e308,
+            float("nan"),
+            float("inf"),
+            10**400,
+            True,
+            None,
+            "x",
+            "\ud800",
+            [],
+            {},
+        ]
         names = ("x", "y", "button", "down", "code", "text", "ctrl", "focused", "width", "height")
         event = {name: self.random.choice(wild) for name in names if self.random.random() < 0.7}
-        event["kind"] = self.random.choice(
-            ("move", "button", "wheel", "key", "text", "focus", "resize", "none", None, [])
-        )
+        event["kind"] = self.random.choice((*events.FIELDS, "none", None))
         self._note("remote", event)
+        event = {
+            name: value
+            for name, value in event.items()
+            if name in events.FIELDS.get(event["kind"], ["kind"]) or name == "kind"
+        }
+        try:
+            checked = events.read_events(json.dumps([event]).encode())
+        except ValueError:
+            return
         with self.app.errors_as_messages("an event of the browser"):
-            server.inject(self.screen, event)
+            server.inject(self.screen, checked[0])
         imgui.get_io().add_focus_event(True)
         self._frame()
 
@@ -322,7 +352,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
     before = Path.cwd()
     os.chdir(folder)  # where screenshots go
     app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", Clock())
-    screen = SteppedWindow(app, gl, SIZES[0])
+    screen = SteppedWindow(app, gl, SIZES[0], SCALE)
     try:
         yield Monkey(screen, folder, seed)
     finally:
@@ -333,7 +363,16 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
 
 def noop_device() -> NoopDevice:
     """The device without kernels; scenes' BVHs, whose sizes kernels count, are built by the host."""
-    geometry.build_bvh = lambda device, primitives, *_: build.build_bvh(device, primitives, "host_sah")
+    built = {}
+
+    def build_bvh(device, primitives, *_):
+        key = primitives.tobytes()
+        if key not in built:
+            built.clear()
+            built[key] = build.build_bvh(device, primitives, "host_sah")
+        return built[key]
+
+    geometry.build_bvh = build_bvh
     return NoopDevice(DeviceProperties(2, 1, 4 << 30, 1 << 30, True, True))
 
 

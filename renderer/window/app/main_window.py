@@ -151,9 +151,11 @@ class MainWindow:
         with background, self._region("the panels", (0, top, width, height), (0, 0)):
             app = self.app
             self.docking.drag_splitters()
-            for index, rect, image_rect in zip(app.visible(), app.panel_rects, app.image_rects, strict=True):
+            for panel, rect, image_rect in zip(app.placed, app.panel_rects, app.image_rects, strict=True):
+                if panel not in app.panels:
+                    continue
+                index = app.panels.index(panel)
                 self.docking.title_bar(index, rect, image_rect)
-                panel = app.panels[index]
                 with panel.errors_stay():
                     mouse.handle_mouse(app, index, image_rect, self.edit, self.fonts, self.scale)
                 active = index == app.active

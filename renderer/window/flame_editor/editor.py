@@ -220,17 +220,13 @@ class Editor:
 
     def _fit(self) -> None:
         settings, flame = self.settings, self.flame
-        width, height = self._image_size()
+        width, height = self.app.image_size(self.panel)
         with self.app.errors_as_messages("fitting the view"):
             view = framing.fit_view(self._short_game(), flame, width / height, settings.y_axis)
             if settings.keyframes:
                 view = relative_view(settings.view, settings.keyframes[self.key].view, view)
             if self.panel is self.app.panel and settings == self.settings:  # else something has changed meanwhile
                 self.app.set_view(view)
-
-    def _image_size(self) -> tuple[int, int]:
-        """The size of the active panel's picture in window units."""
-        return self.app.image_rects[self.app.visible().index(self.app.active)][2:]
 
     def random(self) -> None:
         """Starts the search for a random flame; one is tried each frame."""
@@ -266,7 +262,7 @@ class Editor:
 
     def add_keyframe(self, source: Scene | None = None) -> None:
         """Appends the current flame, or that of another scene, as a key frame."""
-        settings, size = self.settings, self._image_size()
+        settings, size = self.settings, self.app.image_size(self.panel)
         keys = settings.keyframes or (to_keyframe(settings, size),)
         if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
             self.app.show_message("the key frames of an animation must all be 2D flames with the same y axis")

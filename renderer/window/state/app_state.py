@@ -71,7 +71,8 @@ class AppState:
         self.layout = session.layout  # None is a grid of `columns`
         self.layout_root: LayoutNode = 0  # of the visible panels
         self.area: Rect = (0, 0, 1, 1)  # of the window, for the panels
-        self.panel_rects: list[Rect] = []  # of the visible panels, in window units
+        self.placed: list[Panel] = []  # that this frame shows, even if an action closes some
+        self.panel_rects: list[Rect] = []  # of these panels, in window units
         self.image_rects: list[Rect] = []  # of their pictures, between the title bar and the status bar
         # what is open
         self.solo = session.solo
@@ -115,9 +116,19 @@ class AppState:
         self.area = left, top, max(width, 1), max(height, 1)
         self.layout_root = self.active if self.solo else self.current_layout()
         rects = layout.rectangles(self.layout_root, self.area, GAP)
+        self.placed = [self.panels[index] for index in self.visible()]
         self.panel_rects = [rects[index] for index in self.visible()]
         bars = [bar_height if h > 4 * bar_height and w > 6 * bar_height else 0 for _, _, w, h in self.panel_rects]
         self.image_rects = [(x, y + b, w, h - 2 * b) for (x, y, w, h), b in zip(self.panel_rects, bars, strict=True)]
+
+    def _visible_panels(self) -> list[tuple[Panel, Rect]]:
+        """The placed panels that are open, with the rectangles of their pictures."""
+        placed = zip(self.placed, self.image_rects, strict=True)
+        return [(panel, rect) for panel, rect in placed if panel in self.panels]
+
+    def image_size(self, panel: Panel) -> tuple[int, int]:
+        """The size of a panel's picture in window units; that of the area if the panel is not placed."""
+        return next((rect[2:] for other, rect in self._visible_panels() if other is panel), self.area[2:])
 
     def current_layout(self) -> LayoutNode:
         """The layout of all panels: the user's, or a grid."""
@@ -157,8 +168,7 @@ class AppState:
         works = [self.work, *(panel.work for panel in self.panels)]
         if any(work.is_ready for work in works):
             return "drawing"
-        for i, (_, _, width, height) in zip(self.visible(), self.image_rects, strict=False):
-            panel = self.panels[i]
+        for panel, (_, _, width, height) in self._visible_panels():
             with panel.errors_stay():
                 if panel.needs_draw((width, height), now) and not self._must_wait(panel, now):
                     return "drawing"
@@ -197,10 +207,8 @@ class AppState:
 
     def _draw_panels(self, now: float, pixels: float) -> None:
         """Draws panels until DRAW_SECONDS are spent, the one that has waited longest first."""
-        visible = [(self.panels[i], rect) for i, rect in zip(self.visible(), self.image_rects, strict=False)]
-        visible.sort(key=lambda item: item[0].started)
         start, drawn = self.now(), False
-        for panel, (_, _, width, height) in visible:
+        for panel, (_, _, width, height) in sorted(self._visible_panels(), key=lambda item: item[0].started):
             size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
             with panel.errors_stay():
                 if not panel.needs_draw(size, now) or self._must_wait(panel, now):
