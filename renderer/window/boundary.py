@@ -33,17 +33,21 @@ def contained(doing: str, show: Callable[[Exception, str], None]) -> Iterator[No
     The sentence of an error that a user can cause is its own; another error of ours is logged, and named after what the
     block was `doing`.
     """
-    context = imgui.get_current_context()
-    stacks = imgui.internal.ErrorRecoveryState()
-    in_frame = context is not None and context.within_frame_scope
-    if in_frame:
+    stacks, frame = imgui.internal.ErrorRecoveryState(), _open_frame()
+    if frame is not None:
         imgui.internal.error_recovery_store_state(stacks)
     try:
         yield
     except Exception as error:  # the boundary: nothing that fails inside ends the window
-        if in_frame and context.within_frame_scope:
+        if frame is not None and frame == _open_frame():  # work that waits for a compiler goes on in a later one
             imgui.internal.error_recovery_try_to_recover_state(stacks)
         show(error, sentence(error, doing))
+
+
+def _open_frame() -> int | None:
+    """The number of Dear ImGui's frame, None outside of one."""
+    context = imgui.get_current_context()
+    return context.frame_count if context is not None and context.within_frame_scope else None
 
 
 def sentence(error: Exception, doing: str) -> str:
