@@ -1,11 +1,36 @@
-"""What the host offers this process: processor cores and free memory."""
+"""What the host offers this process, on every system: cores, memory, locks, identity.
+
+The one module that uses names which only POSIX or only Linux has; each function says what it answers elsewhere.
+"""
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import glob
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # checked before use
+
+IS_LINUX = sys.platform.startswith("linux")
 
 
 def available_cores() -> int:
     """Cores that this process may use, CPU affinity respected."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def total_memory() -> int:
+    """Bytes of memory of this machine; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return _windows_memory()[0]
 
 
 def available_memory() -> int:
@@ -15,13 +40,119 @@ def available_memory() -> int:
             lines = dict(line.split(":", 1) for line in file)
         free = int(lines["MemAvailable"].split()[0]) << 10
     except (OSError, KeyError, ValueError):
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        free = _windows_memory()[1] or total_memory() or 1 << 32  # macOS counts no memory as free: all of it is offered
     try:  # cgroup v2
         with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file, open("/sys/fs/cgroup/memory.current") as used:
             free = min(free, max(int(file.read()) - int(used.read()), 0))
     except (OSError, ValueError):
         pass
     return free
+
+
+def _windows_memory() -> tuple[int, int]:
+    """Bytes of memory and bytes that are free, by GlobalMemoryStatusEx; zeros on other systems."""
+    import ctypes
+
+    kernel = getattr(ctypes, "windll", None)
+    if kernel is None:
+        return 0, 0
+    status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its size and the load, then total and free bytes
+    return (status[1], status[2]) if kernel.kernel32.GlobalMemoryStatusEx(status) else (0, 0)
+
+
+def load_average() -> float:
+    """Processes that wanted a core in the last minute; 0 on Windows, which does not count them."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return 0.0
+
+
+def processor_model() -> str:
+    """The name of the processor on Linux; empty elsewhere."""
+    with suppress(OSError, ValueError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return ""
+
+
+def cpu_throttles() -> int:
+    """How often heat slowed the processor since its start; 0 where the system does not count."""
+    count = 0
+    for path in glob("/sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"):
+        with suppress(OSError, ValueError):
+            count += int(Path(path).read_text())
+    return count
+
+
+def user_id() -> int | None:
+    """The number of this process's user; None on Windows, where a temporary folder is the user's own."""
+    return os.getuid() if hasattr(os, "getuid") else None
+
+
+def is_running(process_id: int) -> bool:
+    """Whether a process may exist; True where that cannot be known."""
+    return Path(f"/proc/{process_id}").exists() or not Path("/proc/self").exists()
+
+
+@contextmanager
+def locked(path: Path, byte: int = 0, seconds: float = 60.0) -> Iterator[None]:
+    """One byte of a lock file, held by one process at a time.
+
+    Without a lock where files have none, where the file cannot be made, and when its owner (which may be stopped)
+    keeps it for longer than `seconds`.
+    """
+    file = -1
+    try:
+        with suppress(OSError):
+            if fcntl:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                _wait_for(lambda: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte), seconds)
+        yield
+    finally:
+        if file >= 0:
+            os.close(file)  # gives the lock back
+
+
+class SharedLock:
+    """A lock file that each user of a folder holds; `alone` says whether nobody else did when this one came."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError when the file cannot be made."""
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self.alone = True
+        if fcntl:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.alone = False
+            except OSError:
+                pass  # a file system without locks
+
+    def share(self) -> None:
+        """Lets others come; waits, for a short time, while one is alone."""
+        if fcntl:
+            with suppress(OSError):
+                _wait_for(lambda: fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB), 5.0)
+
+
+def _wait_for(lock, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return lock()
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
+def end_process_group(child: subprocess.Popen) -> None:
+    """Ends a child that leads a session of its own, and what it started; on Windows the child alone."""
+    with suppress(OSError):
+        os.killpg(child.pid, 9) if hasattr(os, "killpg") else child.kill()
 
 
 def format_bytes(count: float) -> str:

@@ -421,7 +421,7 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
         raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
     for folder in (tree / ".bench").glob("*-*"):
         owner = folder.name.rpartition("-")[2]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+        if owner.isdigit() and not is_running(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
     path = tree / ".bench" / f"{arm}-{sha[:12]}-{os.getpid()}"
     try:

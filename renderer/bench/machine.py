@@ -3,15 +3,13 @@
 import hashlib
 import os
 import platform
-import re
 import shutil
 import subprocess
-from glob import glob
 from pathlib import Path
 
 import numpy as np
 
-from renderer.host import available_cores
+from renderer.host import available_cores, cpu_throttles, load_average, processor_model, total_memory
 from renderer.paths import ROOT
 
 # Bits of NVIDIA's throttle reasons that make a time worthless: hardware slowdown, both thermal ones, power brake.
@@ -22,39 +20,20 @@ GPU_QUERY = "clocks.sm,temperature.gpu,clocks_throttle_reasons.active"
 def host() -> dict:
     """The machine, for the header of a record file."""
     return {
-        "cpu": _cpu(),
+        "cpu": processor_model() or platform.processor(),
         "cores": available_cores(),
-        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory": total_memory(),
         "os": platform.platform(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "load": os.getloadavg()[0],
+        "load": load_average(),
     }
-
-
-def _cpu() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        text = ""
-    found = re.search(r"model name\s*: (.*)", text)
-    return found[1] if found else platform.processor()
 
 
 def machine_state(gpu: bool = True) -> dict:
     """The machine now: load, throttle events of the CPU since its start; clock, temperature, throttling of each GPU."""
-    state = {"load": os.getloadavg()[0], "cpu_throttles": _cpu_throttles()}
+    state = {"load": load_average(), "cpu_throttles": cpu_throttles()}
     return state | ({"gpus": _gpus()} if gpu else {})
-
-
-def _cpu_throttles() -> int:
-    counts = 0
-    for path in glob("/sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"):
-        try:
-            counts += int(Path(path).read_text())
-        except (OSError, ValueError):
-            pass
-    return counts
 
 
 def _gpus() -> list[dict]:
