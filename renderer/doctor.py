@@ -1,4 +1,7 @@
-"""`rayfold doctor`: every compute device and GL, self-tested, and the command that installs what is missing."""
+"""`rayfold doctor`: every compute device and GL, self-tested, and the command that installs what is missing.
+
+Each check runs in a process of its own and within TOTAL_SECONDS of the start: no driver ends the doctor or keeps it.
+"""
 
 import argparse
 import importlib.util
@@ -6,13 +9,25 @@ import json
 import platform
 import shutil
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 
-from renderer.errors import KernelError, UnavailableError
-from renderer.gpu import DeviceContext, icd, list_devices, self_test
+from renderer.errors import UnavailableError
+from renderer.gpu import DeviceContext, icd, self_test
+from renderer.gpu.cache import cache_folder
+from renderer.gpu.device import BACKENDS
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.gpu.trial import Trial, forget_verdicts, run_trial
+from renderer.paths import CACHE_HINT, cache_problems
+from renderer.process import log_internal_error
+
+TOTAL_SECONDS = 55.0
+REMOVE = "Remove it, or install its package again"
 
 OPTIONAL = {  # module: what needs it, and the packages that provide it
     "cuda": ("CUDA devices", "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"),
@@ -42,43 +57,76 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """`rayfold doctor`: exit code 0 when a picture can be drawn here, 4 when not."""
-    devices, hints = check_devices()
-    gl = check_gl()
+    deadline = time.monotonic() + TOTAL_SECONDS
+    forget_verdicts()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(_run_check, "check_gl", deadline=deadline)
+        devices, hints = check_devices(pool, deadline)
+        gl, reason = waiting.result()
+    gl = gl or {"ok": False, "reason": f"the check of GL: {reason}"}
     hints += [gl["reason"]] if not gl["ok"] else []
+    hints += [f"{problem}. {CACHE_HINT}" for problem in cache_problems]
     hints += missing_packages()
     if args.json:
         versions = {"python": platform.python_version(), "numpy": np.__version__}
-        print(json.dumps({"devices": devices, "gl": gl, "install_hints": hints, **versions}))
+        cache = {"folder": str(cache_folder()), "ok": not cache_problems, "reason": "; ".join(cache_problems)}
+        print(json.dumps({"devices": devices, "gl": gl, "cache": cache, "install_hints": hints, **versions}))
     else:
         print_report(devices, gl, hints)
     return 0 if any(device["ok"] for device in devices) or gl["ok"] else UnavailableError.exit_code
 
 
-def check_devices() -> tuple[list[dict], list[str]]:
+def _run_check(name: str, *words: str, deadline: float) -> Trial:
+    """A function of this module, called in a child process, so that no driver can end the doctor or keep it waiting."""
+    try:
+        return run_trial(f"renderer.doctor:{name}", *words, seconds=max(deadline - time.monotonic(), 1.0))
+    except Exception as error:
+        return Trial(None, log_internal_error(error, f"rayfold doctor, {name}"))
+
+
+def check_devices(pool: ThreadPoolExecutor, deadline: float) -> tuple[list[dict], list[str]]:
     """Every compute device, self-tested, and a hint for each kind of which there is none."""
-    icd.forget_verdicts()
-    found, missing = list_devices()
-    rows = [
-        {"name": path, "device_id": "", "kind": "opencl", "device_type": "driver", "ok": False, "reason": reason}
-        for path, reason in icd.select_drivers().items()
-    ]
-    for device in found:
-        reason = ""
-        try:
-            self_test(device.open())
-        except (KernelError, UnavailableError) as error:
-            reason = str(error)
-        rows.append({
-            "name": device.name, "device_id": device.device_id, "kind": device.backend,
-            "device_type": device.device_type, "ok": not reason, "reason": reason,
-        })  # fmt: skip
-    return rows, [
-        f"{kind}: {reason}" for kind, reason in missing.items() if kind != "cuda" or "no NVIDIA" not in reason
-    ]
+    check = partial(_run_check, deadline=deadline)
+    listed = dict(zip(BACKENDS, pool.map(partial(check, "list_backend"), BACKENDS), strict=True))
+    hints = [f"{backend}: {trial.reason}" for backend, trial in listed.items() if trial.answer is None]
+    rows = []
+    for trial in listed.values():
+        answer = trial.answer or {"rows": [], "missing": ""}
+        rows += answer["rows"]
+        hints += [answer["missing"]] if answer["missing"] else []
+    devices = [row for row in rows if row["device_id"]]
+    trials = pool.map(lambda row: check("try_device", row["kind"], row["device_id"]), devices)
+    for row, trial in zip(devices, trials, strict=True):
+        row.update(ok=not trial.reason, reason=trial.reason)
+    return rows, hints
+
+
+def list_backend(backend: str) -> dict:
+    """The skipped drivers and the devices of a back end, and why there is no device; for a child process."""
+    found, missing = import_module(f"renderer.gpu.{backend}").list_devices()
+    skipped = icd.select_drivers() if backend == "opencl" else {}
+    drivers = [_row(path, "", backend, "driver", f"{verdict.reason}. {REMOVE}") for path, verdict in skipped.items()]
+    devices = [_row(device.name, device.device_id, backend, device.device_type) for device in found]
+    is_hint = missing and "no NVIDIA" not in missing
+    return {"rows": drivers + devices, "missing": f"{backend}: {missing}" if is_hint else ""}
+
+
+def _row(name: str, device_id: str, kind: str, device_type: str, reason: str = "") -> dict:
+    names = "name", "device_id", "kind", "device_type", "ok", "reason"
+    return dict(zip(names, (name, device_id, kind, device_type, not reason, reason), strict=True))
+
+
+def try_device(backend: str, device_id: str) -> None:
+    """Opens a device and tests it; for a child process."""
+    found, missing = import_module(f"renderer.gpu.{backend}").list_devices()
+    device = next((device for device in found if device.device_id == device_id), None)
+    if device is None:
+        raise UnavailableError(f"it is not shown any more. {missing}")
+    self_test(device.open())
 
 
 def check_gl() -> dict:
-    """The headless GL: renderer, limits, and whether float textures and `precise` arithmetic are exact."""
+    """The headless GL: renderer, limits, and whether float textures and `precise` arithmetic are exact; for a child."""
     try:
         gl = DeviceContext().gl
     except UnavailableError as error:
@@ -104,11 +152,18 @@ def check_gl() -> dict:
 
 def missing_packages() -> list[str]:
     """What lacks and the command that installs it, one line for each optional package; CUDA's only beside a GPU."""
-    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+    missing = [name for name in OPTIONAL if not _is_installed(name)]
     if not shutil.which("nvidia-smi"):
         missing = [name for name in missing if name != "cuda"]
     hints = [OPTIONAL[name] for name in missing]
     return [f"{purpose}: {sys.executable} -m pip install {packages}" for purpose, packages in hints]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # a package that is only half there
+        return False
 
 
 def print_report(devices: list[dict], gl: dict, hints: list[str]) -> None:

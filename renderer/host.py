@@ -4,6 +4,7 @@ The one module that uses names which only POSIX or only Linux has; each function
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -153,6 +154,13 @@ def end_process_group(child: subprocess.Popen) -> None:
     """Ends a child that leads a session of its own, and what it started; on Windows the child alone."""
     with suppress(OSError):
         os.killpg(child.pid, 9) if hasattr(os, "killpg") else child.kill()
+
+
+def die_after(seconds: float) -> None:
+    """Ends this process then, whatever it does; nothing happens on Windows."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def format_bytes(count: float) -> str:

@@ -14,12 +14,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from renderer.errors import UnavailableError
+from renderer.host import user_id
+
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
 SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"
 UNUSED_SECONDS = 7 * 86400.0  # after which a temporary file is removed: the process that made it was killed
+MIN_FREE_BYTES = 64 << 20  # of a cache folder: programs that PoCL cannot write whole kill those that read them
+CACHE_HINT = "Set XDG_CACHE_HOME to a folder that can be written"
+cache_problems: list[str] = []  # what ensure_cache() has said, for `rayfold doctor`
 CACHE = "cache"  # the folder of private_folder() that keeps its files
 
 
@@ -35,20 +41,38 @@ def find_input(name: str | Path) -> Path:
 def ensure_cache() -> Path:
     """The user's cache folder, where drivers and this program keep compiled kernels.
 
-    Where it cannot be written (a read-only home), a temporary folder of this user takes its place: XDG_CACHE_HOME names
-    it to every library of this process, and one line on stderr says so.
+    Where it cannot be used, a temporary folder of this user takes its place: XDG_CACHE_HOME names it to every library
+    of this process, and one line on stderr says so. UnavailableError where that cannot be written either.
     """
+    folder = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    reason = why_unusable(folder)
+    if not reason:
+        return Path(folder).expanduser()
+    temporary = str(private_folder() / CACHE)
+    if missing := why_unusable(temporary):
+        raise UnavailableError(
+            f"no place for compiled kernels: {folder}: {reason}; {temporary}: {missing}. {CACHE_HINT}"
+        )
+    os.environ["XDG_CACHE_HOME"] = temporary
+    cache_problems.append(f"the cache folder {folder} cannot be used: {reason}")
+    print(f"rayfold: {cache_problems[-1]}; compiled kernels go to {temporary}", file=sys.stderr)
+    return Path(temporary)
+
+
+@functools.cache
+def why_unusable(folder: str) -> str:
+    """Why a folder, made where it is missing, cannot serve as a cache, or "". Asked once a process."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        temporary = private_folder() / CACHE
-        temporary.mkdir(exist_ok=True)
-        os.environ["XDG_CACHE_HOME"] = str(temporary)
-        print(f"rayfold: the cache folder cannot be written; compiled kernels go to {temporary}", file=sys.stderr)
-        return temporary
+        path = Path(folder).expanduser()
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(bytes(1 << 20))  # what a quota leaves is not in disk_usage()
+        free = shutil.disk_usage(path).free
+    except RuntimeError:
+        return "there is no home folder"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return "" if free >= MIN_FREE_BYTES else f"{free >> 20} MiB are free, {MIN_FREE_BYTES >> 20} are needed"
 
 
 def private_folder() -> Path:
@@ -57,11 +81,15 @@ def private_folder() -> Path:
     Another user may have made a folder or a link of that name, to read or exchange what is put there. Then this process
     uses a new folder, which is removed at its end.
     """
-    shared = Path(tempfile.gettempdir()) / "rayfold-{}".format(getattr(os, "getuid", lambda: "user")())
-    with suppress(OSError):
-        shared.mkdir(mode=0o700)
-    folder = shared if _is_private(shared) else _folder_of_process(shared)
-    _prune(folder, shared)
+    try:
+        shared = Path(tempfile.gettempdir()) / f"rayfold-{user_id() if user_id() is not None else 'user'}"
+        with suppress(OSError):
+            shared.mkdir(mode=0o700)
+        folder = shared if _is_private(shared) else _folder_of_process(shared)
+    except OSError as error:
+        raise UnavailableError(f"no temporary folder can be used ({error.strerror}): set TMPDIR to one") from error
+    with suppress(OSError):  # another process prunes too
+        _prune(folder, shared)
     return folder
 
 
@@ -76,9 +104,9 @@ def _is_private(folder: Path) -> bool:
         status = folder.lstat()
     except OSError:
         return False
-    if not hasattr(os, "getuid"):  # Windows: temporary folders belong to their users
+    if user_id() is None:  # Windows: temporary folders belong to their users
         return stat.S_ISDIR(status.st_mode)
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == user_id() and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 @functools.cache

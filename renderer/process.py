@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import datetime
+import io
 import os
 import platform
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from renderer import __version__
+from renderer.errors import UserError
 from renderer.paths import ensure_cache
 from renderer.plain import printable
 
@@ -67,6 +69,10 @@ class SafeStream:
 def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
     """Standard output and error that closed pipes, full disks and missing descriptors do not turn into exceptions."""
     before = sys.stdout, sys.stderr
+    for stream in before:  # a character that the locale lacks is shown by its number
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError):  # it is closed
+                stream.reconfigure(errors="backslashreplace")
     streams = SafeStream(sys.stdout), SafeStream(sys.stderr)
     sys.stdout, sys.stderr = streams  # type: ignore[assignment]  # what print() and argparse need of a stream
     try:
@@ -113,7 +119,7 @@ def log_internal_error(error: BaseException, doing: str) -> str:
     what = f"internal error in {doing}: {type(error).__name__}: {shorten(str(error))}"
     try:
         return f"{what}; the log is {_write_log(text)}"
-    except OSError:
+    except (OSError, UserError):
         return f"{what}; no log could be written"
 
 

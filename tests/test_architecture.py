@@ -14,7 +14,8 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
     {"plain"},
-    {"arguments", "errors", "host", "paths", "progress"},
+    {"errors", "host"},
+    {"arguments", "paths", "progress"},
     {"files", "process"},
     {"farm", "gpu", "scene"},
     {"formats"},

@@ -29,6 +29,7 @@ from renderer.bench.records import SCHEMA
 from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detectable_effect, slower_rate
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
+from renderer.host import is_running
 from renderer.images.metrics import psnr
 from renderer.paths import PACKAGE, temporary_directory
 from renderer.progress import Progress

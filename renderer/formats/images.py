@@ -53,7 +53,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     os.close(handle)
     try:
         yield Path(name)
-        with open(name, "rb") as file:
+        with open(name, "r+b") as file:  # Windows flushes only what may be written
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)

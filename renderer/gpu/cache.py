@@ -6,13 +6,15 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from renderer.paths import ensure_cache, why_unusable
+
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
     """Where compiled kernels are kept: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
     root = os.environ.get("RAYFOLD_CACHE")
-    return Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rayfold"
+    return Path(root) if root and not why_unusable(root) else ensure_cache() / "rayfold"
 
 
 def read_entry(path: Path) -> bytes | None:

@@ -5,6 +5,8 @@ around every call.
 """
 
 import ctypes
+import platform
+import shutil
 import struct
 import sys
 from collections.abc import Callable
@@ -23,24 +25,48 @@ from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy,
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer
 from renderer.gpu.kernel_source import DeviceProperties, alignment
 from renderer.gpu.nvrtc import compile_cubin
+from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
+from renderer.host import IS_LINUX
 
-NVIDIA_CONTROL_FILE = Path("/dev/nvidiactl")  # exists if NVIDIA's driver is loaded
+NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")  # one exists if NVIDIA's driver is loaded (dxg: WSL)
+NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
 PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
 WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
 
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
     """This machine's CUDA devices, and the reason if there is none."""
-    if not NVIDIA_CONTROL_FILE.exists():
+    if not _has_driver():
         return [], "no NVIDIA driver is loaded"
     if cu is None or nvrtc.nvrtc is None:
         return [], f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
+    verdict = recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1]
+    if verdict.reason:
+        return [], f"the CUDA driver is skipped: {verdict.reason}. Restart the machine, or install the driver again"
     try:
         names = list_device_names()
     except UnavailableError as error:
         return [], str(error)
     devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
+
+
+def _has_driver() -> bool:
+    """Whether NVIDIA's driver is loaded; off Linux its tool tells, which comes with it."""
+    return any(file.exists() for file in NVIDIA_CONTROL_FILES) if IS_LINUX else bool(shutil.which("nvidia-smi"))
+
+
+def _driver_version() -> str:
+    """What NVIDIA's kernel module says about itself; it and libcuda come together."""
+    try:
+        return NVIDIA_VERSION_FILE.read_text(encoding="utf-8").partition("\n")[0]
+    except OSError:
+        return ""
+
+
+def _try_driver() -> Verdict:
+    """Starts the driver in a child: one that hangs or aborts is not started here."""
+    return Verdict(run_trial("renderer.gpu.cuda_driver:try_driver").reason)
 
 
 class CudaDevice(Device):

@@ -5,10 +5,14 @@ target never bound as an input, integer textures with integer outputs, alignment
 """
 
 import os
+import platform
 import re
+import sysconfig
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import moderngl
@@ -16,6 +20,8 @@ import numpy as np
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
+from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
+from renderer.host import IS_LINUX
 
 FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
@@ -23,6 +29,10 @@ FULLSCREEN_TRIANGLE_VS = (
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
 NORMALIZED = {"f1": "u1"}  # moderngl's name of 8-bit texels that passes read as 0..1, and how the host sees them
 SOFTWARE = ("llvmpipe", "softpipe", "swrast")
+HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]  # {} is the system's own
+LIBRARY_FOLDERS = "/usr/lib64", "/usr/lib/{}".format(sysconfig.get_config_var("MULTIARCH"))
+VENDOR_FOLDERS = "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d"
+VARIABLES = ("__EGL_", "__GLX_", "EGL_", "GALLIUM_", "GLCONTEXT_", "LIBGL_", "LP_", "MESA_", "LD_LIBRARY_PATH")
 
 
 class GlContext:
@@ -42,17 +52,27 @@ class GlContext:
     @classmethod
     @cache
     def headless(cls) -> "GlContext":
-        """The context without a window, through EGL: one a process, since GL calls reach whichever was made last."""
-        options: dict[str, Any] = {"backend": "egl"}
-        for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
-            try:
-                return cls(moderngl.create_context(standalone=True, require=version, **options))
-            except Exception as error:  # glcontext raises bare Exceptions; every one of them means no such EGL context
-                reason = error
-        raise UnavailableError(
-            f"no headless GL: {reason}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; "
-            "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
-        )
+        """The context without a window: one a process, since GL calls reach whichever was made last.
+
+        The first one of a driver is made in a child process, which a driver may end.
+        """
+        verdict = recall_verdicts({_driver_key(): _try_driver}).popitem()[1]
+        if verdict.reason:
+            raise UnavailableError(f"no headless GL: the driver is skipped: {verdict.reason}. {_hint()}")
+        return cls.create()
+
+    @classmethod
+    def create(cls) -> "GlContext":
+        """A new context without a window: EGL's on Linux, else GLX's; WGL's on Windows, CGL's on macOS."""
+        reasons = []
+        for options in HEADLESS:
+            for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
+                try:
+                    return cls(moderngl.create_context(standalone=True, require=version, **options))
+                except Exception as error:  # glcontext raises bare Exceptions; each of them means no such context
+                    reason = str(error)
+            reasons.append(reason)
+        raise UnavailableError(f"no headless GL: {reasons[0]}. {_hint()}")
 
     @classmethod
     def from_window(cls) -> "GlContext":
@@ -194,6 +214,42 @@ class Pass:
                 self._program[name] = value
 
 
+def try_driver() -> None:
+    """Makes a context and uses it, for the child process. A driver that says that it does not start does no harm."""
+    with suppress(UnavailableError):
+        GlContext.create().texture((1, 1)).read()
+
+
+def _try_driver() -> Verdict:
+    try:
+        return Verdict(run_trial("renderer.gpu.gl:try_driver").reason)
+    except OSError:  # no process can be started: no fault of the driver
+        return Verdict("")
+
+
+def _variables() -> list[str]:
+    """The variables that choose among drivers, as NAME=VALUE."""
+    return [f"{name}={value}" for name, value in sorted(os.environ.items()) if value and name.startswith(VARIABLES)]
+
+
+def _driver_key() -> str:
+    """What the verdict on the driver depends on: the machine, the variables and the drivers' files."""
+    folders = [Path(folder) for folder in VENDOR_FOLDERS]
+    files = [path for folder in folders for path in sorted(folder.glob("*.json"))]
+    for variable in _variables():
+        named = [Path(part) for part in variable.partition("=")[2].split(os.pathsep)]
+        files += [file for path in named for file in (path, *sorted(path.glob("*GL*")), *sorted(path.glob("*_dri.so")))]
+    libraries = [file for folder in LIBRARY_FOLDERS for file in sorted(Path(folder).glob("lib*GL*.so*"))]
+    return " ".join(["gl", platform.node(), platform.release(), *_variables(), state_of_files(*files, *libraries)])
+
+
+def _hint() -> str:
+    """What may help, after a failure."""
+    hint = f"Unset {', '.join(_variables())}; else " if _variables() else ""
+    hint += "Debian and Ubuntu: apt install --reinstall libegl1 libgl1 libgl1-mesa-dri; " if IS_LINUX else ""
+    return hint + "in a container NVIDIA's driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
+
+
 def has_display() -> bool:
-    """Whether a windowing system announces itself to this process."""
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.name == "nt")
+    """Whether a windowing system announces itself to this process; macOS and Windows always have one."""
+    return bool(not IS_LINUX or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

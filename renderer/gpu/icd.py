@@ -1,90 +1,103 @@
 """OpenCL drivers, tried in child processes before this one loads them: a driver that aborts or hangs is left out.
 
-OpenCL's loader (ocl-icd; Khronos's on other systems) loads every installable client driver, which a file *.icd names,
-into the process that asks for platforms; one that aborts takes the process with it. Each driver is tried alone by
-`python -m renderer.gpu.icd_probe`: it lists its devices and runs a kernel on each. A driver that works is remembered
-until its files change; others are tried again after an hour, and by `rayfold doctor`. Where one is left out, a folder
-with the others takes the place of the system's (OCL_ICD_VENDORS).
+OpenCL's loader (ocl-icd in PyOpenCL's wheels for Linux) loads every installable client driver, which a file *.icd
+names, into the process that asks for platforms; one that aborts takes the process with it. So each is tried alone: it
+lists its devices and runs a kernel on each. Verdicts are remembered until the driver's files change, bad ones for an
+hour; `rayfold doctor` tries all again. Where one is left out, a folder with the others takes the place of the system's.
+Other systems keep a list of their own, which is tried as a whole.
 """
 
+import ctypes
 import hashlib
-import json
+import importlib.util
 import os
-import signal
-import subprocess
+import platform
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
+import sysconfig
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+from renderer.errors import UnavailableError
 from renderer.gpu.cache import cache_folder, write_atomically
-from renderer.gpu.icd_probe import NO_DEVICE
 from renderer.gpu.pocl_cache import PoclCache
-from renderer.paths import temporary_directory
+from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
+from renderer.host import IS_LINUX
 
-VENDOR_FOLDERS = "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"  # variables that replace the system's folder
+VENDOR_VARIABLES = "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"  # they replace the system's folder
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
-TIMEOUT_SECONDS = 30.0  # a CPU's driver compiles its first kernel in one
-RETRY_SECONDS = 3600.0
+SYSTEM_LIST = Path("the system's OpenCL")  # in place of a driver where there are no *.icd files
+TRIAL = "renderer.gpu.icd_probe:try_devices"
 
 
 def icd_files() -> list[Path]:
-    """The drivers that the loader would load: the files *.icd of the folder that it reads. None but on Linux."""
-    if not sys.platform.startswith("linux"):
-        return []
-    folder = next((Path(os.environ[name]) for name in VENDOR_FOLDERS if os.environ.get(name)), SYSTEM_FOLDER)
+    """The drivers that the loader would load: the files *.icd of its folder and of PyOpenCL's own (`pyopencl[pocl]`).
+
+    As libOpenCL(7) has it, OCL_ICD_VENDORS is a folder, an .icd file, one in the system's folder, or a library.
+    """
+    if not IS_LINUX:
+        return [SYSTEM_LIST]
+    named = next((value for name in VENDOR_VARIABLES if (value := os.environ.get(name))), str(SYSTEM_FOLDER))
     with suppress(OSError):
-        return [folder] if folder.is_file() else sorted(folder.glob("*.icd"))
+        if Path(named).is_dir():
+            return sorted([*Path(named).glob("*.icd"), *_pyopencl_folder().glob("*.icd")])
+        inside = SYSTEM_FOLDER / named
+        if named == str(SYSTEM_FOLDER):
+            return sorted(_pyopencl_folder().glob("*.icd"))
+        return [inside if "/" not in named and inside.is_file() else Path(named)]
     return []
 
 
-def forget_verdicts() -> None:
-    """Makes the next select_drivers() try every driver again."""
-    select_drivers.cache_clear()
-    with suppress(OSError):
-        _record_path().unlink()
+def _pyopencl_folder() -> Path:
+    found = importlib.util.find_spec("pyopencl")
+    return Path(found.origin or "").parent / ".libs" if found else Path("/nonexistent")
 
 
 @cache
-def select_drivers() -> dict[str, str]:
+def select_drivers() -> dict[str, Verdict]:
     """Leaves out the drivers that do not work, for this process and its children; {path of *.icd: why}."""
     pocl = PoclCache()
     pocl.open()
-    drivers = icd_files()
-    rejected = {}
-    if drivers:
-        reasons = _reasons(drivers)
-        died = [driver for driver, reason in reasons.items() if reason and "pocl" in driver.name]
-        if died and pocl.discard():  # a damaged entry kills the driver that reads it
-            reasons |= _reasons(died, probe_again=True)
-        rejected = {str(driver): reason for driver, reason in reasons.items() if reason}
-    if rejected:
-        working = [driver for driver in drivers if str(driver) not in rejected]
-        os.environ["OCL_ICD_VENDORS"] = str(_folder_of(working))
-        for path, reason in rejected.items():
-            if reason != NO_DEVICE:  # which is common: drivers are installed without their hardware
-                print(f"rayfold: the OpenCL driver {path} is skipped: {reason}", file=sys.stderr)
-    return rejected
+    verdicts = _verdicts(icd_files())
+    died = [driver for driver, verdict in verdicts.items() if _kills(verdict) and "pocl" in driver.name]
+    if died and pocl.discard():  # a damaged entry kills the driver that reads it
+        verdicts |= _verdicts(died, again=True)
+    rejected = {driver: verdict for driver, verdict in verdicts.items() if verdict.reason}
+    if rejected and IS_LINUX:
+        folder = _folder_of([driver for driver in verdicts if driver not in rejected])
+        os.environ["OCL_ICD_VENDORS"] = f"{folder}{os.sep}"  # Khronos's older loaders want the separator
+        # Set to PyOpenCL's own folder when it is imported; read at the first question for platforms.
+        os.environ["PYOPENCL_HOME"] = str(folder)
+    for path, verdict in rejected.items():
+        if _kills(verdict):
+            print(f"rayfold: the OpenCL driver {path} is skipped: {verdict.reason}", file=sys.stderr)
+    return {str(path): verdict for path, verdict in rejected.items()}
+
+
+def _kills(verdict: Verdict) -> bool:
+    return bool(verdict.reason) and not verdict.harmless
 
 
 def _folder_of(drivers: list[Path]) -> Path:
     """A folder with these drivers alone."""
-    name = hashlib.sha256("\n".join(map(str, drivers)).encode()).hexdigest()[:16]
+    name = hashlib.sha256("\n".join(map(str, drivers)).encode(errors="surrogateescape")).hexdigest()[:16]
     folder = cache_folder() / "icd" / name
-    folder.mkdir(parents=True, exist_ok=True)
     for driver in drivers:
-        write_atomically(folder / driver.name, f"{_library(driver)}\n".encode())
+        write_atomically(folder / driver.with_suffix(".icd").name, f"{library_of(driver)}\n".encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        complete = len(list(folder.iterdir())) == len(drivers)
+    except OSError:
+        complete = False
+    if not complete:
+        raise UnavailableError(f"{folder}: cannot be written, so that OpenCL's broken drivers cannot be left out")
     return folder
 
 
-def _record_path() -> Path:
-    return cache_folder() / "icd.json"
-
-
-def _library(driver: Path) -> str:
-    """The library that an .icd file names."""
+def library_of(driver: Path) -> str:
+    """The library that an .icd file names; `driver` itself where it is no such file."""
+    if driver.suffix != ".icd":
+        return str(driver)
     if not driver.is_file():  # a pipe would never end
         return ""
     try:
@@ -94,65 +107,44 @@ def _library(driver: Path) -> str:
         return ""
 
 
-def _reasons(drivers: list[Path], probe_again: bool = False) -> dict[Path, str]:
-    """Why each driver is left out, or "": from the record of earlier probes, else by a probe; all run side by side."""
-    try:
-        record = json.loads(_record_path().read_text(encoding="utf-8"))
-        assert isinstance(record, dict)
-    except (OSError, ValueError, AssertionError):
-        record = {}
+def _verdicts(drivers: list[Path], again: bool = False) -> dict[Path, Verdict]:
     keys = {driver: _key(driver) for driver in drivers}
-    known = {driver: row for driver in drivers if (row := record.get(keys[driver])) and _is_valid(row)}
-    wanted = [driver for driver in drivers if probe_again or driver not in known]
-    with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-        found = dict(zip(wanted, pool.map(_probe, wanted), strict=True))
-    if found:
-        record |= {keys[driver]: [reason, time.time()] for driver, reason in found.items()}
-        newest = dict(sorted(record.items(), key=lambda item: str(item[1]))[-64:])
-        write_atomically(_record_path(), json.dumps(newest).encode())
-    return {driver: known[driver][0] if driver not in found else found[driver] for driver in drivers}
-
-
-def _is_valid(row: object) -> bool:
-    """Whether a row of the record, [reason, time], is one and still holds."""
-    match row:
-        case [str(reason), float(at)]:
-            return not reason or time.time() - at < RETRY_SECONDS
-    return False
+    found = recall_verdicts({key: partial(_try, driver) for driver, key in keys.items()}, again)
+    return {driver: found[key] for driver, key in keys.items()}
 
 
 def _key(driver: Path) -> str:
-    """What the verdict on a driver depends on: its file and its library."""
-    library = _library(driver)
-    states = []
-    for path in (
-        str(driver),
-        library,
-        *(f"{folder}/{library}" for folder in ("/usr/lib", "/usr/lib/x86_64-linux-gnu")),
-    ):
-        with suppress(OSError, ValueError):
-            status = os.stat(path)
-            states.append(f"{status.st_size} {status.st_mtime_ns}")
-    return " ".join([str(driver), library, *states])
+    """What the verdict on a driver depends on: the machine, its file and its library."""
+    library, multiarch = library_of(driver), sysconfig.get_config_var("MULTIARCH")
+    folders = ["", "/usr/lib", "/usr/lib64", f"/usr/lib/{multiarch}", "/usr/local/lib"]
+    folders += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    files = [driver, *(Path(folder, library) for folder in folders if "\0" not in library)]
+    return " ".join([platform.node(), platform.release(), str(driver), library, state_of_files(*files)])
 
 
-def _probe(driver: Path) -> str:
-    """Why a driver does not work, or ""."""
-    with temporary_directory("icd") as folder:
-        Path(folder, driver.name).write_text(_library(driver) + "\n", encoding="utf-8")
-        command = [sys.executable, "-m", "renderer.gpu.icd_probe"]
-        path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "OCL_ICD_VENDORS": folder, "PYTHONPATH": path}
+def _try(driver: Path) -> Verdict:
+    """Loads one driver in a child and uses its devices."""
+    library, environment = library_of(driver), {}
+    if driver is not SYSTEM_LIST:
+        # ocl-icd loads a library that is named so; Khronos's loader finds no folder and takes the second
+        environment = {"OCL_ICD_VENDORS": library, "OCL_ICD_FILENAMES": library}
+        if not library or "\0" in library:
+            return Verdict("it names no library", harmless=True)
+    try:
+        trial = run_trial(TRIAL, library, environment=environment)
+    except OSError:  # no process can be started: no fault of the driver
+        return Verdict("")
+    if trial.reason:
+        return Verdict(trial.reason)
+    return Verdict(trial.answer["reason"], trial.answer["harmless"])
+
+
+def why_not_loaded(library: str) -> str:
+    """Why the library of a driver without a platform is none; for the child process."""
+    if library and library != str(SYSTEM_LIST):
         try:
-            answer = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return f"it does not answer within {TIMEOUT_SECONDS:.0f} seconds"
+            ctypes.CDLL(library)
         except OSError as error:
-            return f"it cannot be tried: {error.strerror}"
-    if answer.returncode < 0:
-        return f"it ends the process that loads it ({signal.Signals(-answer.returncode).name})"
-    if answer.returncode:
-        return answer.stdout.decode(errors="replace").strip()[:300] or f"it ends its process ({answer.returncode})"
-    return ""
+            return f"its library cannot be loaded ({str(error)[:200]})"
+        return f"its library {library} is no OpenCL driver"
+    return "it shows no platform"

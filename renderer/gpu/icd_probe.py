@@ -1,44 +1,45 @@
-"""The child process of icd.py: loads the one OpenCL driver it is given, lists its devices, runs a kernel on each.
+"""What the child process of icd.py does: lists the devices of the one OpenCL driver it sees, runs a kernel on each."""
 
-Prints what is wrong and ends with 1, or dies as the driver lets it die.
-"""
-
-import sys
+from typing import Any
 
 import numpy as np
 
-NO_DEVICE = "it is no OpenCL driver, or it shows no device"
 KERNEL = "__kernel void increment(__global int *values) { values[get_global_id(0)] += 1; }"
+NO_DEVICE = "it shows no device"  # common: drivers are installed without their hardware
 
 
-def main() -> int:
-    """Tries every device of every platform."""
+def try_devices(library: str) -> dict:
+    """Tries every device; {"reason": why the driver is of no use, or "", "harmless": whether it only lacks devices}."""
     import pyopencl as cl
 
+    from renderer.gpu.icd import why_not_loaded
+
     try:
-        devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        platforms = cl.get_platforms()
     except cl.Error:
-        devices = []
-    if not devices:
-        print(NO_DEVICE)
-        return 1
-    for device in devices:
+        return {"reason": why_not_loaded(library), "harmless": True}
+    devices = []
+    for platform in platforms:
         try:
-            context = cl.Context([device])
-            queue = cl.CommandQueue(context)
-            values = np.arange(64, dtype=np.int32)
-            buffer = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
-            cl.Program(context, KERNEL).build().increment(queue, values.shape, None, buffer)
-            answer = np.empty_like(values)
-            cl.enqueue_copy(queue, answer, buffer)
-        except cl.Error as error:
-            print(f"{device.name.strip()} does not run a kernel ({error})")
-            return 1
-        if not np.array_equal(answer, values + 1):
-            print(f"{device.name.strip()} computes wrong results")
-            return 1
-    return 0
+            devices += platform.get_devices()
+        except cl.Error:  # a platform without devices answers with an error
+            continue
+    reasons = [reason for device in devices if (reason := _try_device(cl, device))]
+    if len(reasons) < len(devices):
+        return {"reason": "", "harmless": True}  # one that works: self_test() names the others
+    return {"reason": "; ".join(reasons) or NO_DEVICE, "harmless": not reasons}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _try_device(cl: Any, device: Any) -> str:
+    name = device.name.strip()
+    values = np.arange(64, dtype=np.int32)
+    answer = np.empty_like(values)
+    try:
+        context = cl.Context([device])
+        queue = cl.CommandQueue(context)
+        buffer = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+        cl.Program(context, KERNEL).build().increment(queue, values.shape, None, buffer)
+        cl.enqueue_copy(queue, answer, buffer)
+    except cl.Error as error:
+        return f"{name} does not run a kernel ({str(error).splitlines()[0]})"
+    return "" if np.array_equal(answer, values + 1) else f"{name} computes wrong results"

@@ -1,9 +1,10 @@
 """The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
 
+import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,19 +13,19 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.cache import cache_folder
+from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.compilation import Compiler, interruptible
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
-from renderer.gpu.icd import select_drivers
+from renderer.gpu.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
 from renderer.gpu.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
+from renderer.host import locked
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]  # checked before use
+# PyOpenCL's own caches are databases and pickles without checksums; a damaged one would end every command.
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 try:
     import pyopencl as cl
+    from pyopencl.characterize import has_src_build_cache
 except ImportError as error:
     cl, IMPORT_ERROR = None, str(error)  # type: ignore[assignment]  # checked before use
 
@@ -40,10 +41,9 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
         return [], f"PyOpenCL is missing ({IMPORT_ERROR}): pip install pyopencl"
     rejected = select_drivers()
     try:
-        platforms = cl.get_platforms()
+        platforms = [] if str(SYSTEM_LIST) in rejected else cl.get_platforms()
     except cl.Error:
-        skipped = "; ".join(f"the driver {driver} is skipped: {reason}" for driver, reason in rejected.items())
-        return [], skipped or f"no OpenCL driver is installed. {INSTALL_HINT}"
+        platforms = []
     devices = []
     for p, platform in enumerate(platforms):
         try:
@@ -55,7 +55,21 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
             device_type = names.get(int(handle.type) & 6, "other")
             name = f"{handle.name.strip()}, {platform.name.strip()}"
             devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, partial(OpenclDevice, p, d)))
-    return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL_HINT}"
+    return devices, "" if devices else _why_no_device()
+
+
+def _why_no_device() -> str:
+    """No driver is installed, or a variable hides them, or none works, each with what helps."""
+    rejected = select_drivers()
+    if rejected:
+        reasons = "; ".join(f"{driver}: {verdict.reason}" for driver, verdict in rejected.items())
+        return f"no OpenCL driver works here: {reasons}. Remove it, or install its package again. {INSTALL_HINT}"
+    if icd_files():
+        return f"the OpenCL drivers show no device. {INSTALL_HINT}"
+    named = [f"{name}={os.environ[name]}" for name in VENDOR_VARIABLES if os.environ.get(name)]
+    if named:
+        return f"no OpenCL driver is installed where {named[0]} points: unset it. {INSTALL_HINT}"
+    return f"no OpenCL driver is installed. {INSTALL_HINT}"
 
 
 class Program(NamedTuple):
@@ -119,9 +133,22 @@ class OpenclDevice(Device):
             warnings.simplefilter("ignore", cl.CompilerWarning)  # output of builds that succeed
             options = STRICT_OPTIONS if strict else OPTIONS
             try:
-                return Program(cl.Program(self._context, text).build(options), key, text, options)
+                return Program(self._compile(text, options, key), key, text, options)
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
+
+    def _compile(self, text: str, options: list[str], key: bytes) -> Any:
+        """A program, from our cache where the driver may have none."""
+        if has_src_build_cache(self._handle):
+            return cl.Program(self._context, text).build(options)
+        path = cache_folder() / "opencl" / hashlib.sha256(f"{self.name}{self.driver}".encode() + key).hexdigest()
+        binary = read_entry(path)
+        if binary is not None:
+            with suppress(cl.Error):  # of another driver of the same name
+                return cl.Program(self._context, [self._handle], [binary]).build(options)
+        program = cl.Program(self._context, text).build(options)
+        write_entry(path, program.get_info(cl.program_info.BINARIES)[0])
+        return program
 
     def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
         if self._pocl:
@@ -163,15 +190,10 @@ def _build_lock(key: bytes) -> Iterator[None]:
 
     PoCL 3.1 reads a program from its cache that another process has half written, and fails without a word.
     """
-    with ExitStack() as held:
-        if fcntl:
-            folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_folder())
-            with suppress(OSError):  # without a lock file, build without the lock
-                folder.mkdir(parents=True, exist_ok=True)
-                path = folder / "builds.lock"
-                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                held.callback(os.close, file)  # gives the lock back
-                fcntl.lockf(file, fcntl.LOCK_EX, 1, int.from_bytes(key[:4], "little"))
+    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_folder())
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "builds.lock", int.from_bytes(key[:4], "little")):
         yield
 
 

@@ -1,8 +1,9 @@
 """PoCL's cache of compiled kernels, in a folder of ours that is checked.
 
 PoCL maps what it finds there into memory; a truncated file would be a SIGBUS in every later run.
-Files are recorded with their sizes and checksums when a process ends well. The next process that finds itself alone
-removes the entries that have changed, and those that were not recorded: their writer was killed.
+Files are flushed to the disk and recorded, with sizes, times and checksums, when a process ends well. Each process
+removes the entries that have changed since; one that finds itself alone also removes those that are not recorded:
+their writer was killed, or the machine lost its power.
 """
 
 import atexit
@@ -14,13 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.gpu.cache import cache_folder, write_atomically
+from renderer.host import IS_LINUX, SharedLock
 
-try:
-    import fcntl
-except ImportError:  # no POSIX: PoCL is not among the drivers there
-    fcntl = None  # type: ignore[assignment]  # checked before use
-
-VERSION = 1
+VERSION = 2
 MAX_PROGRAMS = 1000  # the most that are kept; 0.1 MB each
 CHECKED = (".so", ".bc", ".o")  # what is read back; beside them lie locks and times of use
 
@@ -31,22 +28,20 @@ class PoclCache:
     def __init__(self) -> None:
         self.folder = cache_folder() / f"pocl-{VERSION}"
         self._record = self.folder / "files.json"
-        self._lock: int | None = None
+        self._lock: SharedLock | None = None
 
     def open(self) -> None:
-        """Makes the folder PoCL's in this process and its children, checked where no other process is using it."""
-        if fcntl is None or os.environ.get("POCL_CACHE_DIR"):
-            return  # the user's own choice
+        """Makes the folder PoCL's in this process and its children, and checks it."""
+        if not IS_LINUX or os.environ.get("POCL_CACHE_DIR"):
+            return  # PoCL is hardly used elsewhere; the user's own choice
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder / "users.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = SharedLock(self.folder / "users.lock")
         except OSError:
             return
-        with suppress(OSError):  # another process uses it
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.check()
         with suppress(OSError):
-            fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            self.check(alone=self._lock.alone)
+        self._lock.share()
         os.environ["POCL_CACHE_DIR"] = str(self.folder)
         atexit.register(self.record)
 
@@ -54,31 +49,35 @@ class PoclCache:
         """Removes all entries; whether the folder is ours to empty."""
         if self._lock is None:
             return False
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-        self._record.unlink(missing_ok=True)
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+            self._record.unlink()
         return True
 
-    def check(self) -> None:
-        """Removes entries with files that differ from the record, or that are in none."""
-        recorded = self._read_record()
-        found = self._files()
-        damaged = {name for name, size in found.items() if recorded.get(name, [None])[0] != size}
-        if damaged:  # some process was killed: look at the contents of the others too
-            damaged |= {name for name in found.keys() - damaged if recorded[name][1] != self._checksum(name)}
-        unused = sorted(self.folder.glob("??/*/last_accessed"), key=lambda path: path.stat().st_mtime)[:-MAX_PROGRAMS]
-        for program in {self.folder.joinpath(*Path(name).parts[:2]) for name in damaged} | {
-            path.parent for path in unused
-        }:
-            shutil.rmtree(program, ignore_errors=True)
-        for leftover in self.folder.glob("tempfile_*"):
-            leftover.unlink(missing_ok=True)
+    def check(self, alone: bool = True) -> None:
+        """Removes entries that differ from the record; where no other process is at work, also those in none."""
+        recorded, found = self._read_record(), self._files()
+        changed = [name for name, state in found.items() if name in recorded and recorded[name][:2] != state]
+        damaged = {name for name in changed if recorded[name][2] != self._checksum(name)}
+        if alone:
+            damaged |= found.keys() - recorded.keys()
+        self._remove({Path(*Path(name).parts[:2]) for name in damaged})
+        if alone:
+            used = sorted(self.folder.glob("??/*/last_accessed"), key=lambda path: path.stat().st_mtime)
+            self._remove({path.parent.relative_to(self.folder) for path in used[:-MAX_PROGRAMS]})
+            for leftover in self.folder.glob("tempfile_*"):
+                leftover.unlink(missing_ok=True)
+
+    def _remove(self, programs: set[Path]) -> None:
+        for program in programs:
+            shutil.rmtree(self.folder / program, ignore_errors=True)
 
     def record(self) -> None:
         """Adds the files that are new to the record."""
         recorded, found = self._read_record(), self._files()
-        new = {name: [size, self._checksum(name)] for name, size in found.items() if name not in recorded}
+        new = {name: [*state, self._checksum(name)] for name, state in found.items() if name not in recorded}
         kept = {name: row for name, row in recorded.items() if name in found}
         if new or len(kept) < len(recorded):
             write_atomically(self._record, json.dumps(kept | new).encode())
@@ -86,24 +85,27 @@ class PoclCache:
     def _read_record(self) -> dict[str, list]:
         try:
             record = json.loads(self._record.read_text(encoding="utf-8"))
-            return {name: row for name, row in record.items() if isinstance(row, list) and len(row) == 2}
-        except (OSError, ValueError, AttributeError):
+            return {name: row for name, row in record.items() if isinstance(row, list) and len(row) == 3}
+        except (OSError, ValueError, AttributeError, RecursionError):
             return {}
 
-    def _files(self) -> dict[str, int]:
-        """Sizes of the files that PoCL reads back, by their path in the folder."""
-        sizes = {}
+    def _files(self) -> dict[str, list[int]]:
+        """Sizes and times of the files that PoCL reads back, by their path in the folder."""
+        states = {}
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 if name.endswith(CHECKED) and not name.startswith("tempfile"):
                     path = Path(folder, name)
                     with suppress(OSError):
-                        sizes[str(path.relative_to(self.folder))] = path.stat().st_size
-        return sizes
+                        status = path.stat()
+                        states[str(path.relative_to(self.folder))] = [status.st_size, status.st_mtime_ns]
+        return states
 
     def _checksum(self, name: str) -> str:
+        """Of a file's contents, which are on the disk when this returns."""
         try:
             with open(self.folder / name, "rb") as file:
+                os.fsync(file.fileno())
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             return ""

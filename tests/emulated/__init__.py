@@ -44,7 +44,7 @@ def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str
         run_streams()
         module, run = _module(name, "cuda.py")
         run()
-    module.emulation, module.NVIDIA_CONTROL_FILE = emulation, GPU
+    module.emulation, module.NVIDIA_CONTROL_FILES = emulation, (GPU,)
     module.compile_cubin = partial(compile_cubin, compiler=compiler.nvrtc(folder, races))
     library = Library(emulation)
 

@@ -1,0 +1,155 @@
+"""Trials in child processes: what a driver does there, be it to abort, to hang or to exit, does not end this process.
+
+The parent names a function of the program, "module:name"; the child calls it with words of text and writes what it
+returns, as JSON, to a file: a driver may print what it likes, and one that calls exit(0) has written no answer.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from renderer.errors import KernelError, UserError
+from renderer.gpu.cache import cache_folder, write_atomically
+from renderer.host import die_after, end_process_group
+from renderer.paths import PACKAGE, temporary_directory
+from renderer.process import log_internal_error
+
+TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in one
+RETRY_SECONDS = 3600.0
+MAX_VERDICTS = 64
+
+
+class Trial(NamedTuple):
+    """What came of a function in a child: its answer, or why there is none."""
+
+    answer: Any
+    reason: str
+
+
+class Verdict(NamedTuple):
+    """Why something is not to be used here, or ""; `harmless` if using it would do nothing."""
+
+    reason: str
+    harmless: bool = False
+
+
+def run_trial(
+    function: str, *words: str, seconds: float | None = None, environment: Mapping[str, str] | None = None
+) -> Trial:
+    """Calls "module:name" in a child process, which is ended after `seconds` (None: TIMEOUT_SECONDS)."""
+    seconds = TIMEOUT_SECONDS if seconds is None else seconds
+    with temporary_directory("trial") as folder:
+        path = Path(folder, "answer.json")
+        # -P and no empty entry: a file random.py in the current folder must not be taken for Python's own
+        roots = [str(PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "renderer.gpu.trial", str(seconds + 5), function, str(path), *words],
+            env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(roots)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = child.wait(seconds)
+        except BaseException as error:
+            end_process_group(child)  # and not waited for: a process that hangs in the kernel does not end
+            if isinstance(error, subprocess.TimeoutExpired):
+                return Trial(None, f"it does not answer within {seconds:.0f} seconds")
+            raise
+        with suppress(OSError, ValueError, RecursionError):
+            answer, reason = json.loads(path.read_text(encoding="utf-8"))
+            if code == 0:
+                return Trial(answer, reason)
+    return Trial(None, _how_it_ended(code))
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"it ends the process that loads it (exit code {code})"
+    with suppress(ValueError):
+        return f"it ends the process that loads it ({signal.Signals(-code).name})"
+    return f"it ends the process that loads it (signal {-code})"
+
+
+def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False) -> dict[str, Verdict]:
+    """The verdict of each test by its key: from the record of earlier ones, else by running it; all side by side.
+
+    The key names all that the verdict depends on. A good verdict stays; after RETRY_SECONDS a bad one is tried again.
+    """
+    record, names = _read_record(), {key: hashlib.sha256(key.encode(errors="replace")).hexdigest() for key in tests}
+    known = {} if again else {key: Verdict(*record[n][:2]) for key, n in names.items() if _holds(record.get(n))}
+    wanted = [key for key in tests if key not in known]
+    with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
+        found = dict(zip(wanted, pool.map(lambda key: tests[key](), wanted), strict=True))
+    if found:
+        record |= {names[key]: [*verdict, time.time()] for key, verdict in found.items()}
+        newest = dict(sorted(record.items(), key=lambda item: item[1][2])[-MAX_VERDICTS:])
+        write_atomically(record_path(), json.dumps(newest).encode())
+    return known | found
+
+
+def forget_verdicts() -> None:
+    """Makes processes from now on try everything again."""
+    with suppress(OSError):
+        record_path().unlink()
+
+
+def record_path() -> Path:
+    """The file of verdicts."""
+    return cache_folder() / "verdicts.json"
+
+
+def _read_record() -> dict[str, list]:
+    try:
+        rows = json.loads(record_path().read_text(encoding="utf-8")).items()
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}
+    return {key: row for key, row in rows if _is_row(row)}
+
+
+def _is_row(row: object) -> bool:
+    match row:
+        case [str(), bool(), float()]:
+            return True
+    return False
+
+
+def _holds(row: list | None) -> bool:
+    return row is not None and (not row[0] or time.time() - row[2] < RETRY_SECONDS)
+
+
+def state_of_files(*paths: str | Path) -> str:
+    """Sizes and times of the files that exist, for a key."""
+    states = []
+    for path in paths:
+        with suppress(OSError, ValueError):
+            status = os.stat(path)
+            states.append(f"{status.st_size} {status.st_mtime_ns}")
+    return " ".join(states)
+
+
+def main(seconds: str, function: str, path: str, *words: str) -> int:
+    """The child: calls the function and writes [answer, reason]. Ends after `seconds` if its parent was killed."""
+    die_after(float(seconds))
+    module, _, name = function.partition(":")
+    answer, reason = None, ""
+    try:
+        answer = getattr(import_module(module), name)(*words)
+    except (KernelError, UserError) as error:
+        reason = str(error)
+    except Exception as error:
+        reason = log_internal_error(error, f"{function} {' '.join(words)}".strip())
+    Path(path).write_text(json.dumps([answer, reason]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
