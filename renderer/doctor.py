@@ -27,7 +27,6 @@ from renderer.paths import CACHE_HINT, cache_problems
 from renderer.process import log_internal_error
 
 TOTAL_SECONDS = 55.0
-REMOVE = "Remove it, or install its package again"
 
 OPTIONAL = {  # module: what needs it, and the packages that provide it
     "cuda": ("CUDA devices", "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"),
@@ -105,7 +104,7 @@ def list_backend(backend: str) -> dict:
     """The skipped drivers and the devices of a back end, and why there is no device; for a child process."""
     found, missing = import_module(f"renderer.gpu.{backend}").list_devices()
     skipped = icd.select_drivers() if backend == "opencl" else {}
-    drivers = [_row(path, "", backend, "driver", f"{verdict.reason}. {REMOVE}") for path, verdict in skipped.items()]
+    drivers = [_row(path, "", backend, "driver", verdict.reason) for path, verdict in skipped.items()]
     devices = [_row(device.name, device.device_id, backend, device.device_type) for device in found]
     is_hint = missing and "no NVIDIA" not in missing
     return {"rows": drivers + devices, "missing": f"{backend}: {missing}" if is_hint else ""}

@@ -94,8 +94,15 @@ def user_id() -> int | None:
 
 
 def is_running(process_id: int) -> bool:
-    """Whether a process may exist; True where that cannot be known."""
+    """Whether a process may exist; True where that cannot be known (Windows, Linux without /proc)."""
     return Path(f"/proc/{process_id}").exists() or not Path("/proc/self").exists()
+
+
+def processors() -> str:
+    """Which processors Linux shows in /sys; empty elsewhere, and in a container without /sys, where PoCL aborts."""
+    with suppress(OSError, ValueError):
+        return Path("/sys/devices/system/cpu/online").read_text().strip()
+    return ""
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def private_folder() -> Path:
     uses a new folder, which is removed at its end.
     """
     try:
-        shared = Path(tempfile.gettempdir()) / f"rayfold-{user_id() if user_id() is not None else 'user'}"
+        shared = _temporary_root() / f"rayfold-{user_id() if user_id() is not None else 'user'}"
         with suppress(OSError):
             shared.mkdir(mode=0o700)
         folder = shared if _is_private(shared) else _folder_of_process(shared)
@@ -91,6 +91,17 @@ def private_folder() -> Path:
     with suppress(OSError):  # another process prunes too
         _prune(folder, shared)
     return folder
+
+
+def _temporary_root() -> Path:
+    """The system's temporary folder; the user's cache folder where there is none."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        folder = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        if why_unusable(folder):
+            raise
+        return Path(folder).expanduser()
 
 
 def temporary_directory(name: str) -> tempfile.TemporaryDirectory[str]:

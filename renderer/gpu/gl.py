@@ -32,6 +32,7 @@ SOFTWARE = ("llvmpipe", "softpipe", "swrast")
 HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]  # {} is the system's own
 LIBRARY_FOLDERS = "/usr/lib64", "/usr/lib/{}".format(sysconfig.get_config_var("MULTIARCH"))
 VENDOR_FOLDERS = "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d"
+os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # libEGL's warnings: we say in one sentence what fails
 VARIABLES = ("__EGL_", "__GLX_", "EGL_", "GALLIUM_", "GLCONTEXT_", "LIBGL_", "LP_", "MESA_", "LD_LIBRARY_PATH")
 
 
@@ -229,7 +230,8 @@ def _try_driver() -> Verdict:
 
 def _variables() -> list[str]:
     """The variables that choose among drivers, as NAME=VALUE."""
-    return [f"{name}={value}" for name, value in sorted(os.environ.items()) if value and name.startswith(VARIABLES)]
+    chosen = [name for name in sorted(os.environ) if name.startswith(VARIABLES) and name != "EGL_LOG_LEVEL"]
+    return [f"{name}={os.environ[name]}" for name in chosen if os.environ[name]]
 
 
 def _driver_key() -> str:

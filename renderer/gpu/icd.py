@@ -20,12 +20,14 @@ from pathlib import Path
 
 from renderer.errors import UnavailableError
 from renderer.gpu.cache import cache_folder, write_atomically
+from renderer.gpu.icd_probe import NO_DEVICE
 from renderer.gpu.pocl_cache import PoclCache
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
-from renderer.host import IS_LINUX
+from renderer.host import IS_LINUX, processors
 
 VENDOR_VARIABLES = "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"  # they replace the system's folder
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
+VARIABLES = "CL_", "HWLOC_", "LD_", "POCL_AFFINITY", "POCL_DEVICES", "POCL_MAX"  # that drivers obey
 SYSTEM_LIST = Path("the system's OpenCL")  # in place of a driver where there are no *.icd files
 TRIAL = "renderer.gpu.icd_probe:try_devices"
 
@@ -119,24 +121,29 @@ def _key(driver: Path) -> str:
     folders = ["", "/usr/lib", "/usr/lib64", f"/usr/lib/{multiarch}", "/usr/local/lib"]
     folders += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     files = [driver, *(Path(folder, library) for folder in folders if "\0" not in library)]
-    return " ".join([platform.node(), platform.release(), str(driver), library, state_of_files(*files)])
+    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)]
+    machine = platform.node(), platform.release(), processors()
+    return " ".join([*machine, str(driver), library, state_of_files(*files), *variables])
 
 
 def _try(driver: Path) -> Verdict:
     """Loads one driver in a child and uses its devices."""
     library, environment = library_of(driver), {}
+    advice = f"Remove {driver}, or install its package again"
     if driver is not SYSTEM_LIST:
         # ocl-icd loads a library that is named so; Khronos's loader finds no folder and takes the second
         environment = {"OCL_ICD_VENDORS": library, "OCL_ICD_FILENAMES": library}
         if not library or "\0" in library:
-            return Verdict("it names no library", harmless=True)
+            return Verdict(f"it names no library. {advice}", harmless=True)
     try:
         trial = run_trial(TRIAL, library, environment=environment)
     except OSError:  # no process can be started: no fault of the driver
         return Verdict("")
     if trial.reason:
-        return Verdict(trial.reason)
-    return Verdict(trial.answer["reason"], trial.answer["harmless"])
+        no_sys = IS_LINUX and not processors()
+        return Verdict(f"{trial.reason}. {'Mount /sys, which it may need' if no_sys else advice}")
+    reason = trial.answer["reason"]
+    return Verdict(f"{reason}. {advice}" if reason and reason != NO_DEVICE else reason, trial.answer["harmless"])
 
 
 def why_not_loaded(library: str) -> str:

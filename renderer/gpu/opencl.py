@@ -63,7 +63,7 @@ def _why_no_device() -> str:
     rejected = select_drivers()
     if rejected:
         reasons = "; ".join(f"{driver}: {verdict.reason}" for driver, verdict in rejected.items())
-        return f"no OpenCL driver works here: {reasons}. Remove it, or install its package again. {INSTALL_HINT}"
+        return f"no OpenCL driver works here: {reasons}. {INSTALL_HINT}"
     if icd_files():
         return f"the OpenCL drivers show no device. {INSTALL_HINT}"
     named = [f"{name}={os.environ[name]}" for name in VENDOR_VARIABLES if os.environ.get(name)]

@@ -4,6 +4,7 @@ The parent names a function of the program, "module:name"; the child calls it wi
 returns, as JSON, to a file: a driver may print what it likes, and one that calls exit(0) has written no answer.
 """
 
+import atexit
 import hashlib
 import json
 import os
@@ -14,15 +15,16 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from renderer.errors import KernelError, UserError
 from renderer.gpu.cache import cache_folder, write_atomically
-from renderer.host import die_after, end_process_group
+from renderer.host import die_after, end_process_group, is_running
 from renderer.paths import PACKAGE, temporary_directory
-from renderer.process import log_internal_error
+from renderer.process import log_internal_error, shorten
 
 TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in one
 RETRY_SECONDS = 3600.0
@@ -48,14 +50,14 @@ def run_trial(
 ) -> Trial:
     """Calls "module:name" in a child process, which is ended after `seconds` (None: TIMEOUT_SECONDS)."""
     seconds = TIMEOUT_SECONDS if seconds is None else seconds
-    with temporary_directory("trial") as folder:
+    with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
         path = Path(folder, "answer.json")
         # -P and no empty entry: a file random.py in the current folder must not be taken for Python's own
         roots = [str(PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "renderer.gpu.trial", str(seconds + 5), function, str(path), *words],
             env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(roots)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
         )  # fmt: skip
         try:
             code = child.wait(seconds)
@@ -68,22 +70,25 @@ def run_trial(
             answer, reason = json.loads(path.read_text(encoding="utf-8"))
             if code == 0:
                 return Trial(answer, reason)
-    return Trial(None, _how_it_ended(code))
+        stderr.seek(max(stderr.tell() - 300, 0))
+        said = shorten(stderr.read().decode(errors="replace").strip().rpartition("\n")[2])
+    return Trial(None, f"it ends the process that loads it ({_name_of(code)}{': ' if said else ''}{said})")
 
 
-def _how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"it ends the process that loads it (exit code {code})"
+def _name_of(code: int) -> str:
+    """What ended a process."""
     with suppress(ValueError):
-        return f"it ends the process that loads it ({signal.Signals(-code).name})"
-    return f"it ends the process that loads it (signal {-code})"
+        return signal.Signals(-code).name
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False) -> dict[str, Verdict]:
     """The verdict of each test by its key: from the record of earlier ones, else by running it; all side by side.
 
-    The key names all that the verdict depends on. A good verdict stays; after RETRY_SECONDS a bad one is tried again.
+    The key names all that the verdict depends on. A good verdict stays until a process that relied on it was killed;
+    after RETRY_SECONDS a bad one is tried again.
     """
+    again = _was_killed() or again
     record, names = _read_record(), {key: hashlib.sha256(key.encode(errors="replace")).hexdigest() for key in tests}
     known = {} if again else {key: Verdict(*record[n][:2]) for key, n in names.items() if _holds(record.get(n))}
     wanted = [key for key in tests if key not in known]
@@ -92,27 +97,49 @@ def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False
     if found:
         record |= {names[key]: [*verdict, time.time()] for key, verdict in found.items()}
         newest = dict(sorted(record.items(), key=lambda item: item[1][2])[-MAX_VERDICTS:])
-        write_atomically(record_path(), json.dumps(newest).encode())
+        write_atomically(_record_path(), json.dumps(newest).encode())
     return known | found
 
 
 def forget_verdicts() -> None:
     """Makes processes from now on try everything again."""
     with suppress(OSError):
-        record_path().unlink()
+        _record_path().unlink()
 
 
-def record_path() -> Path:
+def _record_path() -> Path:
     """The file of verdicts."""
     return cache_folder() / "verdicts.json"
 
 
 def _read_record() -> dict[str, list]:
     try:
-        rows = json.loads(record_path().read_text(encoding="utf-8")).items()
+        rows = json.loads(_record_path().read_text(encoding="utf-8")).items()
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}
     return {key: row for key, row in rows if _is_row(row)}
+
+
+@cache
+def _was_killed() -> bool:
+    """Whether a process that relied on verdicts was killed. Asked once a process, which relies on them from then on."""
+    folder, killed = cache_folder() / "running", False
+    own = folder / str(os.getpid())
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            if path == own or not (path.name.isdigit() and is_running(int(path.name))):
+                path.unlink()
+                killed = True
+        own.touch()
+        atexit.register(_end, own, os.getpid())
+    return killed
+
+
+def _end(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked process has its parent's functions to call at its end
+        with suppress(OSError):
+            path.unlink()
 
 
 def _is_row(row: object) -> bool:

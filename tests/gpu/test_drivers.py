@@ -1,4 +1,4 @@
-"""Faults of drivers and caches: each is named, skipped or healed, and nothing of it ends the program."""
+"""Faults of compute drivers: each is named and skipped, nothing of it ends the program; see test_faults.py."""
 
 import json
 import os
@@ -7,53 +7,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from renderer.errors import KernelError
-from renderer.gpu import icd, nvrtc, trial
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu import cuda, cuda_driver, icd, nvrtc, pocl_cache, trial
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
-from renderer.gpu.pocl_cache import MAX_PROGRAMS, PoclCache
+from renderer.gpu.pocl_cache import PoclCache
+from renderer.gpu.trial import Verdict
 from renderer.paths import ROOT
+from tests.gpu.faults import POCL, driver, library, needs_compiler
 
-POCL = Path("/etc/OpenCL/vendors/pocl.icd")
-needs_pocl = pytest.mark.skipif(not POCL.exists(), reason="PoCL is not installed here")
-needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc here")
 FAULTS = {  # code that runs when the library is loaded, and what is said about it
-    "aborts": ("abort();", "SIGABRT"),
-    "crashes": ("*(volatile int *)0 = 1;", "SIGSEGV"),
-    "exits": ("exit(7);", "it ends its process (7)"),
-    "kills": ("raise(9);", "SIGKILL"),
-    "hangs": ("for (;;) pause();", "does not answer within"),
-    "idle": (";", "shows no device"),
+    "aborts": ('fprintf(stderr, "no room\\n"); abort();', "(SIGABRT: no room)"),
+    "crashes": ("*(volatile int *)0 = 1;", "(SIGSEGV)"),
+    "exits": ("exit(7);", "(exit code 7)"),
+    "ends": ('puts("[null, \\"\\"]"); exit(0);', "(exit code 0)"),
+    "kills": ("raise(9);", "(SIGKILL)"),
+    "signals": ("raise(40);", "(signal 40)"),
+    "hangs": ("fork(); for (;;) pause();", "does not answer within"),
+    "idle": (";", "is no OpenCL driver"),
 }
-
-
-def driver(folder, name, code):
-    """An installable client driver whose library runs `code` when it is loaded."""
-    folder.mkdir(exist_ok=True)
-    text = "".join(f"#include <{name}.h>\n" for name in ("stdlib", "signal", "unistd"))
-    text += f"__attribute__((constructor)) void start(void) {{ {code} }}"
-    library = folder / f"lib{name}.so"
-    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=text, text=True, check=True)
-    (folder / f"{name}.icd").write_text(f"{library}\n")
-
-
-def environment(tmp_path, **more):
-    bare = {name: value for name, value in os.environ.items() if name not in ("POCL_CACHE_DIR", "RAYFOLD_CACHE")}
-    return {**bare, "XDG_CACHE_HOME": str(tmp_path / "cache"), "OCL_ICD_VENDORS": str(tmp_path / "vendors"), **more}
-
-
-@pytest.fixture
-def command(tmp_path):
-    """A command that runs a small kernel on the CPU."""
-    np.save(tmp_path / "x.npy", np.arange(1000, dtype="f4"))
-    return ["sum", tmp_path / "x.npy", "--device", "cpu"]
-
-
-def rayfold(*words, **more):
-    words = [sys.executable, "main.py", *map(str, words)]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, **more)
 
 
 @pytest.fixture
@@ -67,9 +40,12 @@ def vendors(tmp_path, monkeypatch):
     monkeypatch.delenv("RAYFOLD_CACHE", raising=False)
     monkeypatch.setenv("POCL_CACHE_DIR", os.environ.get("POCL_CACHE_DIR", str(tmp_path / "pocl")))
     monkeypatch.setenv("OCL_ICD_VENDORS", str(folder))
+    monkeypatch.setenv("PYOPENCL_HOME", os.environ.get("PYOPENCL_HOME", ""))
     icd.select_drivers.cache_clear()
+    trial._was_killed.cache_clear()
     yield folder
     icd.select_drivers.cache_clear()
+    trial._was_killed.cache_clear()
 
 
 @needs_compiler
@@ -81,9 +57,10 @@ def test_drivers_that_die_or_hang_are_named_and_skipped(vendors, monkeypatch, ca
     assert rejected.keys() == {str(vendors / f"{name}.icd") for name in FAULTS}
     printed = capsys.readouterr().err
     for name, (_, told) in FAULTS.items():
-        assert told in rejected[str(vendors / f"{name}.icd")]
+        verdict = rejected[str(vendors / f"{name}.icd")]
+        assert told in verdict.reason and verdict.harmless == (name == "idle")
         assert (f"{name}.icd is skipped" in printed) == (name != "idle")
-    assert os.environ["OCL_ICD_VENDORS"] != str(vendors)
+    assert Path(os.environ["OCL_ICD_VENDORS"]) != vendors
     assert [path.name for path in icd.icd_files()] == (["pocl.icd"] if POCL.exists() else [])
 
 
@@ -91,24 +68,47 @@ def test_drivers_that_die_or_hang_are_named_and_skipped(vendors, monkeypatch, ca
 def test_verdicts_are_remembered_until_a_file_changes(vendors, monkeypatch):
     driver(vendors, "bad", "abort();")
     tried = []
-    probe = icd._probe
-    monkeypatch.setattr(icd, "_probe", lambda path: tried.append(path.name) or probe(path))
-    drivers = icd.icd_files()
-    first = icd._reasons(drivers)
-    assert sorted(tried) == [path.name for path in drivers] and first[vendors / "bad.icd"]
+    run = icd._try
+    monkeypatch.setattr(icd, "_try", lambda path: tried.append(path.name) or run(path))
+    drivers, bad = icd.icd_files(), vendors / "bad.icd"
+    first = icd._verdicts(drivers)
+    assert sorted(tried) == [path.name for path in drivers] and first[bad].reason
     tried.clear()
-    assert icd._reasons(drivers) == first and not tried
+    assert icd._verdicts(drivers) == first and not tried
     driver(vendors, "bad", ";")
-    assert icd._reasons(drivers)[vendors / "bad.icd"] == icd.NO_DEVICE and tried == ["bad.icd"]
-    for garbage in ("", "[]", "null", '{"a": 1}', "\0", json.dumps({icd._key(vendors / "bad.icd"): [1, 2]})):
+    assert "is no OpenCL driver" in icd._verdicts(drivers)[bad].reason and tried == ["bad.icd"]
+    key = next(iter(json.loads(trial._record_path().read_text())))
+    for garbage in ("", "[]", "null", '{"a": 1}', "\0", "[" * 100000, json.dumps({key: [1, 2, 3]}), "1" * 5000):
         tried.clear()
-        icd._record_path().write_text(garbage)
-        icd._reasons([vendors / "bad.icd"])
+        trial._record_path().write_text(garbage)
+        icd._verdicts([bad])
         assert tried == ["bad.icd"], garbage
-    monkeypatch.setattr(icd, "RETRY_SECONDS", -1.0)  # a driver that failed gets another chance
+    monkeypatch.setattr(trial, "RETRY_SECONDS", -1.0)  # a driver that failed gets another chance
     tried.clear()
-    icd._reasons([vendors / "bad.icd"])
+    icd._verdicts([bad])
     assert tried == ["bad.icd"]
+
+
+def test_the_newest_verdicts_are_kept(vendors, monkeypatch):
+    monkeypatch.setattr(trial, "MAX_VERDICTS", 3)
+    for number in range(6):
+        trial.recall_verdicts({f"key {number}": lambda number=number: Verdict("z" * (6 - number), True)})
+    tried = []
+    for number in range(6):
+        trial.recall_verdicts({f"key {number}": lambda number=number: tried.append(number) or Verdict("")})
+    assert tried[0] == 0 and set(tried) >= {0, 1, 2} and trial.recall_verdicts({"key 5": lambda: Verdict("")})
+
+
+def test_a_killed_process_makes_the_next_one_try_again(vendors):
+    code = "import os; from renderer.gpu.trial import Verdict, recall_verdicts; tried = []; "
+    code += "recall_verdicts({'key': lambda: tried.append(1) or Verdict('')}); print(len(tried), flush=True); "
+
+    def tries(end):
+        words = [sys.executable, "-c", code + end]
+        return int(subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout)
+
+    assert [tries("") for _ in range(2)] == [1, 0]
+    assert [tries("os.abort()"), tries(""), tries("")] == [0, 1, 0]
 
 
 def test_odd_driver_files_do_no_harm(vendors):
@@ -116,98 +116,111 @@ def test_odd_driver_files_do_no_harm(vendors):
     (vendors / "none.icd").write_text("/no/such/library.so\n")
     (vendors / "noise.icd").write_bytes(os.urandom(10_000))
     (vendors / "zeros.icd").write_bytes(bytes(1 << 22))
+    (vendors / "garbage.icd").write_text(f"{vendors / 'garbage.so'}\n")
+    (vendors / "garbage.so").write_bytes(os.urandom(10_000))
     (vendors / "folder.icd").mkdir()
     os.mkfifo(vendors / "pipe.icd")
     (vendors / "loop.icd").symlink_to(vendors / "loop.icd")
     rejected = icd.select_drivers()
-    assert len(rejected) == 7  # ocl-icd itself crashes on zeros
-    assert {reason for path, reason in rejected.items() if "zeros" not in path} == {icd.NO_DEVICE}
+    assert len(rejected) == 8 and all(verdict.harmless for verdict in rejected.values())
+    assert "cannot be loaded" in rejected[str(vendors / "none.icd")].reason
+    assert "file too short" in (text := rejected[str(vendors / "garbage.icd")].reason) or "invalid ELF" in text
+    assert "names no library" in rejected[str(vendors / "empty.icd")].reason
+
+
+def test_the_variable_names_drivers_as_the_loader_reads_it(vendors, monkeypatch, tmp_path):
+    (vendors / "one.icd").write_text("libone.so\n")
+    found = set(vendors.glob("*.icd"))
+    assert set(icd.icd_files()) == found
+    own = tmp_path / "pyopencl/.libs"
+    own.mkdir(parents=True)
+    (own / "wheel.icd").write_text("libwheel.so\n")
+    monkeypatch.setattr(icd, "_pyopencl_folder", lambda: own)
+    assert set(icd.icd_files()) == {own / "wheel.icd", *found}
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(vendors / "one.icd"))
+    assert icd.icd_files() == [vendors / "one.icd"] and icd.library_of(vendors / "one.icd") == "libone.so"
+    monkeypatch.setenv("OCL_ICD_VENDORS", "libpocl.so.2")
+    assert icd.icd_files() == [Path("libpocl.so.2")] and icd.library_of(Path("libpocl.so.2")) == "libpocl.so.2"
+    monkeypatch.setattr(icd, "SYSTEM_FOLDER", vendors)
+    monkeypatch.setenv("OCL_ICD_VENDORS", "one.icd")
+    assert icd.icd_files() == [vendors / "one.icd"]
+    monkeypatch.delenv("OCL_ICD_VENDORS")
+    assert set(icd.icd_files()) == {own / "wheel.icd", *found}
 
 
 @needs_compiler
-@needs_pocl
-def test_a_command_runs_beside_a_driver_that_aborts_and_doctor_names_it(tmp_path, command):
-    driver(tmp_path / "vendors", "bad", "abort();")
-    shutil.copy(POCL, tmp_path / "vendors")
-    env = environment(tmp_path)
-    answer = rayfold(*command, env=env)
-    assert answer.returncode == 0 and float(answer.stdout) == 499500
-    assert "bad.icd is skipped: it ends the process that loads it (SIGABRT)" in answer.stderr
-    doctor = rayfold("doctor", "--json", env=env)
-    rows = {row["name"]: row for row in json.loads(doctor.stdout)["devices"]}
-    assert doctor.returncode == 0 and not rows[str(tmp_path / "vendors/bad.icd")]["ok"]
-    assert any(row["ok"] and row["device_type"] == "cpu" for row in rows.values())
-    (tmp_path / "vendors/bad.icd").unlink()  # doctor's advice: without it, nothing is said
-    assert "skipped" not in rayfold(*command, env=env).stderr
+def test_a_driver_in_pyopencls_own_folder_is_left_out(vendors, monkeypatch, tmp_path):
+    own = tmp_path / "pyopencl/.libs"
+    own.parent.mkdir()
+    driver(own, "bad", "abort();")
+    monkeypatch.setattr(icd, "_pyopencl_folder", lambda: own)
+    assert list(icd.select_drivers()) == [str(own / "bad.icd")]
+    assert not Path(os.environ["PYOPENCL_HOME"], ".libs").exists()
+
+
+def test_off_linux_all_drivers_are_tried_together(monkeypatch):
+    monkeypatch.setattr(icd, "IS_LINUX", False)
+    monkeypatch.setattr(icd, "run_trial", lambda *words, **named: trial.Trial(None, "it ends (SIGABRT)"))
+    monkeypatch.setattr(icd, "recall_verdicts", lambda tests, again: {key: test() for key, test in tests.items()})
+    icd.select_drivers.cache_clear()
+    try:
+        from renderer.gpu import opencl
+
+        monkeypatch.setattr(opencl.cl, "get_platforms", lambda: pytest.fail("the drivers are loaded"))
+        devices, reason = opencl.list_devices()
+    finally:
+        icd.select_drivers.cache_clear()
+    assert devices == [] and "the system's OpenCL: it ends (SIGABRT)" in reason
+
+
+def test_a_machine_that_starts_no_processes_still_computes(vendors, monkeypatch):
+    def fail(*words, **named):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(icd, "run_trial", fail)
+    assert icd.select_drivers() == {}
 
 
 @needs_compiler
-def test_with_no_driver_left_the_reason_is_that_of_the_drivers(tmp_path, command):
-    driver(tmp_path / "vendors", "bad", "abort();")
-    answer = rayfold(*command, env=environment(tmp_path))
-    assert (
-        answer.returncode == 4 and "SIGABRT" in answer.stderr and "no OpenCL driver is installed" not in answer.stderr
-    )
-    (tmp_path / "vendors/bad.icd").unlink()
-    answer = rayfold(*command, env=environment(tmp_path))
-    assert answer.returncode == 4 and "no OpenCL driver is installed" in answer.stderr
-
-
-@needs_pocl
-@pytest.mark.parametrize("damage", ["truncated", "garbage", "unrecorded"])
-def test_damaged_entries_of_pocl_heal(tmp_path, command, damage):
-    (tmp_path / "vendors").mkdir()
-    shutil.copy(POCL, tmp_path / "vendors")
-    env = environment(tmp_path)
-    assert rayfold(*command, env=env).returncode == 0
-    folder = tmp_path / "cache/rayfold/pocl-1"
-    libraries = list(folder.rglob("*.so"))
-    assert libraries
-    for path in libraries:
-        path.write_bytes(path.read_bytes()[:100] if damage != "garbage" else os.urandom(100))
-    if damage == "unrecorded":  # as a process leaves it that was killed
-        (folder / "files.json").write_text("{" if len(libraries) % 2 else "[]")
-    answer = rayfold(*command, env=env)
-    assert answer.returncode == 0, answer
-    assert float(answer.stdout) == 499500
-    assert all(path.stat().st_size > 1000 for path in folder.rglob("*.so"))
+def test_a_cuda_driver_that_dies_or_lacks_is_named(vendors, monkeypatch, tmp_path):
+    monkeypatch.setattr(cuda, "NVIDIA_CONTROL_FILES", (tmp_path,))
+    monkeypatch.setattr(cuda, "cu", object())
+    monkeypatch.setattr(cuda.nvrtc, "nvrtc", object())
+    if cuda_driver.cu is not None and not Path("/dev/nvidiactl").exists():
+        devices, reason = cuda.list_devices()
+        assert devices == [] and reason.startswith("NVIDIA's driver library is missing: ") and "\n" not in reason
+    library(tmp_path / "libcuda.so.1", "abort();")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setattr(cuda, "_driver_version", lambda: "another")
+    if cuda_driver.cu is not None:
+        devices, reason = cuda.list_devices()
+        assert devices == [] and "the CUDA driver is skipped: it ends the process that loads it (SIGABRT)" in reason
 
 
 def test_pocl_cache_keeps_what_is_whole_and_drops_what_is_old(tmp_path, monkeypatch):
     monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path))
-    cache = PoclCache()
-    for number in range(MAX_PROGRAMS + 20):
-        program = cache.folder / f"{number % 26:02d}" / f"PROGRAM{number}"
+    monkeypatch.setattr(pocl_cache, "MAX_PROGRAMS", 30)
+    pocl = PoclCache()
+    for number in range(50):
+        program = pocl.folder / f"{number % 26:02d}" / f"PROGRAM{number}"
         program.mkdir(parents=True)
         (program / "program.bc").write_bytes(b"code %d" % number)
         (program / "last_accessed").touch()
         os.utime(program / "last_accessed", (number, number))
-    cache.record()
-    cache.check()
-    programs = {path.name for path in cache.folder.glob("??/*")}
-    assert programs == {f"PROGRAM{number}" for number in range(20, MAX_PROGRAMS + 20)}
-    (cache.folder / "20" / "PROGRAM20" / "program.bc").write_bytes(b"")
-    (cache.folder / "21" / "PROGRAM21" / "program.bc").write_bytes(b"edoc 21")  # as long as before
-    cache.check()
-    assert programs - {path.name for path in cache.folder.glob("??/*")} == {"PROGRAM20", "PROGRAM21"}
-
-
-@needs_pocl
-@pytest.mark.parametrize("fault", ["file", "link", "occupied"])
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, command, fault):
-    (tmp_path / "vendors").mkdir()
-    shutil.copy(POCL, tmp_path / "vendors")
-    cache = tmp_path / "cache"
-    if fault == "file":
-        cache.write_text("a file where the folder should be")
-    elif fault == "link":
-        cache.symlink_to(tmp_path / "gone" / "cache")
-    else:
-        (cache / "rayfold/icd.json").mkdir(parents=True)
-        (cache / "rayfold/pocl-1").touch()
-    answer = rayfold(*command, env=environment(tmp_path))
-    assert answer.returncode == 0 and float(answer.stdout) == 499500, answer
-    assert "Traceback" not in answer.stderr
+    pocl.record()
+    pocl.check()
+    programs = {path.name for path in pocl.folder.glob("??/*")}
+    assert programs == {f"PROGRAM{number}" for number in range(20, 50)}
+    (pocl.folder / "20" / "PROGRAM20" / "program.bc").write_bytes(b"")
+    (pocl.folder / "21" / "PROGRAM21" / "program.bc").write_bytes(b"edoc 21")  # as long as before
+    os.utime(pocl.folder / "22" / "PROGRAM22" / "program.bc")  # copied, but the same
+    new = pocl.folder / "99" / "PROGRAM99"
+    new.mkdir(parents=True)
+    (new / "program.bc").write_bytes(b"of another process, which may be at work")
+    pocl.check(alone=False)
+    assert programs - {path.name for path in pocl.folder.glob("??/*")} == {"PROGRAM20", "PROGRAM21"} and new.exists()
+    pocl.check()
+    assert not new.exists()
 
 
 def test_entries_carry_a_checksum(tmp_path):
@@ -234,3 +247,33 @@ def test_a_damaged_cubin_is_compiled_again(tmp_path, monkeypatch):
     with pytest.raises(KernelError, match="broken.cu: NVRTC"):
         nvrtc.compile_cubin("not C", "sm_90", "broken.cu")
     assert len(list(cache_folder().glob("cubin/*"))) == 1
+
+
+def test_binaries_of_drivers_without_a_cache_are_kept_and_heal(device, tmp_path, monkeypatch):
+    from renderer.gpu import opencl
+    from renderer.gpu.device import self_test
+
+    if not isinstance(device, opencl.OpenclDevice):
+        pytest.skip("of OpenCL drivers")
+    monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path))
+    monkeypatch.setattr(opencl, "has_src_build_cache", lambda handle: False)
+    for damage in (None, lambda data: data, lambda data: data[:-9], lambda data: b"", os.urandom):
+        for entry in tmp_path.glob("opencl/*"):
+            entry.write_bytes(damage(entry.read_bytes()) if damage is not os.urandom else os.urandom(999))
+        monkeypatch.setattr(device, "_programs", {})
+        self_test(device)
+        (entry,) = tmp_path.glob("opencl/*")
+        assert read_entry(entry)
+    write_entry(entry, b"whole, but of another driver")
+    monkeypatch.setattr(device, "_programs", {})
+    self_test(device)
+
+
+def test_no_folder_at_all_is_one_sentence(monkeypatch, tmp_path):
+    from renderer import paths
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/a")
+    monkeypatch.setattr(paths.tempfile, "gettempdir", lambda: "/dev/null")
+    paths._folder_of_process.cache_clear()
+    with pytest.raises(UnavailableError, match="set TMPDIR"):
+        paths.ensure_cache()
