@@ -7,7 +7,6 @@ hour; `rayfold doctor` tries all again. Where one is left out, a folder with the
 Other systems keep a list of their own, which is tried as a whole.
 """
 
-import ctypes
 import hashlib
 import importlib.util
 import os
@@ -136,7 +135,7 @@ def _try(driver: Path) -> Verdict:
         if not library or "\0" in library:
             return Verdict(f"it names no library. {advice}", harmless=True)
     try:
-        trial = run_trial(TRIAL, library, environment=environment)
+        trial = run_trial(TRIAL, "" if driver is SYSTEM_LIST else library, environment=environment)
     except OSError:  # no process can be started: no fault of the driver
         return Verdict("")
     if trial.reason:
@@ -144,14 +143,3 @@ def _try(driver: Path) -> Verdict:
         return Verdict(f"{trial.reason}. {'Mount /sys, which it may need' if no_sys else advice}")
     reason = trial.answer["reason"]
     return Verdict(f"{reason}. {advice}" if reason and reason != NO_DEVICE else reason, trial.answer["harmless"])
-
-
-def why_not_loaded(library: str) -> str:
-    """Why the library of a driver without a platform is none; for the child process."""
-    if library and library != str(SYSTEM_LIST):
-        try:
-            ctypes.CDLL(library)
-        except OSError as error:
-            return f"its library cannot be loaded ({str(error)[:200]})"
-        return f"its library {library} is no OpenCL driver"
-    return "it shows no platform"

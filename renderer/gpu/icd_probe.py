@@ -1,5 +1,6 @@
 """What the child process of icd.py does: lists the devices of the one OpenCL driver it sees, runs a kernel on each."""
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,10 @@ def try_devices(library: str) -> dict:
     """Tries every device; {"reason": why the driver is of no use, or "", "harmless": whether it only lacks devices}."""
     import pyopencl as cl
 
-    from renderer.gpu.icd import why_not_loaded
-
     try:
         platforms = cl.get_platforms()
     except cl.Error:
-        return {"reason": why_not_loaded(library), "harmless": True}
+        return {"reason": _why_not_loaded(library), "harmless": True}
     devices = []
     for platform in platforms:
         try:
@@ -43,3 +42,14 @@ def _try_device(cl: Any, device: Any) -> str:
     except cl.Error as error:
         return f"{name} does not run a kernel ({str(error).splitlines()[0]})"
     return "" if np.array_equal(answer, values + 1) else f"{name} computes wrong results"
+
+
+def _why_not_loaded(library: str) -> str:
+    """Why the library of a driver shows no platform."""
+    if library:
+        try:
+            ctypes.CDLL(library)
+        except OSError as error:
+            return f"its library cannot be loaded ({str(error)[:200]})"
+        return f"its library {library} is no OpenCL driver"
+    return "it shows no platform"

@@ -18,12 +18,14 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from renderer.gpu import pocl_cache
 from renderer.gpu.pocl_cache import PoclCache
 from renderer.host import SharedLock, locked
+from renderer.paths import ROOT
 from tests.gpu.faults import Machine, driver, library, needs_compiler, needs_mounts, needs_pocl, says
 
 DRIVERS = {"aborts": ("abort();", "SIGABRT"), "ends": ("exit(0);", "exit code 0"), "idle": (";", "is no OpenCL driver")}
@@ -279,13 +281,10 @@ def test_file_systems_without_locks(tmp_path, monkeypatch, number):
 
 
 def test_a_lock_whose_owner_is_stopped_is_not_waited_for_long(tmp_path):
-    code = (
-        f"from renderer.host import locked; import pathlib, sys\nwith locked(pathlib.Path({str(tmp_path / 'lock')!r})):"
-    )
+    code = "from renderer.host import locked; import pathlib, sys\nwith locked(pathlib.Path(sys.argv[1])):"
     code += "\n    print('mine', flush=True); sys.stdin.read()"
-    from tests.gpu.faults import ROOT, sys
-
-    owner = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=-1, stdout=-1, text=True)
+    words = [sys.executable, "-c", code, str(tmp_path / "lock")]
+    owner = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert owner.stdout.readline() == "mine\n"
     with pytest.raises(ValueError, match="the body runs"), locked(tmp_path / "lock", seconds=0.1):
         raise ValueError("the body runs")
