@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from renderer import __version__
 from renderer.errors import UserError
-from renderer.paths import ensure_cache
+from renderer.paths import PACKAGE, ensure_cache
 from renderer.plain import printable
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
@@ -110,6 +110,15 @@ def end_process(code: int) -> NoReturn:
             atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)
+
+
+def module_child(module: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment of a child process that runs a module of the program.
+
+    -P, and a PYTHONPATH without an empty entry: a file random.py in the current folder must not be taken for Python's.
+    """
+    roots = [str(PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return [sys.executable, "-P", "-m", module], {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
 
 
 def log_internal_error(error: BaseException, doing: str) -> str:

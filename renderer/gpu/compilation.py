@@ -8,7 +8,6 @@ draws runs in Tasks: one that needs a kernel is suspended until that is there, a
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +22,9 @@ from greenlet import getcurrent, greenlet
 
 from renderer.errors import KernelError
 from renderer.paths import temporary_directory
-from renderer.process import unfinished_work
+from renderer.process import module_child, unfinished_work
 
 T = TypeVar("T")
-CHILD = [sys.executable, "-m", "renderer.gpu.compile_child"]
 CLOSE_SECONDS = 0.5  # until a driver is left alone
 NICE, BACKGROUND_NICE = 5, 15
 POLL_SECONDS = 1.0  # of a wait that signals must interrupt: a lock is not interruptible on every system
@@ -136,11 +134,11 @@ class Compiler:
     def __init__(self, niceness: int) -> None:
         self._directory = temporary_directory("compile")
         self.folder = Path(self._directory.name)  # PoCL's cache of the child
-        path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "POCL_CACHE_DIR": str(self.folder), "PYTHONPATH": path}
+        command, environment = module_child("renderer.gpu.compile_child")
+        environment["POCL_CACHE_DIR"] = str(self.folder)
         with open(self.folder / "log", "wb") as log:
             self._process = subprocess.Popen(
-                [*CHILD, str(niceness)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment
+                [*command, str(niceness)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment
             )
 
     def run(self, job: dict[str, Any], name: str) -> dict[str, Any]:

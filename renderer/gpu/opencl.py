@@ -133,11 +133,11 @@ class OpenclDevice(Device):
             warnings.simplefilter("ignore", cl.CompilerWarning)  # output of builds that succeed
             options = STRICT_OPTIONS if strict else OPTIONS
             try:
-                return Program(self._compile(text, options, key), key, text, options)
+                return Program(self._build_or_load(text, options, key), key, text, options)
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
-    def _compile(self, text: str, options: list[str], key: bytes) -> Any:
+    def _build_or_load(self, text: str, options: list[str], key: bytes) -> Any:
         """A program, from our cache where the driver may have none."""
         if has_src_build_cache(self._handle):
             return cl.Program(self._context, text).build(options)

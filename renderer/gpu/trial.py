@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from renderer.errors import KernelError, UserError
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import die_after, end_process_group, is_running
-from renderer.paths import PACKAGE, temporary_directory
-from renderer.process import log_internal_error, shorten
+from renderer.paths import temporary_directory
+from renderer.process import log_internal_error, module_child, shorten
 
 TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in one
 RETRY_SECONDS = 3600.0
@@ -52,11 +52,10 @@ def run_trial(
     seconds = TIMEOUT_SECONDS if seconds is None else seconds
     with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
         path = Path(folder, "answer.json")
-        # -P and no empty entry: a file random.py in the current folder must not be taken for Python's own
-        roots = [str(PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        command, inherited = module_child("renderer.gpu.trial")
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "renderer.gpu.trial", str(seconds + 5), function, str(path), *words],
-            env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(roots)},
+            [*command, str(seconds + 5), function, str(path), *words],
+            env={**inherited, **(environment or {})},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
         )  # fmt: skip
         try:
