@@ -25,6 +25,7 @@ import numpy as np
 from renderer.bench import MAX_PAIRS
 from renderer.bench.experiment import ARMS, Experiment, open_experiment, read_experiment, throttle_reason
 from renderer.bench.machine import commit_info, git, host
+from renderer.bench.measure import WrongResult
 from renderer.bench.records import SCHEMA
 from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detectable_effect, slower_rate
 from renderer.errors import InputError, UnavailableError, UserError
@@ -32,6 +33,7 @@ from renderer.formats.images import linear_to_srgb
 from renderer.host import is_running
 from renderer.images.metrics import psnr
 from renderer.paths import PACKAGE, temporary_directory
+from renderer.process import INTERNAL_ERROR
 from renderer.progress import Progress
 
 SAMPLE_TIMEOUT = 300
@@ -124,8 +126,8 @@ def print_verdicts(
 ) -> int:
     """Prints the verdicts and returns the exit code.
 
-    1: a case is slower, a counter rose, or the head draws another picture or crashes; 3: undecided, or no head to
-    blame; 0: everything is the same or faster.
+    1: a case is slower, a counter rose, or the head draws another picture or finds its result wrong; 70: the head
+    crashes; 3: undecided, or no head to blame; 0: everything is the same or faster.
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
@@ -151,9 +153,13 @@ def print_verdicts(
 def _exit_code(experiment: Experiment, answer: dict, fail_on_undecided: bool) -> int:
     labels = set(answer["verdicts"].values())
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
-    blamed = [name for name in invalid if (experiment.crash(name) or {"arm": "head"})["arm"] == "head"]
-    if "SLOWER" in labels or answer["counter_increases"] or blamed:
+    crashes = [row for name in invalid if (row := experiment.crash(name))]
+    differs = any(experiment.invalid(name) and not experiment.crash(name) for name in invalid)
+    wrong = any(row["arm"] == "head" and "wrong" in row for row in crashes)
+    if "SLOWER" in labels or answer["counter_increases"] or differs or wrong:
         return 1
+    if any(row["arm"] == "head" for row in crashes):
+        return INTERNAL_ERROR
     if labels & {"UNDECIDED", "INVALID"} or not labels:
         return 1 if fail_on_undecided else 3
     return 0
@@ -219,6 +225,8 @@ class Runner:
         """The cases of the head, as a fresh process lists them."""
         answer = self._process("head", ["list", *self._options.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
+            if answer.returncode == INTERNAL_ERROR or answer.returncode < 0:
+                raise RuntimeError(_last_message(answer.stderr, f"bench list ended by signal {-answer.returncode}"))
             kinds = {InputError.exit_code: InputError, UnavailableError.exit_code: UnavailableError}
             raise kinds.get(answer.returncode, UserError)(_last_message(answer.stderr, "bench list failed"))
         return [case["name"] for case in json.loads(answer.stdout)["cases"]]
@@ -372,13 +380,16 @@ class BenchProcess:
         """Waits for the end of the process; its record, or why there is none."""
         output, _ = self._process.communicate()
         self._stderr.seek(0)
-        message = _last_message(self._stderr.read(), "it printed nothing")
+        errors = self._stderr.read()
+        message = _last_message(errors, "it printed nothing")
         code = self._process.returncode
         row = {"began": self._began, "startup_ms": self._startup_ms}
         if code == UserError.exit_code and arm == "base" and "no case" in message:
             return row | {"missing": True}
         if code == UnavailableError.exit_code:
             return row | {"crash": f"it cannot run here: {message}", "cannot": message}
+        if code == WrongResult.exit_code and "Traceback" not in errors:  # which commits before exit code 70 print
+            return row | {"crash": f"exit code {code}: {message}", "wrong": True}
         if code:
             return row | {"crash": f"exit code {code}: {message}"}
         try:

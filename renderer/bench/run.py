@@ -4,15 +4,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from traceback import extract_tb
 
 from renderer.bench.cases import find, tables
 from renderer.bench.machine import commit_info, host, machine_state
 from renderer.bench.measure import QUICK, TimingOptions, measure
 from renderer.bench.records import SCHEMA, RecordFile
-from renderer.errors import UnavailableError, UserError
+from renderer.errors import IncompleteError, KernelError, UnavailableError, UserError
 from renderer.gpu import open_context
+from renderer.process import INTERNAL_ERROR, log_internal_error
+
+SEVERITY = (0, 3, 4, 2, 5, 1, INTERNAL_ERROR)  # exit codes: of several cases the last one of these counts
 
 
 def list_cases(args: argparse.Namespace) -> int:
@@ -35,23 +36,21 @@ class FailureReport:
 
     def __call__(self, name: str, error: Exception) -> None:
         """Reports that the case or source `name` failed with `error`."""
-        code = 3 if isinstance(error, UnavailableError) else 1
-        message = f"cannot run here: {error}" if code == 3 else str(error)
-        if not isinstance(error, UserError):  # a crash of one case must not cost the records of the others
-            message = f"crashed: {type(error).__name__}: {str(error).strip() or 'no message'}{_source_line(error)}"
-        self.exit_code = 1 if 1 in (code, self.exit_code) else code
-        print(f"rayfold: {name}: {message}", file=sys.stderr)
-
-
-def _source_line(error: Exception) -> str:
-    frames = extract_tb(error.__traceback__)
-    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        if isinstance(error, UnavailableError):
+            code, message = IncompleteError.exit_code, f"{name}: cannot run here: {error}"
+        elif isinstance(error, (UserError, KernelError)):
+            code, message = error.exit_code, f"{name}: {error}"
+        else:  # a crash of one case must not cost the records of the others
+            code, message = INTERNAL_ERROR, log_internal_error(error, name)
+        self.exit_code = max(code, self.exit_code, key=SEVERITY.index)
+        print(f"rayfold: {message}", file=sys.stderr)
 
 
 def run_cases(args: argparse.Namespace) -> int:
     """Times the cases and prints a table; -o appends the records behind a header line.
 
-    Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
+    Exit code 1 when a result was wrong, 70 when a case crashed, 3 when some case cannot run on this machine, 4 when
+    none can.
     """
     header = {"schema": SCHEMA, "host": host(), **commit_info(args.repo)}
     file = RecordFile(args.output)

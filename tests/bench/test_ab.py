@@ -76,6 +76,26 @@ def test_an_injected_slowdown_is_slower_and_the_file_says_so(tmp_path):
     assert "SLOWER" in bench("reanalyze", path, "--alpha", "0.02", code=1).stdout
 
 
+CRASH = {"case": "a", "arm": "head", "stage": "screen", "pair": 0, "attempt": 0, "crash": "exit code 70: KeyError"}
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        (CRASH, 70),
+        (CRASH | {"wrong": True}, 1),
+        (CRASH | {"arm": "base"}, 3),
+        ({"case": "a", "equal": False, "message": "m"}, 1),
+    ],
+)
+def test_a_crash_of_the_head_is_never_a_verdict(row, code, tmp_path):
+    """Exit code 1 says that the head is worse: slower, or wrong."""
+    header = {"schema": "bench/1", "refs": {"base": "b", "head": "h"}, "settings": {"pairs": 1, "max_pairs": 1}}
+    path = tmp_path / "ab.jsonl"
+    path.write_text("\n".join(map(json.dumps, (header, row))))
+    assert "INVALID" in bench("reanalyze", path, code=code).stdout
+
+
 def test_what_a_commit_changes_in_its_cases_is_reported(tmp_path):
     """A counter that rises, a case that crashes in one arm, a new case, another result."""
     cases = "\n\ndef cases(gpu):\n    made = [metronome_case() for _ in range(4)]\n"

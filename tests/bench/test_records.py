@@ -261,6 +261,6 @@ def test_a_case_that_fails_does_not_stop_the_others(tmp_path):
     )
     broken = "import no_such_module\n\n\ndef cases(gpu):\n    return []\n"
     tree = repository(tmp_path, tests__fps__mine_py=wrong, tests__fps__broken_py=broken)
-    answer = bench("run", "--repo", tree, "--seconds", "0.02", code=1)
-    assert "mine/beat" in answer.stdout and "mine/wrong: crashed: ZeroDivisionError" in answer.stderr
-    assert "broken: crashed: ModuleNotFoundError" in answer.stderr
+    answer = bench("run", "--repo", tree, "--seconds", "0.02", code=70)
+    assert "mine/beat" in answer.stdout and "internal error in mine/wrong: ZeroDivisionError" in answer.stderr
+    assert "broken: ModuleNotFoundError" in answer.stderr and answer.stderr.count("the log is ") == 2
