@@ -15,7 +15,7 @@ from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
-from renderer.process import stop_signals
+from renderer.process import stop_signals, unfinished_work
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -28,10 +28,14 @@ ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing before an estimate,
 
 
 class InterruptHandler:
-    """A context in which the first Ctrl-C sets `requested`, so that what is drawn is kept; the second ends at once."""
+    """A context in which the first Ctrl-C sets `requested`, so that what is drawn is kept; the second ends at once.
+
+    While kernels are compiled for the first sample there is nothing to keep, and the first ends at once too.
+    """
 
     def __init__(self):
         self.requested = False
+        self.has_drawn = False  # set when there is a sample
 
     def __enter__(self) -> "InterruptHandler":
         self._signals = stop_signals(self._ask)
@@ -42,7 +46,7 @@ class InterruptHandler:
         self._signals.__exit__(*error)
 
     def _ask(self, *_) -> None:
-        if self.requested:
+        if self.requested or unfinished_work and not self.has_drawn:
             raise KeyboardInterrupt
         self.requested = True
         print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
@@ -110,6 +114,8 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
         progress.advance()
         if queued >= most or time.monotonic() > job.deadline:
             frame.device.finish()
+            if job.stop is not None:
+                job.stop.has_drawn = True
             took, waited = time.monotonic() - waited, time.monotonic()
             queued, most = 0, max(1, min(2 * most, int(queued * SYNC_SECONDS / max(took, 1e-9))))
             if waited > job.deadline:

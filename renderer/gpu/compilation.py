@@ -134,6 +134,7 @@ class Compiler:
     def __init__(self, niceness: int) -> None:
         self._directory = temporary_directory("compile")
         self.folder = Path(self._directory.name)  # PoCL's cache of the child
+        self._is_done = False
         command, environment = module_child("renderer.gpu.compile_child")
         environment["POCL_CACHE_DIR"] = str(self.folder)
         with open(self.folder / "log", "wb") as log:
@@ -142,7 +143,7 @@ class Compiler:
             )
 
     def run(self, job: dict[str, Any], name: str) -> dict[str, Any]:
-        """The answer to a job. Raises KernelError with the compiler's log, and CompilerDied."""
+        """The answer to a job about `name`. Raises KernelError with the compiler's log, and CompilerDied."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(job).encode() + b"\n")
@@ -153,8 +154,9 @@ class Compiler:
         if not line.endswith(b"\n"):
             raise CompilerDied(f"{name}: the compiler's process ended{self._last_words()}")
         answer = json.loads(line)
+        self._is_done = answer["is_last"]
         if "error" in answer:
-            raise KernelError(f"{name}: {answer['error']}")
+            raise KernelError(answer["error"])
         return answer
 
     def _last_words(self) -> str:
@@ -167,8 +169,8 @@ class Compiler:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
+        """Whether the process takes another job."""
+        return not self._is_done and self._process.poll() is None
 
     def close(self) -> None:
         """Ends the process, whatever it does."""

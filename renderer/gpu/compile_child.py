@@ -40,7 +40,8 @@ def main() -> None:
     jobs: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
     while True:
-        answers.write(json.dumps(answer(json.loads(jobs.get()))).encode() + b"\n")
+        reply = answer(json.loads(jobs.get())) | {"is_last": _programs.stuck}
+        answers.write(json.dumps(reply).encode() + b"\n")
         if _programs.stuck:
             _end()
 

@@ -219,6 +219,7 @@ class OpenclBuffer(Buffer):
             raise UnavailableError(f"{self.device.name}: no room for {sizes}") from error
 
     def _upload(self, array: np.ndarray) -> None:
+        self.device.wait_for_compiler()
         cl.enqueue_copy(self.device._queue, self._memory, array)
 
     def _download(self, array: np.ndarray) -> None:
@@ -251,6 +252,7 @@ class OpenclStagingBuffer:
 
     def map(self) -> np.ndarray:
         """The host's bytes, to be filled; waits until the last upload has read them."""
+        self.device.wait_for_compiler()
         if self._array is None:
             queue, flags = self.device._copy_queue, cl.map_flags.WRITE
             self._array, _ = cl.enqueue_map_buffer(

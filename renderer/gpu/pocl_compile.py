@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from renderer.errors import KernelError
 from renderer.gpu.cache import write_atomically
 from renderer.gpu.compilation import Compiler, CompilerDied
 
@@ -38,11 +39,17 @@ class PoclCompile:
         self._cache = Path(os.environ["POCL_CACHE_DIR"])
 
     def program(self, compiler: Compiler, text: str, options: list[str], name: str) -> None:
-        """Makes sure that PoCL's cache has a program."""
+        """Makes sure that PoCL's cache has a program, if it compiles; if not, building it says why."""
         marker = self._marker(text, options)
-        if not self._is_ready(marker):
+        if self._is_ready(marker):
+            return
+        try:
             folder = compiler.run(self._job("program", text, options), name)["folder"]
-            self._publish(compiler.folder, folder, marker)
+        except CompilerDied:
+            raise
+        except KernelError:
+            return
+        self._publish(compiler.folder, folder, marker)
 
     def kernel(self, compiler: Compiler, text: str, options: list[str], launch: Launch, name: str) -> None:
         """Makes sure that PoCL's cache has the function of a work-group."""
