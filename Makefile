@@ -1,6 +1,7 @@
 # make demo   sets up what a user needs, renders out/demo.png without a window, prints its path and frame rates
 # make test   lint, types and the tests (under 10 minutes on 2 cores); make test-all adds the longer sweeps with fresh seeds
 # make setup  system packages (where apt and root are there) and .venv; make setup-dev adds what developers need
+# make fuzz   a million damaged files for every reader (INPUTS=, SEED=)
 # make lint | format | types | wheel | reference | test-emulated  one step each
 
 PYTHON ?= python3
@@ -17,7 +18,9 @@ SHOW_PROGRESS = awk -v live=$$([ -t 1 ] && echo 1) '/^Collecting|^Downloading|^I
   if (live) { printf "\r\033[K  %3d  %s", n, substr($$0, 1, 70); fflush() } } /^ERROR|^error/ { print } \
   END { if (live) printf "\r\033[K"; print "  " n + 0 " steps done" }'
 
-.PHONY: demo test test-all test-emulated setup setup-dev lint types format system test-system wheel reference
+.PHONY: demo test test-all fuzz test-emulated setup setup-dev lint types format system test-system wheel reference
+INPUTS := 1000000
+SEED := 1
 .DELETE_ON_ERROR:
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -33,6 +36,10 @@ test: setup-dev test-system lint types
 
 test-all: setup-dev test-system lint types
 	RAYFOLD_FRESH_SEEDS=1 $(PY) -m pytest -n 2 --dist worksteal
+
+# A million mutated files for every reader (about seven hours of one core); findings go to out/fuzz.
+fuzz: setup-dev
+	$(PY) -m tests.fuzz.run all --inputs $(INPUTS) --seed $(SEED) --folder out/fuzz
 
 # The quick tests of kernels on emulated CUDA devices (tests/emulated), which need a C++ compiler and an hour.
 test-emulated: setup-dev

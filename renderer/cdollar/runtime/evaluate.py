@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
+from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
@@ -63,7 +65,7 @@ def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | Non
     sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     program = parse(source)
     compilation = Compilation(source, make_target, folder)
-    compilation.load(parse(prelude()), checked=False)
+    compilation.load(_parsed_prelude(), checked=False)
     compilation.load(program)
     return compilation
 
@@ -71,6 +73,12 @@ def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | Non
 def prelude() -> SourceFile:
     """The functions in C$ that every program can call."""
     return SourceFile(PRELUDE.name, PRELUDE.read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed_prelude() -> list[AstNode]:
+    """The prelude's syntax trees, which no compilation changes."""
+    return parse(prelude())
 
 
 def main_of(compilation: Compilation) -> UserFunction:

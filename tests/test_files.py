@@ -1,0 +1,135 @@
+"""Input files, and numbers and texts of strangers: regular files only, bounded sizes, messages of one short line."""
+
+import os
+import socket
+import time
+
+import pytest
+
+from renderer import arguments
+from renderer.errors import InputError, UserError
+from renderer.export.frames import MAX_FRAMES, frame_numbers
+from renderer.files import MAX_KEY_NAMES, open_input, parse_json, parse_toml, read_file, read_json_lines, read_toml
+from renderer.plain import MAX_MESSAGE, format_value, is_finite_number, parse_whole, printable, to_float
+
+
+def make(kind, path):
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    elif kind == "No such file":
+        path.symlink_to("nowhere")
+    elif kind == "Too many levels":
+        path.symlink_to(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket", "No such file", "Too many levels"])
+def test_only_regular_files_are_opened_and_at_once(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    path = tmp_path.relative_to(tmp_path) / "a.toml"
+    make(kind, path)
+    began = time.monotonic()
+    for read in (open_input, read_file, read_toml, read_json_lines):
+        with pytest.raises(InputError, match=f"a.toml: .*{kind}"):
+            read(path)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\udc80\ud800b", "x" * 300])
+def test_names_that_no_file_can_have_are_input_errors(tmp_path, name):
+    with pytest.raises(InputError) as caught:
+        open_input(tmp_path / name)
+    assert str(caught.value).isprintable()
+
+
+def test_files_larger_than_their_limit_are_refused_before_they_are_read(tmp_path):
+    with open(tmp_path / "a", "wb") as file:
+        file.truncate(1 << 40)  # sparse
+    with pytest.raises(InputError, match="larger than the 2 MiB"):
+        read_file(tmp_path / "a")
+    os.truncate(tmp_path / "a", 2 << 20)
+    assert len(read_file(tmp_path / "a")) == 2 << 20
+
+
+def test_toml_that_exhausts_the_parser_is_a_value_error():
+    assert parse_toml("a.b.c = [0.5" + ", 0.5" * 500 + "]")["a"]["b"]["c"] == [0.5] * 501
+    assert parse_toml(f"# {'.' * 99}\n{'a.' * (MAX_KEY_NAMES - 1)}a = 1")
+    for key in ("a." * 120_000, '"\\"".' * 20_000, "'\"' . " * 20_000, f'"{"a" * 99}".' * 1000):
+        began = time.process_time()
+        with pytest.raises(ValueError, match="more than 32 names in line 2"):
+            parse_toml(f"b = 1\n{key}a = 1")
+        assert time.process_time() - began < 1
+    with pytest.raises(ValueError, match="4300 digits"):
+        parse_toml("a = " + "9" * 5000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse_toml("a = " + "[" * 50_000)
+
+
+def test_json_that_exhausts_the_parser_is_a_value_error():
+    for text, words in (("[" * 100_000, "too deeply"), ("9" * 5000, "4300 digits"), ("{", "line 1"), (b"\xff", "utf")):
+        with pytest.raises(ValueError, match=words):
+            parse_json(text)
+    assert parse_json('{"a": [1e999]}')["a"] == [float("inf")]
+
+
+def test_errors_are_one_short_line_whatever_they_repeat():
+    text = str(UserError("begin " + "\x1b[2J\n\0\u202e\ud800" * 5000 + " end"))
+    assert text.isprintable() and len(text) <= MAX_MESSAGE and text.startswith("begin ") and text.endswith(" end")
+    assert "\\x1b[2J\\n\\x00\\u202e\\ud800" in text
+    assert str(UserError("a sentence, é and 日本")) == "a sentence, é and 日本"
+    assert printable("a\nb\tc", keep="\n") == "a\nb\\tc"
+    assert len(printable("x" * 10_000, 60)) == 60
+
+
+def test_numbers_of_any_length_have_a_float_and_a_text():
+    large = int("f" * 4000, 16)  # str() refuses it
+    assert to_float(large) == float("inf") and to_float(-large) == -float("inf") and to_float(3) == 3.0
+    assert format_value(large) == "an integer too large to show" and format_value([1, "a"]) == '[1, "a"]'
+    values = (1, 1.5, -(10**300), 10**400, float("nan"), True, "1", None)
+    assert [is_finite_number(value) for value in values] == [True] * 3 + [False] * 5
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "\u00b2", "\u0661", "9" * 5000, "11", "0x1", "1.0"])
+def test_whole_numbers_are_ascii_digits_in_their_range(text):
+    assert parse_whole(text, 0, 10) is None
+
+
+def test_whole_numbers_of_few_digits_are_read():
+    assert [parse_whole(text, 0, 10) for text in ("0", "7", "010", "00010")] == [0, 7, 10, 10]
+
+
+OPTIONS = {
+    "size": (arguments.size, "640x480", (640, 480)), "grid": (arguments.grid, "5x3", (5, 3)),
+    "port": (arguments.port, "0", 0), "positive": (arguments.positive, "2147483647", 2**31 - 1),
+    "seed": (arguments.seed, "7", 7), "seconds": (arguments.seconds, "-1e9", -1e9),
+    "duration": (arguments.duration, "0.5", 0.5), "fraction": (arguments.fraction, "2%", 0.02),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_have_maxima_and_short_messages(name):
+    parse, good, value = OPTIONS[name]
+    assert parse(good) == value
+    for bad in ("9" * 5000, "9" * 5000 + "x9", "\u00b2x\u00b2", "1e308", "nan", "\x1b[2J", "2147483648x2147483648"):
+        with pytest.raises(arguments.argparse.ArgumentTypeError) as caught:
+            parse(bad)
+        assert len(str(caught.value)) < 200 and str(caught.value).isprintable()
+
+
+def test_the_frames_of_all_ranges_have_a_maximum():
+    assert frame_numbers("1-3, 7,2") == [1, 2, 3, 7]
+    whole = frame_numbers(f"1-{MAX_FRAMES // 2},{MAX_FRAMES}-{MAX_FRAMES // 2 * 3 - 1}")
+    assert len(whole) == MAX_FRAMES
+    began = time.process_time()
+    for text in (",".join(f"{k}000000-{k}999999" for k in range(1, 200)), "0-999999999", "1-1000001"):
+        with pytest.raises(UserError, match="more than the 1000000 frames"):
+            frame_numbers(text)
+    for text in ("\u0661-2", "2-1", "1-", "-1", "1-2-3", "9" * 5000, ""):
+        with pytest.raises(UserError, match="must be numbers and ranges"):
+            frame_numbers(text)
+    assert time.process_time() - began < 3
