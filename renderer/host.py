@@ -8,15 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # checked before use
+try:
+    msvcrt: Any = import_module("msvcrt")
+except ImportError:  # not Windows
+    msvcrt = None
 
 IS_LINUX = sys.platform.startswith("linux")
 
@@ -124,20 +130,27 @@ def locked(path: Path, byte: int = 0, seconds: float = 60.0) -> Iterator[None]:
             os.close(file)  # gives the lock back
 
 
+def try_lock(file: int) -> bool:
+    """Whether a file, by its descriptor, is this process's own now; True where files have no locks."""
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        elif msvcrt:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):  # as Windows has it
+        return False
+    except OSError:
+        pass
+    return True
+
+
 class SharedLock:
     """A lock file that each user of a folder holds; `alone` says whether nobody else did when this one came."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError when the file cannot be made."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        self.alone = True
-        if fcntl:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.alone = False
-            except OSError:
-                pass  # a file system without locks
+        self.alone = try_lock(self._file)
 
     def share(self) -> None:
         """Lets others come; waits, for a short time, while one is alone."""
@@ -146,7 +159,7 @@ class SharedLock:
                 _wait_for(lambda: fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB), 5.0)
 
 
-def _wait_for(lock, seconds: float) -> None:
+def _wait_for(lock: Callable[[], None], seconds: float) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -155,6 +168,14 @@ def _wait_for(lock, seconds: float) -> None:
             if time.monotonic() > end:
                 raise
         time.sleep(0.01)
+
+
+def give_way(niceness: int) -> None:
+    """Lowers the priority of this process, and lets it leave no core file; nothing happens on Windows."""
+    with suppress(ImportError, OSError, AttributeError, ValueError):
+        os.nice(niceness)
+        resource = import_module("resource")
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def end_process_group(child: subprocess.Popen) -> None:

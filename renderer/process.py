@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from renderer import __version__
-from renderer.errors import UserError
 from renderer.paths import PACKAGE, ensure_cache
 from renderer.plain import printable
 
@@ -128,7 +127,7 @@ def log_internal_error(error: BaseException, doing: str) -> str:
     what = f"internal error in {doing}: {type(error).__name__}: {shorten(str(error))}"
     try:
         return f"{what}; the log is {_write_log(text)}"
-    except (OSError, UserError):
+    except Exception:  # of the boundary itself: nothing may escape here
         return f"{what}; no log could be written"
 
 

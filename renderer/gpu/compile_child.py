@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from renderer.errors import KernelError, UnavailableError
+from renderer.host import give_way
 
 RUN_SECONDS = 0.2  # that a launched kernel may run
 POINTER_BYTES = 1 << 26  # of the memory around a pointer: what a kernel does with zeros reaches no further
@@ -30,11 +31,7 @@ POINTER_BYTES = 1 << 26  # of the memory around a pointer: what a kernel does wi
 def main() -> None:
     """Works until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
-    with suppress(ImportError, OSError, AttributeError):
-        os.nice(int(sys.argv[1]))
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    give_way(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a compiler prints is no answer
     jobs: SimpleQueue[bytes] = SimpleQueue()

@@ -247,9 +247,11 @@ def _driver_key() -> str:
 
 def _hint() -> str:
     """What may help, after a failure."""
-    hint = f"Unset {', '.join(_variables())}; else " if _variables() else ""
-    hint += "Debian and Ubuntu: apt install --reinstall libegl1 libgl1 libgl1-mesa-dri; " if IS_LINUX else ""
-    return hint + "in a container NVIDIA's driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
+    hints = [f"Unset {', '.join(_variables())}"] if _variables() else []
+    if IS_LINUX:
+        hints.append("Debian and Ubuntu: apt install --reinstall libegl1 libgl1 libgl1-mesa-dri")
+        hints.append("A container with NVIDIA's driver needs NVIDIA_DRIVER_CAPABILITIES=graphics")
+    return ". ".join(hints or ["Install the graphics driver of this machine's vendor"])
 
 
 def has_display() -> bool:

@@ -57,7 +57,7 @@ def fractal(gpu, precision: str) -> Case:
     from renderer.pictures.fractal import Picture, Settings
 
     inside = View2D((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
-    settings = Settings(iterations=1000, view=inside, precision=precision, palette="numbers")
+    settings = Settings(max_iterations=1000, view=inside, precision=precision, palette="raw")
     picture = cache(lambda: Picture(gpu))
 
     def run():

@@ -119,7 +119,7 @@ def test_odd_driver_files_do_no_harm(vendors):
     (vendors / "garbage.icd").write_text(f"{vendors / 'garbage.so'}\n")
     (vendors / "garbage.so").write_bytes(os.urandom(10_000))
     (vendors / "folder.icd").mkdir()
-    os.mkfifo(vendors / "pipe.icd")
+    os.mkfifo(vendors / "pipe.icd")  # these drivers are of POSIX systems
     (vendors / "loop.icd").symlink_to(vendors / "loop.icd")
     rejected = icd.select_drivers()
     assert len(rejected) == 8 and all(verdict.harmless for verdict in rejected.values())

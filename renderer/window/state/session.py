@@ -6,7 +6,6 @@ one of its own, which it holds by a lock that the system releases when the proce
 
 import json
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -14,17 +13,12 @@ from typing import IO, Any
 from renderer.errors import InputError, UserError
 from renderer.files import parse_json, read_text
 from renderer.formats.images import atomic_write
+from renderer.host import try_lock
+from renderer.paths import ensure_cache
 from renderer.pictures import recipe_of, scene_of_table
 from renderer.plain import format_value
 from renderer.scene.scene import Scene
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # checked before use
-if sys.platform == "win32":
-    import msvcrt
 
 VERSION = 1
 MAX_BYTES = 16 << 20
@@ -48,8 +42,12 @@ class Session:
 
 def default_path() -> Path:
     """The user's session file."""
-    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".local" / "state"
-    return Path(base) / "rayfold" / "session.json"
+    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
+    try:
+        folder = Path(base).expanduser()
+    except RuntimeError:  # there is no home
+        folder = ensure_cache()
+    return folder / "rayfold" / "session.json"
 
 
 def previous_path(path: Path) -> Path:
@@ -87,12 +85,7 @@ def _try_lock(path: Path) -> IO[str] | None:
         lock = open(path.with_suffix(".lock"), "a")
     except OSError:
         return None
-    try:
-        if fcntl:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        elif sys.platform == "win32":
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-    except OSError:
+    if not try_lock(lock.fileno()):
         lock.close()
         return None
     return lock
