@@ -34,6 +34,7 @@ OPTIONAL = {  # module: what needs it, and the packages that provide it
     "OpenEXR": ("EXR files", "openexr"),
     "av": ("videos", "av"),
     "distributed": ("farms", "distributed"),
+    "cryptography": ("farms of local processes", "cryptography"),
     "trimesh": ("meshes", "trimesh"),
     "scipy": ("band LU", "scipy"),
 }
