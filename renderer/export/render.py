@@ -15,7 +15,7 @@ from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
-from renderer.process import stop_signals, unfinished_work
+from renderer.process import stop_signals
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -30,7 +30,7 @@ ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing before an estimate,
 class InterruptHandler:
     """A context in which the first Ctrl-C sets `requested`, so that what is drawn is kept; the second ends at once.
 
-    While kernels are compiled for the first sample there is nothing to keep, and the first ends at once too.
+    Until there is a sample, while kernels are compiled, there is nothing to keep, and the first ends at once too.
     """
 
     def __init__(self):
@@ -46,7 +46,7 @@ class InterruptHandler:
         self._signals.__exit__(*error)
 
     def _ask(self, *_) -> None:
-        if self.requested or unfinished_work and not self.has_drawn:
+        if self.requested or not self.has_drawn:
             raise KeyboardInterrupt
         self.requested = True
         print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
