@@ -112,9 +112,11 @@ cli.run_process()
 
 
 @needs_pocl
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
-@pytest.mark.parametrize("where", ["device", "opencl"])  # where a program is built; where a first launch compiles
-def test_a_command_that_compiles_ends_at_a_signal(tmp_path, number, where):
+@pytest.mark.parametrize(
+    ("where", "number"),  # where a program is built, where a first launch compiles
+    [("device", "SIGINT"), ("device", "SIGTERM"), ("opencl", "SIGINT"), ("opencl", "SIGHUP")],
+)
+def test_a_command_that_compiles_ends_at_a_signal(tmp_path, where, number):
     words = ["export", "mirrors", "-o", str(tmp_path / "a.png"), "--size", "32x32", "--device", "cpu"]
     process = subprocess.Popen(
         [sys.executable, "-c", NATIVE.format(where=where), number, *words],
