@@ -1,10 +1,11 @@
 """A monkey at the window: seeded random keys, clicks, drags, typing, edits of open files and drops, over all scenes.
 
-    python -m tests.window.monkey [--events N] [--seed S] [--device DEVICE]
+    python -m tests.window.monkey [--events N] [--seconds T] [--seed S] [--device DEVICE]
 
 The window is headless (tests/window/headless.py), with copies of the scenes in a folder of their own. Without --device
 kernels do nothing (tests/window/noop_device.py); GL passes run. Prints a JSON line each tenth of the events: internal
-errors, MiB resident, the slowest frame. The exit code is 1 if there was an internal error or the memory grew.
+errors, MiB resident, the slowest frame since the last line. The exit code is 1 if there was an internal error or the
+memory grew.
 """
 
 import argparse
@@ -42,7 +43,8 @@ from tests.window.noop_device import NoopDevice
 
 SIZES = ((400, 260), (480, 220), (300, 260), (90, 40), (600, 120))  # pixels of the window
 SCALE = 0.5  # at which these have room for the controls
-MAX_GROWTH = 60  # MiB from the third tenth of the events to the last
+REPORT_EVENTS = 10_000  # at most, between two lines
+MAX_GROWTH = 60  # MiB from the third line to the last
 MAX_OPEN = 4  # panels; drops and duplicates beyond them are followed by closing some
 ON_DEVICE = ("gallery.toml", "gasket.toml")  # their geometry comes from kernels, without which there is none
 CHEAP = [  # what keeps a sample short: a pattern of the scene file and what replaces it
@@ -386,6 +388,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="end after so many, however many events are left")
     parser.add_argument("--device", help="runs kernels on this device instead of none")
     args = parser.parse_args()
     np.seterr(all="raise", under="ignore")  # as in all tests
@@ -398,12 +401,15 @@ def main() -> int:
             user.event()
             if len(errors.places) > known:
                 print(list(errors.places.values())[-1], user.recent[-6:], file=sys.stderr, flush=True)
-            if number % max(args.events // 10, 1) == 0:
+            late = time.perf_counter() - began > args.seconds
+            if late or number % min(max(args.events // 10, 1), REPORT_EVENTS) == 0:
                 row = {"events": number, "seconds": round(time.perf_counter() - began, 1), "mib": resident_mib()}
                 row |= {"internal_errors": errors.total, "slowest_frame_ms": round(1000 * user.slowest)}
                 user.slowest = 0.0
                 rows.append(row)
                 print(json.dumps(row), flush=True)
+            if late:
+                break
         session = user.app.session()
     kept = len(restore(folder / "session.json").scenes) == len(session.scenes)
     shutil.rmtree(folder)
