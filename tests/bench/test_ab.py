@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from renderer import cli
 from renderer.bench.ab import visually_equal
 from renderer.bench.experiment import read_experiment
 from renderer.bench.machine import git
@@ -88,12 +89,12 @@ CRASH = {"case": "a", "arm": "head", "stage": "screen", "pair": 0, "attempt": 0,
         ({"case": "a", "equal": False, "message": "m"}, 1),
     ],
 )
-def test_a_crash_of_the_head_is_never_a_verdict(row, code, tmp_path):
+def test_a_crash_of_the_head_is_never_a_verdict(row, code, tmp_path, capsys):
     """Exit code 1 says that the head is worse: slower, or wrong."""
     header = {"schema": "bench/1", "refs": {"base": "b", "head": "h"}, "settings": {"pairs": 1, "max_pairs": 1}}
     path = tmp_path / "ab.jsonl"
     path.write_text("\n".join(map(json.dumps, (header, row))))
-    assert "INVALID" in bench("reanalyze", path, code=code).stdout
+    assert cli.main(["bench", "reanalyze", str(path)]) == code and "INVALID" in capsys.readouterr().out
 
 
 def test_what_a_commit_changes_in_its_cases_is_reported(tmp_path):
