@@ -35,7 +35,7 @@ def find_input(name: str | Path) -> Path:
     if os.path.exists(path) or path.suffix or path.parent != Path():
         return path
     bundled = (SCENES / f"{name}{suffix}" for suffix in (".toml", ".flame", ".cb"))
-    return next((scene for scene in bundled if scene.exists()), path)
+    return next((scene for scene in bundled if os.path.exists(scene)), path)
 
 
 def ensure_cache() -> Path:

@@ -5,6 +5,7 @@ import base64
 import html
 import io
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
     records: list[dict] = []
     experiments: list[Experiment] = []
     for path in paths:
-        files = sorted(path.glob("**/*.jsonl")) if path.is_dir() else [path]
+        files = sorted(path.glob("**/*.jsonl")) if os.path.isdir(path) else [path]
         if not files:
             raise InputError(f"{path}: a folder without .jsonl files")
         for file in files:

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from renderer.pictures import load, recipe_of
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
+MAX_NAME_BYTES = 230  # of the 255 that file systems allow: manifests and folders of frames add to the name
 DEFAULT_SIZE = (1280, 720)
 
 
@@ -119,13 +119,14 @@ def _check_output(output: Path) -> None:
         raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
     if suffix in VIDEO_SUFFIXES:
         video.import_av()
+    length = len(os.fsencode(output.name))
+    if length > MAX_NAME_BYTES:
+        raise UserError(f"-o {output}: a name of {length} bytes; at most {MAX_NAME_BYTES} are allowed")
     if not os.path.isdir(output.parent):
         raise UserError(f"-o {output}: there is no folder {output.parent}")
     if os.path.isdir(output):
         raise UserError(f"-o {output}: is a folder; it must be a file")
     try:
-        with suppress(FileNotFoundError):
-            os.stat(output)  # a name that no file can have
         with tempfile.TemporaryFile(dir=output.parent):
             pass
     except (OSError, ValueError) as error:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
 from renderer.export.render import InterruptHandler
 from renderer.export.run import carry_out
+from renderer.files import open_input
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
 from renderer.paths import temporary_directory
 from renderer.process import INTERRUPTED
@@ -48,8 +48,7 @@ def verify(
 ) -> dict[str, Any]:
     """Whether the picture's recipe gives its samples: same, worst (the largest difference), where ([x, y]) and more."""
     start = time.monotonic()
-    if not path.is_file():
-        raise InputError(f"{path}: No such file or directory" if not path.exists() else f"{path}: is no file")
+    open_input(path).close()
     recipe, samples = read_recipe(path), read_samples(path)
     noted, found = read_digest(path), sample_digest(samples)
     with temporary_directory("verify") as folder:

@@ -30,7 +30,7 @@ from renderer.files import file_size, open_input, parse_json
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
-MAX_PIXELS = 1 << 26  # of a picture that a stranger hands us: 12 bytes each while it is decoded
+MAX_PIXELS = 3 << 24  # of a picture that a stranger hands us: 16 bytes each while it is decoded
 MAX_LINEAR_PIXELS = 1 << 25  # of one that becomes float32: 24 bytes each
 MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which only this program draws
 MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
@@ -313,12 +313,13 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
         digest.update(f"{name} {layer.shape} {layer.dtype.str}\n".encode())
         digest.update(layer.data)
     header["rayfold_digest"] = digest.hexdigest()
+    nbytes = sum(layer.nbytes for layer in channels.values())  # OpenEXR.File changes the dict
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         try:
             file.write(str(temporary))
         except RuntimeError as error:  # which says neither errno nor, always, why
             free = shutil.disk_usage(temporary.parent).free
-            full = free < sum(layer.nbytes for layer in channels.values())
+            full = free < nbytes
             raise OSError(
                 errno.ENOSPC if full else errno.EIO, os.strerror(errno.ENOSPC) if full else str(error)
             ) from error

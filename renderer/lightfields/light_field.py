@@ -192,7 +192,7 @@ def _from_archive(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) ->
 
 
 def _decode_view(archive: Folder | Zip, file: ViewFile) -> np.ndarray:
-    return read_pixels(archive.full_name(file.name), MAX_VIEW_PIXELS, archive.read(file.name))
+    return read_pixels(archive.full_name(file.name), data=archive.read(file.name))
 
 
 def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, list[ViewFile], list[str]]:

@@ -2,6 +2,8 @@
 
 import os
 import struct
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -22,6 +24,7 @@ from renderer.formats.images import (
     write_png_rows,
 )
 from renderer.images.metrics import psnr
+from renderer.paths import ROOT
 
 
 def test_png_keeps_pixels_and_recipe(tmp_path, rng):
@@ -114,3 +117,72 @@ def test_psnr_by_hand():
     b[0, 0, 0] = 2
     assert psnr(a, a) == float("inf")
     assert psnr(a, b) == pytest.approx(10 * np.log10(255**2 / (4 / 12)))
+
+
+def test_only_the_formats_we_promise_are_opened(tmp_path):
+    pixels = np.full((4, 5, 3), 90, "u1")
+    for kind in ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF"):
+        Image.fromarray(pixels).save(tmp_path / "a.png", kind)
+        assert np.abs(read_pixels(tmp_path / "a.png").astype(int)[..., :3] - 90).max() <= 2, kind
+    for kind in ("EPS", "TGA", "ICO", "PCX", "PDF", "SGI", "IM"):  # EPS would start Ghostscript
+        Image.fromarray(pixels).save(tmp_path / "a.png", kind)
+        with pytest.raises(InputError, match="not an image that can be read"):
+            read_pixels(tmp_path / "a.png")
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def test_recipes_are_read_without_decoding_a_pixel(tmp_path):
+    path = tmp_path / "a.png"
+    write_png(path, np.zeros((9, 9, 3), "u1"), {"rayfold": 1, "a": "é"})
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"IDAT") - 4])  # nothing behind the recipe
+    assert read_recipe(path) == {"rayfold": 1, "a": "é"}
+    plain = b"rayfold:recipe\0\0\0en\0key\0" + '{"a": "é"}'.encode()
+    path.write_bytes(data[:8] + chunk(b"iTXt", b"other\0\0\0\0\0{}") + chunk(b"iTXt", plain))
+    assert read_recipe(path) == {"a": "é"}
+    bomb = b"rayfold:recipe\0\1\0\0\0" + zlib.compress(b" " * (64 << 20), 9)
+    for content, told in ((chunk(b"iTXt", bomb), "larger than the 16 MiB"), (chunk(b"iTXt", plain)[:-1], "cut off"),
+                          (chunk(b"iTXt", plain)[:-4] + b"abcd", "checksum"), (b"", "no recipe")):  # fmt: skip
+        path.write_bytes(data[:8] + content)
+        with pytest.raises(InputError, match=told):
+            read_recipe(path)
+
+
+DISK = """
+import resource, shutil, signal, sys
+import numpy as np
+from pathlib import Path
+from types import SimpleNamespace
+from renderer.errors import UserError
+from renderer.formats.images import write_exr
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+if sys.argv[1] == "full":
+    shutil.disk_usage = lambda path: SimpleNamespace(free=4096)
+try:
+    write_exr(Path("a.exr"), {"RGB": np.random.default_rng(0).random((300, 300, 3)).astype("f4")})
+except UserError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process's files are POSIX's")
+@pytest.mark.parametrize("case, told", [("full", "DiskFullError a.exr: "), ("limit", "UserError a.exr: cannot be")])
+def test_an_exr_that_cannot_be_written_is_one_sentence_and_leaves_no_file(tmp_path, case, told):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", DISK, case]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=60)
+    assert result.stdout.startswith(told) and result.stdout.count("\n") == 1, result.stdout + result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_images_beyond_the_budget_of_memory_are_refused_before_they_are_decoded(tmp_path):
+    path = tmp_path / "a.png"
+    for side, read in ((7095, read_pixels), (5793, read_image)):
+        head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
+        with pytest.raises(InputError, match=f"{side} x {side} pixels are more than"):
+            read(path)

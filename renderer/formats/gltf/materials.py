@@ -10,7 +10,6 @@ from renderer.formats.gltf.model import Material, Picture
 from renderer.formats.images import read_pixels
 from renderer.plain import format_value
 
-MAX_PIXELS = 1 << 26  # pixels
 MAX_TOTAL_PIXELS = 1 << 27  # pixels of all
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
@@ -98,6 +97,6 @@ def pixels(file: Container, image: dict, name: str) -> np.ndarray:
         data = file.content(image.get("uri"), name)
     if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
         file.fail(name, "is neither PNG nor JPEG nor WebP")
-    pixels = read_pixels(Path(f"{file.path}: {name}"), MAX_PIXELS, data)
+    pixels = read_pixels(Path(f"{file.path}: {name}"), data=data)
     pixels.flags.writeable = False
     return pixels
