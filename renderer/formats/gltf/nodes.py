@@ -13,7 +13,7 @@ from renderer.plain import format_value
 
 MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
 MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
-MAX_NODES = 1 << 18
+MAX_NODES = 1 << 17  # 20 us each
 
 
 def model_of(file: Container) -> Model:
