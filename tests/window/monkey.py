@@ -89,6 +89,9 @@ class Monkey:
         self.counts[kind] += 1
         getattr(self, f"_{kind}")()
         self.app.quit_requested = False  # Ctrl+Q is pressed too
+        if sum(self.counts.values()) % 500 == 0:
+            for path in self.folder.glob("*-[0-9]*"):  # screenshots and saved scenes
+                path.unlink()
         while len(self.app.panels) > MAX_OPEN:
             self.app.close_panel()
 

@@ -403,12 +403,13 @@ def test_a_lost_device_ends_the_window_at_once(screen):
     screen.app.lost_device = ""
 
 
-def test_monkey(gl, tmp_path):
+@pytest.mark.parametrize("seed", (17, 18))
+def test_monkey(gl, tmp_path, seed):
     """5,000 seeded events over all scenes: no exit, no internal error, and the session can be restored."""
-    with counted_errors() as errors, monkey(gl, tmp_path, 17) as user:
-        for _ in range(5000):
+    with counted_errors() as errors, monkey(gl, tmp_path, seed) as user:
+        for _ in range(2500):
             user.event()
             assert not errors.total, (errors.places, user.recent[-6:])
         titles = [panel.scene.title for panel in user.app.panels]
     assert [scene.title for scene in restore(tmp_path / "session.json").scenes] == titles
-    assert all(user.counts[kind] > 50 for kind in user.kinds), user.counts
+    assert all(user.counts[kind] > 30 for kind in user.kinds), user.counts

@@ -25,11 +25,12 @@ class FileWatcher:
         if not self.is_due(now):
             return set()
         self._polled_at = now
-        before, self._stamps = self._stamps, {path: _stamp(path) for path in paths}
+        before, self._stamps = self._stamps, {path: stamp(path) for path in paths}
         return {path for path, stamp in self._stamps.items() if stamp and path in before and stamp != before[path]}
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Modification time and size of a file; None without one."""
     with suppress(OSError):
         status = path.stat()
         return status.st_mtime_ns, status.st_size

@@ -1,8 +1,9 @@
 """What the window opens: neighboring scenes, presets, dropped files, and files that were edited while it runs."""
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from renderer.files import read_toml
 from renderer.gpu.kernel_source import clear_source_cache
@@ -13,6 +14,7 @@ from renderer.scene.schema import kept_values, referenced_files
 from renderer.window.boundary import contained
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
+from renderer.window.state.file_watcher import stamp
 
 SCENE_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # files that are loaded again as a whole after an edit
 
@@ -42,9 +44,15 @@ def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
     scenes: list[Scene] = []
     for path in sorted(folder.glob("*.toml")):
         with contained(f"reading {path.name}", lambda error, sentence: None):  # reported when it is opened
-            if read_toml(path).get("picture") == kind:
+            if _kind_of(path, stamp(path)) == kind:
                 scenes.append(load(path))
     return scenes
+
+
+@lru_cache(maxsize=1000)
+def _kind_of(path: Path, version: tuple[int, int] | None) -> Any:
+    """The kind of picture that a version of a scene file names."""
+    return read_toml(path).get("picture")
 
 
 def next_scene(app: AppState, direction: int) -> None:
