@@ -142,6 +142,10 @@ class AccumulatingPicture(Picture):
         self.samples = 0
         self._drawn: tuple | None = None  # what the samples belong to
 
+    def restart_key(self, settings: Any) -> Any:
+        """What of the settings starts the picture again when it changes; by default all."""
+        return settings
+
     def begin(self, settings: Any, size: Size, time: float, tile: Tile) -> None:
         """Prepare for the first sample: allocate, upload, compile."""
         raise NotImplementedError
@@ -161,7 +165,7 @@ class AccumulatingPicture(Picture):
     def begin_if_changed(self, settings: Any, size: Size, time: float, tile: Tile) -> None:
         """Start the picture of (settings, size, time, tile), unless it is the one that the samples belong to."""
         time = time if self.depends_on_time(settings) else 0.0
-        key = (settings, size, time, tile)
+        key = (self.restart_key(settings), size, time, tile)
         if key != self._drawn:
             self._drawn, self.samples = None, 0  # no picture if begin() fails
             self.begin(settings, size, time, tile)

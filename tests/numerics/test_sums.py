@@ -435,7 +435,7 @@ def _bad_files(folder):
         truncated: "truncated",
         header: "not a .npy file",
         text: "not a .npy file",
-        huge: "truncated",
+        huge: "more than memory can address",
         folder / "missing.npy": "No such file",
     }
 
