@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from renderer.paths import ROOT
+from tests.children import python_path
 
 FILES = sorted(ROOT.glob("renderer/**/*.py"))
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
@@ -136,7 +137,7 @@ def test_the_program_runs_without_what_other_systems_lack(system, tmp_path, shar
     ]
     if os.path.exists("/etc/OpenCL/vendors/pocl.icd"):
         commands.append(["sum", "x.npy", "--device", "cpu"])
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": python_path()}
     words = [sys.executable, "-c", SIMULATION, setting, json.dumps(commands)]
     answer = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
     assert answer.returncode == 0, answer.stderr[-3000:]

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from renderer.paths import ROOT
+from tests.children import python_path
 from tests.fuzz.known import KNOWN
 from tests.fuzz.large import LARGE
 from tests.fuzz.run import CORPUS, corpus_names
@@ -125,7 +126,7 @@ MISTAKES = {
 
 
 def run_command(folder, *words: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": python_path()}
     command = [sys.executable, "-m", "renderer", *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
 

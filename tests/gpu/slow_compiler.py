@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from renderer.gpu import compilation, compile_child
-from renderer.paths import ROOT
+from tests.children import python_path
 
 
 def main(seconds: float, folder: str, dies: bool) -> None:
@@ -31,7 +31,7 @@ def main(seconds: float, folder: str, dies: bool) -> None:
 def slow_child(seconds: float, folder: Path, dies: bool = False):
     """What stands for module_child() of renderer.gpu.compilation."""
     code = f"from tests.gpu.slow_compiler import main; main({seconds}, {str(folder)!r}, {dies})"
-    return lambda module: ([sys.executable, "-c", code], {**os.environ, "PYTHONPATH": str(ROOT)})
+    return lambda module: ([sys.executable, "-c", code], {**os.environ, "PYTHONPATH": python_path()})
 
 
 def pids(folder: Path) -> list[int]:

@@ -186,7 +186,9 @@ def test_a_cuda_driver_that_dies_or_lacks_is_named(vendors, monkeypatch, tmp_pat
     monkeypatch.setattr(cuda, "NVIDIA_CONTROL_FILES", (tmp_path,))
     monkeypatch.setattr(cuda, "cu", object())
     monkeypatch.setattr(cuda.nvrtc, "nvrtc", object())
-    if cuda_driver.cu is not None and not Path("/dev/nvidiactl").exists():
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("an NVIDIA driver is installed here, which is found before another")
+    if cuda_driver.cu is not None:
         devices, reason = cuda.list_devices()
         assert devices == [] and reason.startswith("NVIDIA's driver library is missing: ") and "\n" not in reason
     library(tmp_path / "libcuda.so.1", "abort();")

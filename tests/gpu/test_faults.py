@@ -26,6 +26,7 @@ from renderer.gpu import pocl_cache
 from renderer.gpu.pocl_cache import PoclCache
 from renderer.host import SharedLock, locked
 from renderer.paths import ROOT
+from tests.children import python_path
 from tests.gpu.faults import Machine, driver, library, needs_compiler, needs_mounts, needs_pocl, says
 
 DRIVERS = {"aborts": ("abort();", "SIGABRT"), "ends": ("exit(0);", "exit code 0"), "idle": (";", "is no OpenCL driver")}
@@ -177,7 +178,7 @@ def test_without_a_home_or_a_temporary_folder(machine):
         "tempfile._candidate_tempdir_list = lambda: ['/dev/null']\n"
         "os.path.expanduser = lambda path: path\n"
     )
-    machine.environment["PYTHONPATH"] = str(machine.folder)
+    machine.environment["PYTHONPATH"] = os.pathsep.join([str(machine.folder), python_path()])
     assert machine.works("draw")  # temporary files lie in the cache then
     machine.environment |= {"XDG_CACHE_HOME": "", "HOME": "/dev/null/none"}
     (machine.folder / "~").write_text("no home")

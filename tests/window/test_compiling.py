@@ -20,6 +20,7 @@ from renderer.window.app.backends import OffscreenWindow
 from renderer.window.state import view_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
+from tests.children import python_path
 from tests.gpu.slow_compiler import PATCHED, is_alive, pids, slow_child, wait_until
 from tests.window.helpers import FRACTAL
 from tests.window.test_remote import key_events, request
@@ -113,7 +114,7 @@ def test_a_compiler_that_dies_is_an_error_of_one_panel(gl, scenes, tmp_path, mon
 
 def start(folder, *words, **environment):
     """The program with a compiler that takes a minute for each job."""
-    state = {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT), **environment}
+    state = {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": python_path(), **environment}
     return subprocess.Popen(
         [*PATCHED, "60", str(folder), *map(str, words)],
         **dict(cwd=ROOT, env={**os.environ, **state}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True),
