@@ -54,7 +54,9 @@ SIGNALS = [
 ]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    "number", [n if n == signal.SIGTERM else pytest.param(n, marks=pytest.mark.slow) for n in SIGNALS]
+)
 def test_every_signal_that_ends_a_program_keeps_the_drawn_samples(tmp_path, number):
     target = tmp_path / "a.png"
     words = ["export", "mandelbrot", "-o", str(target), "--size", "64x48", "--samples", "100000000"]

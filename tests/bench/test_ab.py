@@ -97,6 +97,7 @@ def test_a_crash_of_the_head_is_never_a_verdict(row, code, tmp_path, capsys):
     assert cli.main(["bench", "reanalyze", str(path)]) == code and "INVALID" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_a_commit_changes_in_its_cases_is_reported(tmp_path):
     """A counter that rises, a case that crashes in one arm, a new case, another result."""
     cases = "\n\ndef cases(gpu):\n    made = [metronome_case() for _ in range(4)]\n"
@@ -119,6 +120,7 @@ def test_what_a_commit_changes_in_its_cases_is_reported(tmp_path):
     assert facts["counter_increases"] == {"mine/more": {"uploads": [0, 1]}}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_killed_experiment_resumes(tmp_path):
     """And a pair that the kill broke is measured again as a whole: its arms must be neighbors in time."""

@@ -123,6 +123,7 @@ def test_a_straggler_is_drawn_by_another(scene, folders, signalled):
 CORNELL = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--set", "max_depth=3"]
 
 
+@pytest.mark.slow
 def test_samples_of_a_traced_picture_on_a_farm_with_one_worker_killed(folders, gpu, signalled):
     """The picture of the samples that two workers share is the file of one machine, layers and variance too."""
     OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
@@ -265,6 +266,7 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
     assert len(set(rounds)) == 1 and bool(rounds[0]) == bad, rounds
 
 
+@pytest.mark.slow
 def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):
     words = [ROOT / "scenes/mirrors.toml", "--light-field", "3x2", "--size", "48x40", "--samples", 2]
     export(*words, "-o", tmp_path / "here")

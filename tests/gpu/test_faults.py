@@ -114,6 +114,7 @@ def test_damaged_entries_of_pocl_heal(machine, damage):
     assert all(path.stat().st_size > 1000 for path in folder.rglob("*.so"))
 
 
+@pytest.mark.slow
 def test_damaged_files_in_the_cache_do_no_harm(machine):
     for name in ("pytools/a.sqlite", "pyopencl/b", "rayfold/verdicts.json", "rayfold/icd/x", "mesa_shader_cache/index"):
         path = machine.cache / name
@@ -131,6 +132,7 @@ def test_damaged_files_in_the_cache_do_no_harm(machine):
     assert fern.returncode == 0, fern
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["file", pytest.param("link", marks=slow), pytest.param("occupied", marks=slow)])
 def test_cache_folders_that_cannot_be_written(machine, fault):
     shutil.rmtree(machine.cache)
@@ -152,6 +154,7 @@ def test_cache_folders_that_cannot_be_written(machine, fault):
         assert machine.works("draw")
 
 
+@pytest.mark.slow
 @needs_mounts
 @pytest.mark.parametrize(
     ("options", "told"),
@@ -189,6 +192,7 @@ def test_without_a_home_or_a_temporary_folder(machine):
     assert "kernels go to" in machine.compute().stderr
 
 
+@pytest.mark.slow
 @needs_mounts
 def test_without_sys_and_proc(machine):
     machine.mounts = "mount -t tmpfs x /sys; mount -t tmpfs x /proc"
@@ -237,6 +241,7 @@ def test_faults_of_gl(machine, fault):
     assert machine.works("draw")
 
 
+@pytest.mark.slow
 def test_a_locale_without_utf8(machine):
     machine.environment |= {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     name = "Grüße.png"
@@ -248,6 +253,7 @@ def test_a_locale_without_utf8(machine):
     assert machine.doctor()["gl"]["ok"]
 
 
+@pytest.mark.slow
 def test_a_module_in_the_current_folder_is_not_pythons(machine):
     shutil.rmtree(machine.cache / "rayfold")  # no verdict is known
     for name in ("random", "json", "numpy", "renderer"):

@@ -200,6 +200,7 @@ def test_headers_without_end_are_ended(remote):
         raise AssertionError("50 megabytes of headers were read")
 
 
+@pytest.mark.slow
 def test_a_flood_of_connections_takes_a_bounded_number_of_threads(remote, monkeypatch):
     monkeypatch.setattr(handler, "IDLE_SECONDS", 2.0)
     before = threading.active_count()
