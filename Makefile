@@ -29,7 +29,7 @@ demo: setup
 	@mkdir -p out
 	$(PY) main.py doctor
 	$(PY) main.py demo -o out/demo.png
-	$(PY) main.py bench run mirrors/depth=6 fern mandelbrot reduction --seconds 0.3
+	$(PY) main.py bench run mirrors/max_depth=6 fern mandelbrot reduction --seconds 0.3
 
 test: setup-dev test-system lint types
 	$(PY) -m pytest -n 2 --dist worksteal -m "not slow"
