@@ -158,7 +158,7 @@ def _run(argv: list[str] | None) -> int:
     except MemoryError:
         print("rayfold: not enough memory", file=sys.stderr)
         return UnavailableError.exit_code
-    except Exception as error:
+    except Exception as error:  # the command's boundary: a sentence and a log in place of a traceback
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
             return DiskFullError.exit_code

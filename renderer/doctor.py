@@ -80,7 +80,7 @@ def _run_check(name: str, *words: str, deadline: float) -> Trial:
     """A function of this module, called in a child process, so that no driver can end the doctor or keep it waiting."""
     try:
         return run_trial(f"renderer.doctor:{name}", *words, seconds=max(deadline - time.monotonic(), 1.0))
-    except Exception as error:
+    except Exception as error:  # one check that fails must not hide the others
         return Trial(None, log_internal_error(error, f"rayfold doctor, {name}"))
 
 

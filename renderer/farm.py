@@ -106,7 +106,7 @@ def open_client(farm: Farm) -> Iterator[Any]:
             yield client
         except UserError:
             raise
-        except Exception as error:
+        except Exception as error:  # once the scheduler is gone, dask raises many kinds; others are raised again
             if client.status == "running" and not isinstance(error, (CancelledError, distributed.comm.CommClosedError)):
                 raise
             raise IncompleteError(f"{farm}: the connection to the scheduler broke; {KEPT}") from error

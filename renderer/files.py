@@ -30,7 +30,7 @@ def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedRea
             _check_regular(path, os.stat(path))  # before it is opened, which some devices notice
             flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             file = os.fdopen(os.open(path, flags), "rb")
-    except ValueError as error:  # a name with NUL or with a lone surrogate
+    except ValueError as error:  # a name with NUL or with an unpaired surrogate
         raise InputError(f"{path}: no file can have this name") from error
     try:
         state = os.fstat(file.fileno())

@@ -145,7 +145,7 @@ def try_lock(file: int) -> bool:
 
 
 class SharedLock:
-    """A lock file that each user of a folder holds; `alone` says whether nobody else did when this one came."""
+    """A lock file held by every process that uses a folder; `alone`: no other process held it at the start."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError when the file cannot be made."""

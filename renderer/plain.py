@@ -14,8 +14,8 @@ MAX_MESSAGE = 900  # characters of an error
 def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
     """The text for a terminal, at most `most` characters: the middle is cut, what cannot be printed is escaped.
 
-    Escaped are line breaks, control characters, marks that change the direction of writing, and lone surrogates, but
-    not the characters of `keep`.
+    Escaped are line breaks, control characters, marks that change the direction of writing, and unpaired surrogates,
+    but not the characters of `keep`.
     """
     text = _cut(text, most)
     if not text.isprintable():

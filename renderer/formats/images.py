@@ -99,7 +99,7 @@ def write_png_rows(
             _chunk(file, b"tEXt", b"Software\0Rayfold")
             text = zlib.compress(json.dumps(recipe).encode())
             _chunk(file, b"iTXt", RECIPE.encode() + b"\0\1\0\0\0" + text)
-        digest = sha256(f"{height} {width} {channels} {dtype.itemsize}\n".encode())
+        digest = _new_digest(shape, dtype)
         _write_rows(file, row_blocks, (width, channels), dtype, digest)
         _chunk(file, b"tEXt", f"{DIGEST}\0{digest.hexdigest()}".encode())
         _chunk(file, b"IEND", b"")
@@ -135,10 +135,14 @@ def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
 
 
+def _new_digest(shape: Any, dtype: np.dtype) -> Any:
+    """The digest of samples before the first of them: of their shape (height, width, channels) and bytes each."""
+    return sha256("{} {} {} {}\n".format(*shape, dtype.itemsize).encode())
+
+
 def sample_digest(samples: np.ndarray) -> str:
     """The digest that write_png() notes of (height, width, channels) uint8 or uint16 samples."""
-    height, width, channels = samples.shape
-    digest = sha256(f"{height} {width} {channels} {samples.dtype.itemsize}\n".encode())
+    digest = _new_digest(samples.shape, samples.dtype)
     digest.update(np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).data)
     return digest.hexdigest()
 

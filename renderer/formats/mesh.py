@@ -56,7 +56,7 @@ def _merge_nodes(path: Path) -> tuple[np.ndarray, np.ndarray, None]:
     """The triangles of all nodes of a .glb in world space."""
     model = gltf.load(path)
     vertices, faces, count = [], [], 0
-    for mesh, matrix in model.placed:
+    for mesh, matrix in model.mesh_nodes:
         for part in model.meshes[mesh]:
             vertices.append(part.vertices @ matrix[:3, :3].T + matrix[:3, 3])
             faces.append(part.faces + count)

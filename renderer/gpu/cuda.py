@@ -52,7 +52,7 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
 
 
 def _has_driver() -> bool:
-    """Whether NVIDIA's driver is loaded; off Linux its tool tells, which comes with it."""
+    """Whether NVIDIA's driver is loaded; off Linux, whether nvidia-smi, which comes with it, is found."""
     return any(file.exists() for file in NVIDIA_CONTROL_FILES) if IS_LINUX else bool(shutil.which("nvidia-smi"))
 
 
@@ -87,7 +87,7 @@ class CudaDevice(Device):
         self._stream: Any = None  # the current stream; None is the default one
         cluster = PORTABLE_CLUSTER if capability >= (9, 0) else 1
         self.properties = DeviceProperties(
-            queries.multiprocessors, 32, memory, memory, True, True, cluster, capability >= (8, 0)
+            queries.multiprocessors, 32, memory, memory, True, cluster, capability >= (8, 0)
         )
         self._copy_stream = Stream(self)  # beside the default stream, which kernels use
         with self:

@@ -50,7 +50,6 @@ class DeviceProperties:
     memory_bytes: int
     max_buffer_bytes: int
     has_fp64: bool
-    has_int64_atomics: bool
     max_cluster_size: int = 1
     has_async_copy: bool = False  # cp.async: from global to shared memory, beside the arithmetic
 

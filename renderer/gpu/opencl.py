@@ -109,7 +109,6 @@ class OpenclDevice(Device):
             memory_bytes=handle.global_mem_size,
             max_buffer_bytes=handle.max_mem_alloc_size,
             has_fp64="cl_khr_fp64" in extensions,
-            has_int64_atomics="cl_khr_int64_base_atomics" in extensions,
         )
 
     def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> "OpenclBuffer":

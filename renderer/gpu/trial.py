@@ -32,7 +32,7 @@ MAX_VERDICTS = 64
 
 
 class Trial(NamedTuple):
-    """What came of a function in a child: its answer, or why there is none."""
+    """The outcome of a function in a child process: its answer, or why there is none."""
 
     answer: Any
     reason: str
@@ -171,7 +171,7 @@ def main(seconds: str, function: str, path: str, *words: str) -> int:
         answer = getattr(import_module(module), name)(*words)
     except (KernelError, UserError) as error:
         reason = str(error)
-    except Exception as error:
+    except Exception as error:  # the child's boundary: the parent gets a sentence and a log
         reason = log_internal_error(error, f"{function} {' '.join(words)}".strip())
     Path(path).write_text(json.dumps([answer, reason]), encoding="utf-8")
     return 0

@@ -52,7 +52,7 @@ def default_attributes(count: int) -> np.ndarray:
     return attributes
 
 
-def primitive_arrays(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
+def primitive_arrays(part: gltf.MeshPrimitive, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
     """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4)."""
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
@@ -62,8 +62,8 @@ def primitive_arrays(part: gltf.Part, matrix: np.ndarray, material: int) -> tupl
         normals = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
         size = np.linalg.norm(normals, axis=1, keepdims=True)
         attributes[:, :3, :3] = np.divide(normals, size, out=np.zeros_like(normals), where=size > 1e-30)[faces]
-    if part.coordinates is not None:
-        uv = np.clip(part.coordinates, -1e6, 1e6)[faces]
+    if part.texcoords is not None:
+        uv = np.clip(part.texcoords, -1e6, 1e6)[faces]
         attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
     words = attributes.view("u4").reshape(-1, 4 * FULL_FLOAT4S)
     if part.colors is not None:
@@ -112,7 +112,7 @@ def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material
 
 def instanced_meshes(model: gltf.Model) -> set[int]:
     """The meshes that become instances: repeated by several nodes, large enough, and not emissive."""
-    uses = np.bincount([number for number, _ in model.placed], minlength=len(model.meshes))
+    uses = np.bincount([number for number, _ in model.mesh_nodes], minlength=len(model.meshes))
     return {
         number
         for number, parts in enumerate(model.meshes)
@@ -125,7 +125,7 @@ def instanced_meshes(model: gltf.Model) -> set[int]:
 def bounds_of(model: gltf.Model) -> tuple[np.ndarray, np.ndarray]:
     """The AABB of the model's nodes: min and max corner (3,) float64."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for number, matrix in model.placed:
+    for number, matrix in model.mesh_nodes:
         for part in model.meshes[number]:
             used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
@@ -146,14 +146,14 @@ class TextureArrays:
         for model in models:
             records += [_texture_record(material, len(textures)) for material in materials_of(model)]
             offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
-            for texture in model.pictures:
+            for texture in model.textures:
                 if id(texture.pixels) not in offsets:
                     offsets[id(texture.pixels)] = size
                     texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
                     size += texels[-1].size
                 height, width = texture.pixels.shape[:2]
                 wraps = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2
-                bits = wraps | (LINEAR_FILTER if texture.smooth else 0)
+                bits = wraps | (LINEAR_FILTER if texture.linear_filter else 0)
                 textures.append((offsets[id(texture.pixels)], width, height, bits))
         self.material_textures = np.array(records or [_texture_record(DEFAULT_MATERIAL, 0)], MATERIAL_TEXTURES)
         self.textures = np.array(textures or [(0, 1, 1, 0)], "i4")
@@ -162,6 +162,6 @@ class TextureArrays:
 
 def _texture_record(material: gltf.Material, first: int) -> tuple:
     """A MATERIAL_TEXTURES; `first` is the index of the model's first texture."""
-    own = (material.color_picture, material.surface_picture, material.normal_picture, material.emission_picture)
+    own = (material.color_texture, material.surface_texture, material.normal_texture, material.emission_texture)
     indices = (first + index if index >= 0 else -1 for index in own)
     return (*indices, material.normal_scale, material.color[3], material.cutoff, ALPHA_MODES[material.alpha])

@@ -56,7 +56,7 @@ def _add_models(
     instanced, material = [], len(settings.materials)
     for index, (shape, model) in enumerate(zip(settings.models, models, strict=True)):
         repeated = instanced_meshes(model) if not shape.name else set()
-        for number, matrix in model.placed:
+        for number, matrix in model.mesh_nodes:
             if number in repeated:
                 name = f"\0{index}.{number}"  # no name that a scene file can hold
                 if name not in by_name:

@@ -210,7 +210,7 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         STORE_LANES(p.last_xform, last);
         for (int lane = 0; lane < LANES; lane++)
             choices[lane] = choose_xform(table + (int)last[lane] * xforms, xforms, row_random);
-        whole choice = LOAD_LANES_WHOLE(choices);
+        whole choice = LOAD_LANES(choices);
         for (int xform = 0; xform < xforms; xform++) {
             mask mine = choice == xform;
             if (!ANY_LANE(mine)) continue;
@@ -388,8 +388,8 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     Point p;
                     LOAD_STATE(p, old_points, BLOCK, from);
                     Random random;
-                    random.gamma = LOAD_LANES_BITS(gammas + slot);
-                    random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
+                    random.gamma = LOAD_LANES(gammas + slot);
+                    random.position = LOAD_LANES(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
                     Point seen;
                     mask bad;
                     bits opacity;

@@ -51,7 +51,7 @@ KERNEL apply(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL const float 
         bits lanes = bits_of_whole(LANE_NUMBERS) + i;
         random.position = mixed(lanes);
         random.gamma = mixed(lanes + 0x9e3779b9u) | 1u;
-        Pair q = variation_NAME(LOAD_LANES_BITS(xs + i), LOAD_LANES_BITS(ys + i), weight, affine, &random ARGUMENTS);
+        Pair q = variation_NAME(LOAD_LANES(xs + i), LOAD_LANES(ys + i), weight, affine, &random ARGUMENTS);
         STORE_LANES(q.x, us + i);
         STORE_LANES(q.y, vs + i);
 #endif

@@ -39,11 +39,11 @@ def test_arrays_come_back_as_they_were(tmp_path, rng, name):
         indices = maker.array(faces.ravel(), kind, stride)
         maker.node(mesh=maker.add("meshes", {"primitives": [{"attributes": attributes, "indices": indices}]}))
     model = gltf.load(put(tmp_path, maker, name))
-    assert len(model.placed) == 3
-    for number, _ in model.placed:
+    assert len(model.mesh_nodes) == 3
+    for number, _ in model.mesh_nodes:
         (part,) = model.meshes[number]
         assert np.array_equal(part.vertices, vertices) and np.array_equal(part.faces, faces)
-        assert np.array_equal(part.normals, normals) and np.array_equal(part.coordinates, uv)
+        assert np.array_equal(part.normals, normals) and np.array_equal(part.texcoords, uv)
 
 
 def test_normalized_whole_numbers_are_fractions(tmp_path):
@@ -53,7 +53,7 @@ def test_normalized_whole_numbers_are_fractions(tmp_path):
     attributes = {"POSITION": maker.array(np.eye(3)), "TEXCOORD_0": uv, "NORMAL": normals}
     maker.node(mesh=maker.add("meshes", {"primitives": [{"attributes": attributes}]}))
     (part,) = gltf.load(put(tmp_path, maker)).meshes[0]
-    assert np.allclose(part.coordinates, [[0, 1], [1, 0], [32768 / 65535, 1 / 65535]])
+    assert np.allclose(part.texcoords, [[0, 1], [1, 0], [32768 / 65535, 1 / 65535]])
     assert np.allclose(part.normals, [[1, 0, 0], [-1, 0, 0], [0, -1, 0]])
 
 
@@ -95,7 +95,7 @@ def test_nodes_move_what_hangs_from_them(tmp_path, rng):
     shear = np.eye(4)
     shear[0, 1], shear[:3, 3] = 0.5, (7, 8, 9)
     maker.node(children=[leaf], matrix=shear.T.ravel().tolist())
-    ((number, matrix),) = gltf.load(put(tmp_path, maker)).placed
+    ((number, matrix),) = gltf.load(put(tmp_path, maker)).mesh_nodes
     inner = np.array([[0, -3, 0, 1], [2, 0, 0, 2], [0, 0, 4, 3], [0, 0, 0, 1]])
     assert number == mesh and np.allclose(matrix, shear @ inner)
 
@@ -119,15 +119,15 @@ def test_cameras_lights_and_materials(tmp_path):
         extensions=maker.light(type="spot", spot={"innerConeAngle": 0.1, "outerConeAngle": 0.3}), translation=[1, 2, 3]
     )
     model = gltf.load(put(tmp_path, maker))
-    (jade,), (seen,), (sun, spot), (texture,) = model.materials, model.cameras, model.lights, model.pictures
+    (jade,), (seen,), (sun, spot), (texture,) = model.materials, model.cameras, model.lights, model.textures
     assert (jade.color, jade.metallic, jade.roughness) == ((0.1, 0.2, 0.3, 0.4), 0.5, 0.6)
     assert (jade.alpha, jade.cutoff, jade.emission) == ("MASK", 0.25, (0, 4, 2))
-    assert (jade.color_picture, jade.normal_picture, jade.surface_picture, jade.normal_scale) == (0, 0, -1, 0.7)
+    assert (jade.color_texture, jade.normal_texture, jade.surface_texture, jade.normal_scale) == (0, 0, -1, 0.7)
     assert (jade.refraction, jade.transmission) == (1.3, 0.9)
     assert seen.fov_degrees == pytest.approx(np.degrees(0.6)) and seen.aspect == 1.5 and seen.matrix[2, 3] == 5
     assert sun.kind == "directional" and sun.power == (3, 1.5, 0)
     assert (spot.kind, spot.inner, spot.outer) == ("spot", 0.1, 0.3) and spot.matrix[:3, 3].tolist() == [1, 2, 3]
-    assert texture.pixels.shape == (2, 3, 4) and texture.wrap == ("clamp", "mirror") and not texture.smooth
+    assert texture.pixels.shape == (2, 3, 4) and texture.wrap == ("clamp", "mirror") and not texture.linear_filter
 
 
 def test_files_beside_the_first_are_read_but_none_elsewhere(tmp_path):
@@ -180,7 +180,7 @@ def test_skins_follow_their_joints(tmp_path, rng):
     """Each vertex by hand: held by the first joint, by the second, by both, by none."""
     angle = float(rng.uniform(-3, 3))
     model = gltf.load(put(tmp_path, arm(angle)))
-    ((number, matrix),) = model.placed
+    ((number, matrix),) = model.mesh_nodes
     assert np.array_equal(matrix, np.eye(4))
     (part,) = model.meshes[number]
     c, s = np.cos(angle), np.sin(angle)
@@ -333,7 +333,7 @@ def test_many_parts_of_one_array_are_bounded(tmp_path, bare):
 
 
 def test_deep_nodes_are_no_trouble(tmp_path):
-    assert len(gltf.load(put(tmp_path, chain())).placed) == 1
+    assert len(gltf.load(put(tmp_path, chain())).mesh_nodes) == 1
 
 
 def test_numbers_that_are_none_are_told(tmp_path):

@@ -177,7 +177,7 @@ class Device:
 
     def __init__(self, order: Order, index: int, accesses: dict, cluster: int = 8, peers: bool = True):
         self.order, self.name, self.accesses, self.peers = order, f"device {index}", accesses, peers
-        self.properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, True, cluster)
+        self.properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, cluster)
         self.entered, self.copies = order.queue(self.name), order.queue(f"{self.name}'s copies")
         self.queues = [self.entered, self.copies]
 

@@ -23,7 +23,7 @@ def four(device):
 class Compiler:
     """In the place of a GPU with clusters: compiles for it what it is asked for, and runs nothing."""
 
-    properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, True, 8)
+    properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, 8)
 
     def __init__(self):
         self.entries = []
@@ -126,7 +126,7 @@ def test_memory_is_told_before_it_starts(monkeypatch):
     layout = BlockLayout(10**8, 4000, 4000, 512)
     with pytest.raises(UnavailableError, match="block columns of 512 take"):
         memory.is_resident(
-            layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True, True))], 0
+            layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True))], 0
         )
 
 

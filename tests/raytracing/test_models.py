@@ -376,9 +376,9 @@ def test_textured_emitters_agree_between_nee_and_bsdf_sampling(picture, tmp_path
 def test_the_still_life_is_what_its_script_makes(tmp_path):
     """Of arrays and numbers; pictures may be packed otherwise by another version of Pillow."""
     made, kept = load_gltf(put(tmp_path, showcase())), load_gltf(ASSETS / "still_life.glb")
-    assert made.materials == kept.materials and len(made.placed) == len(kept.placed) == 15
+    assert made.materials == kept.materials and len(made.mesh_nodes) == len(kept.mesh_nodes) == 15
     for parts, others in zip(made.meshes, kept.meshes, strict=True):
         for part, other in zip(parts, others, strict=True):
             assert np.allclose(part.vertices, other.vertices, atol=1e-6) and np.array_equal(part.faces, other.faces)
-    for one, other in zip(made.pictures, kept.pictures, strict=True):
+    for one, other in zip(made.textures, kept.textures, strict=True):
         assert np.array_equal(one.pixels, other.pixels)

@@ -378,7 +378,7 @@ def noop_device() -> NoopDevice:
         return built[key]
 
     geometry.build_bvh = build_bvh
-    return NoopDevice(DeviceProperties(2, 1, 4 << 30, 1 << 30, True, True))
+    return NoopDevice(DeviceProperties(2, 1, 4 << 30, 1 << 30, True))
 
 
 def resident_mib() -> float:

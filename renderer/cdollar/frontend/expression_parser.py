@@ -104,7 +104,7 @@ class ExpressionParser(TokenStream):
         return ast.LetIn(self.span_from(start), name.text, value, self.expression())
 
     def text_after_names(self) -> str:
-        """The token after `i` or `(i, j)`, which tells lambdas and restrictions; "" if the next tokens are others."""
+        """The token after `i` or `(i, j)`, by which lambdas and restrictions differ, or "" at other tokens."""
         if self.token.is_name:
             return self.peek().text
         ahead = 1

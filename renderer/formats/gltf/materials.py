@@ -1,4 +1,4 @@
-"""Materials of a glTF file, and the pictures on them."""
+"""Materials of a glTF file, and their textures."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from renderer.formats.gltf.container import Container
-from renderer.formats.gltf.model import Material, Picture
+from renderer.formats.gltf.model import Material, Texture
 from renderer.formats.images import read_pixels
 from renderer.plain import format_value
 
@@ -38,16 +38,16 @@ def material(file: Container, index: int) -> Material:
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
         roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
         emission=tuple(strength * e for e in emission),
-        color_picture=texture_row(file, surface, "baseColorTexture", name, sets),
-        surface_picture=texture_row(file, surface, "metallicRoughnessTexture", name, sets),
-        normal_picture=texture_row(file, entry, "normalTexture", name, sets),
-        emission_picture=texture_row(file, entry, "emissiveTexture", name, sets),
+        color_texture=texture_row(file, surface, "baseColorTexture", name, sets),
+        surface_texture=texture_row(file, surface, "metallicRoughnessTexture", name, sets),
+        normal_texture=texture_row(file, entry, "normalTexture", name, sets),
+        emission_texture=texture_row(file, entry, "emissiveTexture", name, sets),
         normal_scale=float(file.number(normal, "scale", 1.0, -100.0, 100.0, name)),
         alpha=alpha,
         cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
         refraction=float(refraction) or 1e3,
         transmission=float(file.number(transmission, "transmissionFactor", 0.0, 0.0, 1.0, name)),
-        coordinates=min(sets, default=0),
+        texcoord_set=min(sets, default=0),
     )
     if len(sets) > 1:
         file.fail(name, f"takes its pictures by the coordinates {sorted(sets)}; one set a material can be read")
@@ -67,8 +67,8 @@ def texture_row(file: Container, table: dict, key: str, name: str, sets: set[int
     return row
 
 
-def pictures(file: Container) -> list[Picture]:
-    """One Picture for each texture; textures of one image share its pixels."""
+def textures(file: Container) -> list[Texture]:
+    """One Texture for each entry of `textures`; those of one image share its pixels."""
     images: dict[int, np.ndarray] = {}
     out, total, count = [], 0, len(file.list_of("textures"))
     if count > MAX_TEXTURES:
@@ -85,7 +85,7 @@ def pictures(file: Container) -> list[Picture]:
                 file.fail("its images", f"have more than the {MAX_TOTAL_PIXELS} pixels allowed")
         sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
         wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
-        out.append(Picture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
+        out.append(Texture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
     return out
 
 

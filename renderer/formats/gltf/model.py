@@ -7,37 +7,37 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Picture:
+class Texture:
     """A texture: (height, width, 4) uint8, its wrap modes, and whether it is filtered bilinearly."""
 
     pixels: np.ndarray
     wrap: tuple[str, ...] = ("repeat", "repeat")
-    smooth: bool = True
+    linear_filter: bool = True
 
 
 @dataclass(frozen=True)
 class Material:
-    """The metallic-roughness model; pictures by their row, -1 for none."""
+    """The metallic-roughness model; textures by their row, -1 for none."""
 
     name: str = ""
     color: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
     metallic: float = 1.0
     roughness: float = 1.0
     emission: tuple[float, ...] = (0.0, 0.0, 0.0)
-    color_picture: int = -1
-    surface_picture: int = -1  # roughness in green, metallic in blue
-    normal_picture: int = -1
-    emission_picture: int = -1
+    color_texture: int = -1
+    surface_texture: int = -1  # roughness in green, metallic in blue
+    normal_texture: int = -1
+    emission_texture: int = -1
     normal_scale: float = 1.0
     alpha: str = "OPAQUE"
     cutoff: float = 0.5
     refraction: float = 1.5
     transmission: float = 0.0
-    coordinates: int = 0  # which set of texture coordinates its pictures take
+    texcoord_set: int = 0  # n of the attribute TEXCOORD_n that its textures take
 
 
 @dataclass(frozen=True)
-class Part:
+class MeshPrimitive:
     """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32.
 
     Optional vertex arrays: normals (n, 3), texture coordinates (n, 2), tangents (n, 4) whose last number is the
@@ -47,7 +47,7 @@ class Part:
     vertices: np.ndarray
     faces: np.ndarray
     normals: np.ndarray | None
-    coordinates: np.ndarray | None
+    texcoords: np.ndarray | None
     material: int  # row of the materials, -1 for the plain one
     tangents: np.ndarray | None = None
     colors: np.ndarray | None = None
@@ -77,11 +77,11 @@ class Light:
 
 @dataclass(frozen=True)
 class Model:
-    """The scene of a file: `placed` are (mesh, matrix (4, 4)) of its nodes with meshes; a mesh is a list of Parts."""
+    """The scene of a file: its meshes, lists of primitives; mesh_nodes are (mesh, matrix (4, 4) to the world)."""
 
-    meshes: list[list[Part]]
-    placed: list[tuple[int, np.ndarray]]
+    meshes: list[list[MeshPrimitive]]
+    mesh_nodes: list[tuple[int, np.ndarray]]
     materials: list[Material]
-    pictures: list[Picture]
+    textures: list[Texture]
     cameras: list[Camera] = field(default_factory=list)
     lights: list[Light] = field(default_factory=list)

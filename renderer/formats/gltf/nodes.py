@@ -7,7 +7,7 @@ import numpy as np
 
 from renderer.formats.gltf import materials
 from renderer.formats.gltf.container import Container
-from renderer.formats.gltf.model import Camera, Light, Material, Model, Part
+from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model
 from renderer.formats.gltf.skins import Pose, pose_of, posed
 from renderer.plain import format_value
 
@@ -19,24 +19,24 @@ MAX_NODES = 1 << 17  # 20 us each
 def model_of(file: Container) -> Model:
     """The Model of the file's default scene."""
     read = [materials.material(file, i) for i in range(len(file.list_of("materials")))]
-    pictures = materials.pictures(file)
+    textures = materials.textures(file)
     for index, material in enumerate(read):
-        for row in (material.color_picture, material.surface_picture, material.normal_picture,
-                    material.emission_picture):  # fmt: skip
-            if row >= len(pictures):
-                file.fail(f"materials[{index}]", f"names textures[{row}]; there are {len(pictures)}, from 0")
-    placed, cameras, lights, skinned, worlds = _nodes(file)
-    used = {mesh for mesh, _ in placed}
+        for row in (material.color_texture, material.surface_texture, material.normal_texture,
+                    material.emission_texture):  # fmt: skip
+            if row >= len(textures):
+                file.fail(f"materials[{index}]", f"names textures[{row}]; there are {len(textures)}, from 0")
+    mesh_nodes, cameras, lights, skinned, worlds = _nodes(file)
+    used = {mesh for mesh, _ in mesh_nodes}
     meshes = [_mesh(file, i, read) if i in used else [] for i in range(len(file.list_of("meshes")))]
     for mesh, skin, name in skinned:  # each of them has a mesh of its own, which stands in the world
-        placed.append((len(meshes), np.eye(4)))
+        mesh_nodes.append((len(meshes), np.eye(4)))
         meshes.append(_mesh(file, mesh, read, pose_of(file, skin, worlds, name)))
-    drawn = sum(len(part.faces) for mesh, _ in placed for part in meshes[mesh])
+    drawn = sum(len(part.faces) for mesh, _ in mesh_nodes for part in meshes[mesh])
     if drawn == 0:
         file.fail("its scene", "has no triangle")
     if drawn > MAX_TRIANGLES:
         file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
-    return Model(meshes, placed, read, pictures, cameras, lights)
+    return Model(meshes, mesh_nodes, read, textures, cameras, lights)
 
 
 def _nodes(file: Container) -> Any:
@@ -49,7 +49,7 @@ def _nodes(file: Container) -> Any:
     else:
         below = {c for n in nodes if isinstance(n, dict) for c in file.list_of("children", n) if isinstance(c, int)}
         roots = [index for index in range(len(nodes)) if index not in below]
-    placed, cameras, lights, skinned = [], [], [], []
+    mesh_nodes, cameras, lights, skinned = [], [], [], []
     worlds: dict[int, np.ndarray] = {}
     left = [(index, np.eye(4), "its scene") for index in reversed(roots)]
     while left:
@@ -65,14 +65,14 @@ def _nodes(file: Container) -> Any:
             if "skin" in node:
                 skinned.append((node["mesh"], node["skin"], name))
             elif abs(np.linalg.det(matrix[:3, :3])) > 1e-30:  # authors hide nodes by a scale of 0
-                placed.append((node["mesh"], matrix))
+                mesh_nodes.append((node["mesh"], matrix))
         if "camera" in node:
             cameras += _camera(file, node["camera"], matrix, name)
         extension = file.part(file.part(node, "extensions", name), "KHR_lights_punctual", name)
         if "light" in extension:
             lights.append(_light(file, extension["light"], matrix, name))
         left += [(child, matrix, name) for child in reversed(file.list_of("children", node, name))]
-    return placed, cameras, lights, skinned, worlds
+    return mesh_nodes, cameras, lights, skinned, worlds
 
 
 def _matrix(file: Container, node: dict, name: str) -> np.ndarray:
@@ -124,7 +124,7 @@ def _light(file: Container, index: Any, matrix: np.ndarray, node: str) -> Light:
     return Light(str(entry.get("name", name)), kind, matrix, power, inner, outer)
 
 
-def _mesh(file: Container, index: int, materials: list[Material], pose: Pose | None = None) -> list[Part]:
+def _mesh(file: Container, index: int, materials: list[Material], pose: Pose | None = None) -> list[MeshPrimitive]:
     parts = []
     for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", index, "a node"))):
         name = f"meshes[{index}].primitives[{number}]"
@@ -140,7 +140,7 @@ def _mesh(file: Container, index: int, materials: list[Material], pose: Pose | N
 
 def _triangles(
     file: Container, primitive: dict, mode: int, name: str, materials: list[Material], pose: Pose | None
-) -> Part:
+) -> MeshPrimitive:
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
     file.take("vertices", len(vertices), MAX_VERTICES, name)
@@ -159,9 +159,9 @@ def _triangles(
     material = primitive.get("material", -1)
     if material != -1:
         file.item("materials", material, name)
-    chosen = materials[material].coordinates if material != -1 else 0
+    chosen = materials[material].texcoord_set if material != -1 else 0
     normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)
-    coordinates = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", ("VEC2",), len(vertices), name)
+    texcoords = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", ("VEC2",), len(vertices), name)
     faces = _faces(corners, mode)
     file.take("triangles", len(faces), MAX_TRIANGLES, name)
     tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
@@ -170,7 +170,7 @@ def _triangles(
     colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
     if colors is not None and colors.shape[1] == 3:
         colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
-    return Part(vertices, faces, normals, coordinates, material, tangents, colors)
+    return MeshPrimitive(vertices, faces, normals, texcoords, material, tangents, colors)
 
 
 def _vertex_array(
