@@ -6,9 +6,11 @@ str.isdigit() accepts superscripts and other alphabets.
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 MAX_MESSAGE = 900  # characters of an error
+MAX_IGNORED = 100  # names of ignored things that are told one by one
 
 
 def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
@@ -36,6 +38,25 @@ def format_value(value: Any) -> str:
     except (ValueError, RecursionError):  # an integer of more than 4,300 digits, or lists too deep
         return f"{'an integer' if isinstance(value, int) else 'a value'} too large to show"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def format_ignored(ignored: Mapping[str, int]) -> list[str]:
+    """What of an input is not honored, a phrase for each name and the most frequent first: "KHR_x (3 materials)".
+
+    A key of `ignored` is a name, a space and the plural of what was counted: "KHR_x materials".
+    """
+    rows = sorted(ignored.items(), key=lambda row: (-row[1], row[0]))
+    phrases = []
+    for key, count in rows[:MAX_IGNORED]:
+        name, _, unit = key.rpartition(" ")
+        phrases.append(f"{printable(name, 60)} ({count} {unit if count > 1 else _singular(unit)})")
+    rest = len(rows) - MAX_IGNORED
+    return phrases + ([f"{rest} further names"] if rest > 0 else [])
+
+
+def _singular(plural: str) -> str:
+    endings = (("ices", "ex"), ("ies", "y"), ("shes", "sh"), ("s", ""))
+    return next((plural.removesuffix(end) + other for end, other in endings if plural.endswith(end)), plural)
 
 
 def to_float(value: float) -> float:

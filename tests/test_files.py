@@ -10,7 +10,16 @@ from renderer import arguments
 from renderer.errors import InputError, UserError
 from renderer.export.frames import MAX_FRAMES, frame_numbers
 from renderer.files import MAX_KEY_NAMES, open_input, parse_json, parse_toml, read_file, read_json_lines, read_toml
-from renderer.plain import MAX_MESSAGE, format_value, is_finite_number, parse_whole, printable, to_float
+from renderer.plain import (
+    MAX_IGNORED,
+    MAX_MESSAGE,
+    format_ignored,
+    format_value,
+    is_finite_number,
+    parse_whole,
+    printable,
+    to_float,
+)
 
 
 def make(kind, path):
@@ -133,3 +142,17 @@ def test_the_frames_of_all_ranges_have_a_maximum():
         with pytest.raises(UserError, match="must be numbers and ranges"):
             frame_numbers(text)
     assert time.process_time() - began < 3
+
+
+def test_ignored_things_are_told_by_name_and_count():
+    """The most frequent first, singular for one, bounded in length and number."""
+    phrases = format_ignored({"KHR_x materials": 1, "LINES primitives": 3, "a b\n" + "c" * 900 + " meshes": 2})
+    assert phrases[::2] == ["LINES (3 primitives)", "KHR_x (1 material)"] and format_ignored({}) == []
+    assert phrases[1].startswith("a b\\nccc") and len(phrases[1]) < 80
+    assert format_ignored({"x vertices": 1, "y entries": 1, "z meshes": 1}) == [
+        "x (1 vertex)",
+        "y (1 entry)",
+        "z (1 mesh)",
+    ]
+    many = format_ignored({f"{n} nodes": 1 for n in range(MAX_IGNORED + 5)})
+    assert len(many) == MAX_IGNORED + 1 and many[-1] == "5 further names"

@@ -28,6 +28,7 @@ from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
 from renderer.pictures import expand_layout, load, open_picture
+from renderer.plain import format_ignored
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
@@ -230,13 +231,14 @@ class SceneRun:
         self._scene, self._settings, self._size = scene, settings, size
         self._picture, self._frames, self._gpu = picture, frames, gpu
         self._since = 0  # frames since the picture restarted
+        self._facts: dict[str, Any] = {"size": list(size), "scene": scene.path.name}
 
     def case(self, name: str) -> Case:
         """The case of these frames."""
         device = LazyDevice(lambda: self.run().device)
         case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
-        case.facts = {"size": list(self._size), "scene": self._scene.path.name}
+        case.facts = self._facts
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
@@ -259,6 +261,7 @@ class SceneRun:
         """The first frame as linear values; AssertionError where it is black or not finite."""
         self._since = 0
         linear = self.run().read()
+        self._facts["ignored"] = format_ignored(self._picture().ignored(self._settings))
         assert linear.shape == (self._size[1], self._size[0], 4), (linear.shape, self._size)
         assert np.isfinite(linear).all(), "the picture has values that are not finite"
         assert linear[..., :3].max() > 0, "the picture is black"

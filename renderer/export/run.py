@@ -21,9 +21,11 @@ from renderer.export.video import encode_video
 from renderer.farm import parse_farm
 from renderer.formats.images import read_digest
 from renderer.gpu import open_context
-from renderer.pictures import open_picture, recipe_of
+from renderer.pictures import open_picture, picture_class, recipe_of
 from renderer.pictures.picture import Picture
+from renderer.plain import format_ignored
 from renderer.progress import Progress
+from renderer.scene.scene import Scene
 
 
 def run(options: ExportOptions) -> int:
@@ -92,9 +94,10 @@ def export_light_field(options: ExportOptions) -> int:
         with Progress(samples * len(views.wanted(options.overwrite)), title) as progress:
             device = render_light_field(picture, job, views, options.overwrite, progress)
     seconds, count = time.monotonic() - start, len(array.views())
+    print_ignored(scene.path, ignored_of(scene))
     if options.json:
         digest = joint_digest([views.path(index) for index in sorted(array.views())])
-        answer = _answer(str(folder), size, samples, count, seconds, device, digest)
+        answer = _answer(scene, str(folder), size, samples, count, seconds, device, digest)
         grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
         print(json.dumps(answer | grid | {"target_disparity": array.disparity}))
         return 0
@@ -190,7 +193,8 @@ def print_result(
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
     digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]
-    answer = _answer(_one(written), plan.size, samples, count, seconds, device, _one(digests))
+    answer = _answer(plan.scene, _one(written), plan.size, samples, count, seconds, device, _one(digests))
+    print_ignored(plan.scene.path, answer["ignored"])
     if plan.options.json:
         print(json.dumps(answer | {"report": facts}, default=_to_json))
         return
@@ -206,13 +210,32 @@ def _one(values: list) -> Any:
     return values[0] if len(values) == 1 else values
 
 
+def ignored_of(scene: Scene) -> list[str]:
+    """What the input's files say and the picture does not honor, a phrase each: the key `ignored` of --json."""
+    return format_ignored(picture_class(scene.picture).ignored(scene.settings))
+
+
+def print_ignored(path: Path, phrases: list[str]) -> None:
+    """Print the phrases of ignored_of() in one line on stderr, if there are any; `path` is the input."""
+    if phrases:
+        print(f"rayfold: {path}: ignored: {', '.join(phrases)}", file=sys.stderr)
+
+
 def _answer(
-    output: Any, size: tuple[int, int], samples: int, frames: int, seconds: float, device: str, digest: Any
+    scene: Scene,
+    output: Any,
+    size: tuple[int, int],
+    samples: int,
+    frames: int,
+    seconds: float,
+    device: str,
+    digest: Any,
 ) -> dict[str, Any]:
     """The keys of --json that every export has."""
     return {
         "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
         "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
+        "ignored": ignored_of(scene),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
 from renderer.export.render import InterruptHandler
-from renderer.export.run import carry_out
+from renderer.export.run import carry_out, ignored_of, print_ignored
 from renderer.files import open_input
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
 from renderer.paths import temporary_directory
@@ -35,6 +35,7 @@ def command(args: argparse.Namespace) -> int:
     answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure)
     if interrupt.requested:
         return INTERRUPTED
+    print_ignored(args.picture, answer["ignored"])
     if args.json:
         print(json.dumps(answer))
     else:
@@ -57,10 +58,12 @@ def verify(
         options = ExportOptions(
             path, again, device=device, farm=farm, insecure=insecure, bit_depth=bit_depth, denoise=denoise
         )
-        _, drawn_on, _, _ = carry_out(make_plan(options), start, interrupt)
+        plan = make_plan(options)
+        _, drawn_on, _, _ = carry_out(plan, start, interrupt)
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}
     answer |= {"intact": noted == found if noted else None, "device": drawn_on, "device_before": recipe.get("device")}
+    answer["ignored"] = ignored_of(plan.scene)
     return answer | {"seconds": time.monotonic() - start}
 
 

@@ -42,6 +42,11 @@ class Picture:
         """The settings of a scene's [settings] table; paths in it are relative to `folder`. Raises InputError."""
         return from_table(cls.settings_type, table, context, folder)
 
+    @classmethod
+    def ignored(cls, settings: Any) -> dict[str, int]:
+        """What the files of the settings say and the picture does not honor (see renderer.plain.format_ignored)."""
+        return {}
+
     @staticmethod
     def panels(scene: Scene) -> list[Scene]:
         """The scenes that the window shows side by side for this one."""

@@ -1,15 +1,19 @@
 """Ray tracer: path tracing, a sample of every pixel a draw (shaders/raytracing/raytrace.cu)."""
 
+from collections import Counter
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from renderer.formats import gltf
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file
 from renderer.raytracing.geometry import Geometry
+from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.kernels import MATERIAL, aov_source, compile_constants, launch_params, material_rows
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
@@ -37,6 +41,15 @@ class Picture(AccumulatingPicture):
         self._rays_key: tuple | None = None
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # drawn ranges that wait for earlier ones
+
+    @classmethod
+    def ignored(cls, settings: Settings) -> dict[str, int]:
+        """What the glTF files of the settings say and the picture does not honor."""
+        total: Counter[str] = Counter()
+        for model in (gltf.load(Path(shape.file)) for shape in settings.models):
+            total.update(model.ignored)
+            total.update(not_drawn(model))
+        return dict(total)
 
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""

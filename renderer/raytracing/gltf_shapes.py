@@ -1,5 +1,6 @@
 """glTF models in scenes: triangles with vertex attributes, materials and textures (shaders/raytracing/texture.h)."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,15 @@ ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
 LINEAR_FILTER = 16
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
+NOT_DRAWN = {  # extensions by the field of gltf.Material that no kernel honors
+    "clearcoat": "KHR_materials_clearcoat", "sheen_color": "KHR_materials_sheen",
+    "specular": "KHR_materials_specular", "specular_color": "KHR_materials_specular",
+    "thickness": "KHR_materials_volume", "iridescence": "KHR_materials_iridescence",
+    "anisotropy": "KHR_materials_anisotropy", "dispersion": "KHR_materials_dispersion",
+    "diffuse_transmission": "KHR_materials_diffuse_transmission", "unlit": "KHR_materials_unlit",
+}  # fmt: skip
+DRAWN_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
+COMPUTED_SLOTS = ("occlusion",)  # a path tracer computes what they approximate
 MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
 
 
@@ -45,6 +55,29 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
     return [*model.materials, DEFAULT_MATERIAL]
 
 
+def texcoord_set_of(material: gltf.Material) -> int:
+    """The set of texture coordinates that all textures of a material take."""
+    return next((slot.texcoord_set for slot in material.textures.values()), 0)
+
+
+def not_drawn(model: gltf.Model) -> dict[str, int]:
+    """What the model's materials say and no kernel honors, as renderer.plain.format_ignored takes it."""
+    count: Counter[str] = Counter()
+    plain = gltf.Material()
+    for material in model.materials:
+        fields = [name for name in NOT_DRAWN if getattr(material, name) != getattr(plain, name)]
+        count.update({f"{NOT_DRAWN[name]} materials" for name in fields})
+        first = next(iter(material.textures.values()), None)
+        for word, slot in material.textures.items():
+            if word not in DRAWN_SLOTS + COMPUTED_SLOTS:
+                count[f"texture {word} materials"] += 1
+            elif word in DRAWN_SLOTS and first and slot.texcoord_set != first.texcoord_set:
+                count[f"TEXCOORD_{slot.texcoord_set} textures"] += 1
+            elif word in DRAWN_SLOTS and slot.transform != gltf.TextureSlot(0).transform:
+                count["KHR_texture_transform textures"] += 1
+    return dict(count)
+
+
 def default_attributes(count: int) -> np.ndarray:
     """Attributes (count, FULL_FLOAT4S, 4) of primitives without normals, uv and tangents, with white vertices."""
     attributes = np.zeros((count, FULL_FLOAT4S, 4), "f4")
@@ -52,7 +85,9 @@ def default_attributes(count: int) -> np.ndarray:
     return attributes
 
 
-def primitive_arrays(part: gltf.MeshPrimitive, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
+def primitive_arrays(
+    part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, texcoord_set: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4)."""
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
@@ -62,8 +97,9 @@ def primitive_arrays(part: gltf.MeshPrimitive, matrix: np.ndarray, material: int
         normals = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
         size = np.linalg.norm(normals, axis=1, keepdims=True)
         attributes[:, :3, :3] = np.divide(normals, size, out=np.zeros_like(normals), where=size > 1e-30)[faces]
-    if part.texcoords is not None:
-        uv = np.clip(part.texcoords, -1e6, 1e6)[faces]
+    texcoords = part.texcoords[texcoord_set] if texcoord_set < len(part.texcoords) else None
+    if texcoords is not None:
+        uv = np.clip(texcoords, -1e6, 1e6)[faces]
         attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
     words = attributes.view("u4").reshape(-1, 4 * FULL_FLOAT4S)
     if part.colors is not None:
@@ -100,9 +136,10 @@ def attribute_float4s(models: list[gltf.Model]) -> int:
 
 def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
     """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0]."""
-    default = len(model.materials)  # the index of DEFAULT_MATERIAL
+    materials = materials_of(model)  # index -1 is that of DEFAULT_MATERIAL
+    rows = np.arange(first_material, first_material + len(materials))
     parts = [
-        primitive_arrays(part, matrix, first_material + (part.material if part.material >= 0 else default))
+        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_set_of(materials[part.material]))
         for part in model.meshes[mesh]
     ]
     if not parts:
@@ -162,6 +199,8 @@ class TextureArrays:
 
 def _texture_record(material: gltf.Material, first: int) -> tuple:
     """A MATERIAL_TEXTURES; `first` is the index of the model's first texture."""
-    own = (material.color_texture, material.surface_texture, material.normal_texture, material.emission_texture)
-    indices = (first + index if index >= 0 else -1 for index in own)
-    return (*indices, material.normal_scale, material.color[3], material.cutoff, ALPHA_MODES[material.alpha])
+    slots = (material.textures.get(word) for word in ("base_color", "metallic_roughness", "normal", "emissive"))
+    indices = (first + slot.texture if slot else -1 for slot in slots)
+    normal = material.textures.get("normal")
+    scale = normal.scale if normal else 1.0
+    return (*indices, scale, material.color[3], material.cutoff, ALPHA_MODES[material.alpha])

@@ -127,7 +127,7 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     for row, other in zip(rows[len(settings.materials) :], others, strict=False):
         row["color"][:3], row["emission"][:3], row["emission"][3] = other.color[:3], other.emission, any(other.emission)
         row["kind"] = MATERIALS.index("glass" if other.transmission > 0.5 else "metallic")
-        row["ior"], row["checker_size"] = max(other.refraction, 1.0), 1.0
+        row["ior"], row["checker_size"] = max(other.ior or 1e3, 1.0), 1.0
         row["roughness"], row["metallic"] = other.roughness, other.metallic
     return rows
 

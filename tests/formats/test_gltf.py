@@ -43,7 +43,7 @@ def test_arrays_come_back_as_they_were(tmp_path, rng, name):
     for number, _ in model.mesh_nodes:
         (part,) = model.meshes[number]
         assert np.array_equal(part.vertices, vertices) and np.array_equal(part.faces, faces)
-        assert np.array_equal(part.normals, normals) and np.array_equal(part.texcoords, uv)
+        assert np.array_equal(part.normals, normals) and np.array_equal(part.texcoords[0], uv)
 
 
 def test_normalized_whole_numbers_are_fractions(tmp_path):
@@ -53,7 +53,7 @@ def test_normalized_whole_numbers_are_fractions(tmp_path):
     attributes = {"POSITION": maker.array(np.eye(3)), "TEXCOORD_0": uv, "NORMAL": normals}
     maker.node(mesh=maker.add("meshes", {"primitives": [{"attributes": attributes}]}))
     (part,) = gltf.load(put(tmp_path, maker)).meshes[0]
-    assert np.allclose(part.texcoords, [[0, 1], [1, 0], [32768 / 65535, 1 / 65535]])
+    assert np.allclose(part.texcoords[0], [[0, 1], [1, 0], [32768 / 65535, 1 / 65535]])
     assert np.allclose(part.normals, [[1, 0, 0], [-1, 0, 0], [0, -1, 0]])
 
 
@@ -122,8 +122,8 @@ def test_cameras_lights_and_materials(tmp_path):
     (jade,), (seen,), (sun, spot), (texture,) = model.materials, model.cameras, model.lights, model.textures
     assert (jade.color, jade.metallic, jade.roughness) == ((0.1, 0.2, 0.3, 0.4), 0.5, 0.6)
     assert (jade.alpha, jade.cutoff, jade.emission) == ("MASK", 0.25, (0, 4, 2))
-    assert (jade.color_texture, jade.normal_texture, jade.surface_texture, jade.normal_scale) == (0, 0, -1, 0.7)
-    assert (jade.refraction, jade.transmission) == (1.3, 0.9)
+    assert jade.textures == {"base_color": gltf.TextureSlot(0), "normal": gltf.TextureSlot(0, scale=0.7)}
+    assert (jade.ior, jade.transmission) == (1.3, 0.9)
     assert seen.fov_degrees == pytest.approx(np.degrees(0.6)) and seen.aspect == 1.5 and seen.matrix[2, 3] == 5
     assert sun.kind == "directional" and sun.power == (3, 1.5, 0)
     assert (spot.kind, spot.inner, spot.outer) == ("spot", 0.1, 0.3) and spot.matrix[:3, 3].tolist() == [1, 2, 3]

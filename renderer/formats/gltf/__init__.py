@@ -11,10 +11,10 @@ from pathlib import Path
 
 from renderer.errors import InputError
 from renderer.formats.gltf.container import Container, stamp_of
-from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture
+from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
 from renderer.formats.gltf.nodes import model_of
 
-__all__ = ["Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "load"]
+__all__ = ["Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
 
 
 def load(path: Path | str) -> Model:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from renderer.formats.gltf.container import Container
-from renderer.formats.gltf.model import Material, Texture
+from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.images import read_pixels
 from renderer.plain import format_value
 
@@ -30,41 +30,47 @@ def material(file: Container, index: int) -> Material:
     alpha = entry.get("alphaMode", "OPAQUE")
     if alpha not in ("OPAQUE", "MASK", "BLEND"):
         file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are OPAQUE, MASK, BLEND")
-    sets: set[int] = set()
-    normal = file.part(entry, "normalTexture", name)
-    out = Material(
+    return Material(
         name=str(entry.get("name", f"material {index}")),
         color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
         roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
         emission=tuple(strength * e for e in emission),
-        color_texture=texture_row(file, surface, "baseColorTexture", name, sets),
-        surface_texture=texture_row(file, surface, "metallicRoughnessTexture", name, sets),
-        normal_texture=texture_row(file, entry, "normalTexture", name, sets),
-        emission_texture=texture_row(file, entry, "emissiveTexture", name, sets),
-        normal_scale=float(file.number(normal, "scale", 1.0, -100.0, 100.0, name)),
         alpha=alpha,
         cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
-        refraction=float(refraction) or 1e3,
+        double_sided=entry.get("doubleSided") is True,
+        ior=float(refraction),
         transmission=float(file.number(transmission, "transmissionFactor", 0.0, 0.0, 1.0, name)),
-        texcoord_set=min(sets, default=0),
+        textures=_slots(file, entry, surface, name),
     )
+
+
+def _slots(file: Container, entry: dict, surface: dict, name: str) -> dict[str, TextureSlot]:
+    """The textures of a material by the name of their slot."""
+    found = {
+        "base_color": texture_slot(file, surface, "baseColorTexture", name),
+        "metallic_roughness": texture_slot(file, surface, "metallicRoughnessTexture", name),
+        "normal": texture_slot(file, entry, "normalTexture", name),
+        "emissive": texture_slot(file, entry, "emissiveTexture", name),
+    }
+    slots = {word: slot for word, slot in found.items() if slot}
+    sets = sorted({slot.texcoord_set for slot in slots.values()})
     if len(sets) > 1:
-        file.fail(name, f"takes its pictures by the coordinates {sorted(sets)}; one set a material can be read")
-    return out
+        file.fail(name, f"takes its pictures by the coordinates {sets}; one set a material can be read")
+    return slots
 
 
-def texture_row(file: Container, table: dict, key: str, name: str, sets: set[int]) -> int:
-    """The row of a texture, -1 for none; notes its set of coordinates."""
+def texture_slot(file: Container, table: dict, key: str, name: str) -> TextureSlot | None:
+    """The texture at a key of a material's table; None if there is none."""
     if key not in table:
-        return -1
+        return None
     entry = file.part(table, key, name)
     if "KHR_texture_transform" in file.part(entry, "extensions", name):
         file.fail(name, f"moves its {key} by KHR_texture_transform, which cannot be read")
-    sets.add(file.count(entry, "texCoord", 0, name, 7))
     row: Any = entry.get("index")
     file.item("textures", row, f"{name}.{key}")
-    return row
+    scale = float(file.number(entry, "scale", 1.0, -100.0, 100.0, name))
+    return TextureSlot(row, file.count(entry, "texCoord", 0, name, 7), scale=scale)
 
 
 def textures(file: Container) -> list[Texture]:

@@ -16,38 +16,76 @@ class Texture:
 
 
 @dataclass(frozen=True)
+class TextureSlot:
+    """How a material takes a texture.
+
+    `texture` is its row, `texcoord_set` the n of TEXCOORD_n, and `transform` the 2x3 matrix, row by row, by which
+    (u, v, 1) is multiplied first (KHR_texture_transform). `scale` is the normal map's scale, or the strength of the
+    occlusion.
+    """
+
+    texture: int
+    texcoord_set: int = 0
+    transform: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class Material:
-    """The metallic-roughness model; textures by their row, -1 for none."""
+    """The metallic-roughness model with the ratified extensions; the defaults are what absence means.
+
+    `emission` includes the emissive strength. An `ior` of 0 stands for an infinite one, which reflects everything.
+    `textures` are the slots by their glTF word in snake case: base_color, metallic_roughness (roughness in green,
+    metallic in blue), normal, emissive, occlusion, clearcoat, clearcoat_roughness, clearcoat_normal, sheen_color,
+    sheen_roughness, specular, specular_color, transmission, thickness, iridescence, iridescence_thickness, anisotropy,
+    diffuse_transmission, diffuse_transmission_color. Each multiplies the number of its name.
+    """
 
     name: str = ""
     color: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
     metallic: float = 1.0
     roughness: float = 1.0
     emission: tuple[float, ...] = (0.0, 0.0, 0.0)
-    color_texture: int = -1
-    surface_texture: int = -1  # roughness in green, metallic in blue
-    normal_texture: int = -1
-    emission_texture: int = -1
-    normal_scale: float = 1.0
     alpha: str = "OPAQUE"
     cutoff: float = 0.5
-    refraction: float = 1.5
+    double_sided: bool = False
+    unlit: bool = False
+    ior: float = 1.5
+    specular: float = 1.0
+    specular_color: tuple[float, ...] = (1.0, 1.0, 1.0)
+    clearcoat: float = 0.0
+    clearcoat_roughness: float = 0.0
+    sheen_color: tuple[float, ...] = (0.0, 0.0, 0.0)
+    sheen_roughness: float = 0.0
     transmission: float = 0.0
-    texcoord_set: int = 0  # n of the attribute TEXCOORD_n that its textures take
+    thickness: float = 0.0  # in the coordinates of the mesh; 0 for a thin wall
+    attenuation_color: tuple[float, ...] = (1.0, 1.0, 1.0)
+    attenuation_distance: float = math.inf  # in the coordinates of the world
+    iridescence: float = 0.0
+    iridescence_ior: float = 1.3
+    iridescence_thickness_minimum: float = 100.0  # nanometers
+    iridescence_thickness_maximum: float = 400.0  # nanometers
+    anisotropy: float = 0.0
+    anisotropy_rotation: float = 0.0  # radians, counterclockwise from the tangent
+    dispersion: float = 0.0  # 20 divided by the Abbe number
+    diffuse_transmission: float = 0.0
+    diffuse_transmission_color: tuple[float, ...] = (1.0, 1.0, 1.0)
+    textures: dict[str, TextureSlot] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MeshPrimitive:
     """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32.
 
-    Optional vertex arrays: normals (n, 3), texture coordinates (n, 2), tangents (n, 4) whose last number is the
-    handedness, and colors (n, 4), which multiply that of the material.
+    Optional vertex arrays: normals (n, 3), tangents (n, 4) whose last number is the handedness, and colors (n, 4),
+    which multiply that of the material. `texcoords` are the sets of texture coordinates, (n, 2) or None, by their
+    number; sets that the material does not take are not read.
     """
 
     vertices: np.ndarray
     faces: np.ndarray
     normals: np.ndarray | None
-    texcoords: np.ndarray | None
+    texcoords: tuple[np.ndarray | None, ...]
     material: int  # row of the materials, -1 for the plain one
     tangents: np.ndarray | None = None
     colors: np.ndarray | None = None
@@ -77,7 +115,10 @@ class Light:
 
 @dataclass(frozen=True)
 class Model:
-    """The scene of a file: its meshes, lists of primitives; mesh_nodes are (mesh, matrix (4, 4) to the world)."""
+    """The scene of a file: its meshes, lists of primitives; mesh_nodes are (mesh, matrix (4, 4) to the world).
+
+    `ignored` counts what the file says and the other fields do not: keys as renderer.plain.format_ignored takes them.
+    """
 
     meshes: list[list[MeshPrimitive]]
     mesh_nodes: list[tuple[int, np.ndarray]]
@@ -85,3 +126,4 @@ class Model:
     textures: list[Texture]
     cameras: list[Camera] = field(default_factory=list)
     lights: list[Light] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)

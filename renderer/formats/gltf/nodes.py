@@ -21,10 +21,9 @@ def model_of(file: Container) -> Model:
     read = [materials.material(file, i) for i in range(len(file.list_of("materials")))]
     textures = materials.textures(file)
     for index, material in enumerate(read):
-        for row in (material.color_texture, material.surface_texture, material.normal_texture,
-                    material.emission_texture):  # fmt: skip
-            if row >= len(textures):
-                file.fail(f"materials[{index}]", f"names textures[{row}]; there are {len(textures)}, from 0")
+        for slot in material.textures.values():
+            if slot.texture >= len(textures):
+                file.fail(f"materials[{index}]", f"names textures[{slot.texture}]; there are {len(textures)}, from 0")
     mesh_nodes, cameras, lights, skinned, worlds = _nodes(file)
     used = {mesh for mesh, _ in mesh_nodes}
     meshes = [_mesh(file, i, read) if i in used else [] for i in range(len(file.list_of("meshes")))]
@@ -159,9 +158,15 @@ def _triangles(
     material = primitive.get("material", -1)
     if material != -1:
         file.item("materials", material, name)
-    chosen = materials[material].texcoord_set if material != -1 else 0
+    slots = materials[material].textures.values() if material != -1 else ()
+    sets = {0} | {slot.texcoord_set for slot in slots}
     normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)
-    texcoords = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", ("VEC2",), len(vertices), name)
+    texcoords = tuple(
+        _vertex_array(file, attributes, f"TEXCOORD_{number}", ("VEC2",), len(vertices), name)
+        if number in sets
+        else None
+        for number in range(max(sets) + 1)
+    )
     faces = _faces(corners, mode)
     file.take("triangles", len(faces), MAX_TRIANGLES, name)
     tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
