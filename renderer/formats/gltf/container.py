@@ -65,7 +65,7 @@ class Container:
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
         self.floats: dict[int, np.ndarray] = {}
-        self.taken = {"zeros": 0, "vertices": 0, "triangles": 0}
+        self.taken = {"zeros": 0, "vertices": 0, "triangles": 0, "joints": 0, "target vertices": 0}
 
     def fail(self, item: str, what: str) -> NoReturn:
         """Raise the InputError of an item of the file."""

@@ -2,8 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+
+from renderer.formats.gltf.animation import Animation
+from renderer.formats.gltf.skins import Deformation, Skin
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class MeshPrimitive:
     material: int  # row of the materials, -1 for the plain one
     tangents: np.ndarray | None = None
     colors: np.ndarray | None = None
+    deformation: Deformation | None = None  # what moves the vertices; None once they are moved
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,46 @@ class Light:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A node of the scene: nodes[`number`] of the file, and what hangs from it.
+
+    `matrix` (4, 4) to its parent is that at rest; an animated node has translation, rotation (a quaternion x, y, z, w)
+    and scale instead. `deforms` tells whether a skin or morph weights give its mesh a shape of its own.
+    """
+
+    number: int
+    parent: int  # index of Rig.nodes, -1 for none
+    matrix: np.ndarray
+    translation: tuple[float, ...]
+    rotation: tuple[float, ...]
+    scale: tuple[float, ...]
+    mesh: int = -1
+    skin: Skin | None = None
+    weights: tuple[float, ...] = ()  # of morph targets
+    deforms: bool = False
+    camera: Camera | None = None
+    light: Light | None = None
+
+
+@dataclass(frozen=True)
+class Rig:
+    """What rig.py poses: the nodes, parents first, and the meshes before they are deformed.
+
+    `is_shared` tells of each mesh whether a node draws it as it is.
+    """
+
+    path: Path
+    nodes: tuple[Node, ...]
+    meshes: list[list[MeshPrimitive]]
+    is_shared: list[bool]
+
+
+@dataclass(frozen=True)
 class Model:
     """The scene of a file: its meshes, lists of primitives; mesh_nodes are (mesh, matrix (4, 4) to the world).
+
+    The pose is that of the nodes at rest; rig.model_at() gives the Model at a time of one of the `animations`.
+    `node_rows` are the nodes of the rig, by index, that mesh_nodes belong to.
 
     `ignored` counts what the file says and the other fields do not: keys as renderer.plain.format_ignored takes them.
     """
@@ -127,3 +170,6 @@ class Model:
     cameras: list[Camera] = field(default_factory=list)
     lights: list[Light] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
+    animations: tuple[Animation, ...] = ()
+    rig: Rig | None = None
+    node_rows: list[int] = field(default_factory=list)

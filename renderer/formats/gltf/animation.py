@@ -1,0 +1,201 @@
+"""Animations of a glTF file: key frames of nodes and of morph weights, and their values at a time.
+
+Interpolation is that of the glTF 2.0 specification, appendix C: STEP, LINEAR (slerp for rotations) and CUBICSPLINE.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from renderer.formats.gltf.container import Container
+from renderer.plain import format_value
+
+INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
+PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
+POINTER = re.compile(r"/nodes/(0|[1-9][0-9]{0,8})/(translation|rotation|scale|weights)")
+MAX_CHANNELS = 1 << 17  # of a file, 20 us each
+MAX_KEY_SECONDS = 1e6  # of a key frame
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The key frames of one property of a node: `path` is translation, rotation, scale or weights.
+
+    times (k,) float32 seconds, not decreasing; values (k, w) float32, or (k, 3, w) for CUBICSPLINE: in-tangent, value,
+    out-tangent. Rotations are quaternions x, y, z, w.
+    """
+
+    node: int
+    path: str
+    interpolation: str
+    times: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Animation:
+    """Channels that play together; `duration` in seconds is the time of the last key frame."""
+
+    name: str
+    channels: tuple[Channel, ...]
+    duration: float
+
+    def clip_time(self, seconds: float) -> float:
+        """The time within the animation: it repeats after its last key frame."""
+        return seconds % self.duration if self.duration > 0 else 0.0
+
+
+def value_at(channel: Channel, seconds: float) -> np.ndarray:
+    """The value (w,) float64 of a channel at a time; before the first and after the last key frame it holds."""
+    times, cubic = channel.times, channel.interpolation == "CUBICSPLINE"
+    keys = channel.values[:, 1] if cubic else channel.values
+    after = int(np.searchsorted(times, seconds, "right"))
+    if after == 0 or after == len(times):
+        value = keys[0 if after == 0 else -1].astype("f8")
+        return _unit(value) if channel.path == "rotation" else value
+    k = after - 1
+    first, second = keys[k].astype("f8"), keys[after].astype("f8")
+    span = float(times[after]) - float(times[k])
+    u = (seconds - float(times[k])) / span
+    if channel.interpolation == "STEP":
+        value = first
+    elif cubic:
+        leave, arrive = channel.values[k, 2].astype("f8"), channel.values[after, 0].astype("f8")
+        value = (
+            (2 * u**3 - 3 * u**2 + 1) * first + span * (u**3 - 2 * u**2 + u) * leave
+            + (3 * u**2 - 2 * u**3) * second + span * (u**3 - u**2) * arrive
+        )  # fmt: skip
+    elif channel.path == "rotation":
+        return slerp(_unit(first), _unit(second), u)
+    else:
+        value = (1 - u) * first + u * second
+    return _unit(value) if channel.path == "rotation" else value
+
+
+def slerp(first: np.ndarray, second: np.ndarray, u: float) -> np.ndarray:
+    """The unit quaternion (4,) at fraction u of the shorter arc between two (K. Shoemake 1985)."""
+    cosine = float(first @ second)
+    if cosine < 0:
+        second, cosine = -second, -cosine
+    if cosine > 1 - 1e-9:  # the arc is a line to within rounding
+        return _unit((1 - u) * first + u * second)
+    angle = math.acos(cosine)
+    return _unit((math.sin((1 - u) * angle) * first + math.sin(u * angle) * second) / math.sin(angle))
+
+
+def _unit(quaternion: np.ndarray) -> np.ndarray:
+    """The quaternion at length 1; no rotation for one of length zero, which a spline may pass."""
+    size = math.sqrt(float(quaternion @ quaternion))
+    return quaternion / size if size > 1e-12 else np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def find_animation(animations: tuple[Animation, ...], name: str) -> int | None:
+    """The index of the animation of this name, or of this number from 0 if none has the name; None if there is none."""
+    names = [animation.name for animation in animations]
+    if name in names:
+        return names.index(name)
+    return int(name) if re.fullmatch("[0-9]{1,6}", name) and int(name) < len(names) else None
+
+
+def key_of(animations: tuple[Animation, ...], index: int) -> str:
+    """What find_animation() finds this animation by: its name, or its number where that is empty or not unique."""
+    name = animations[index].name
+    return name if name and find_animation(animations, name) == index else str(index)
+
+
+def animations_of(
+    file: Container, targets_of: Callable[[int], int | None], ignore: Callable[[str], None]
+) -> tuple[Animation, ...]:
+    """The animations of a file.
+
+    `targets_of(node)` is the number of morph targets of a node's mesh, None if the node is not in the scene;
+    `ignore(name)` counts what is not played.
+    """
+    found, total = [], 0
+    for number, entry in enumerate(file.list_of("animations")):
+        name = f"animations[{number}]"
+        if not isinstance(entry, dict):
+            file.fail(name, f"is {format_value(entry)}; it must be an object")
+        channels = []
+        for row, channel in enumerate(file.list_of("channels", entry, name)):
+            total += 1
+            if total > MAX_CHANNELS:
+                file.fail(name, f"raises the channels of the whole file above the {MAX_CHANNELS} allowed")
+            if read := _channel(file, entry, channel, f"{name}.channels[{row}]", targets_of, ignore):
+                channels.append(read)
+        title = entry.get("name", "")
+        duration = max((float(channel.times[-1]) for channel in channels), default=0.0)
+        found.append(Animation(title if isinstance(title, str) else "", tuple(channels), max(duration, 0.0)))
+    return tuple(found)
+
+
+def _channel(
+    file: Container,
+    animation: dict,
+    entry: Any,
+    name: str,
+    targets_of: Callable[[int], int | None],
+    ignore: Callable[[str], None],
+) -> Channel | None:
+    """A channel; None for one without effect: what it moves is not in the scene, or is counted as ignored."""
+    if not isinstance(entry, dict):
+        file.fail(name, f"is {format_value(entry)}; it must be an object")
+    target = file.part(entry, "target", name)
+    node, path = target.get("node"), target.get("path")
+    pointer = file.part(file.part(target, "extensions", name), "KHR_animation_pointer", name).get("pointer")
+    if path == "pointer":
+        match = POINTER.fullmatch(pointer) if isinstance(pointer, str) else None
+        if not match:
+            ignore("KHR_animation_pointer channels")
+            return None
+        node, path = int(match[1]), match[2]
+    if node is None:
+        return None  # the specification: such a channel is to be ignored
+    target_node = file.item("nodes", node, name)
+    if not isinstance(path, str) or path not in PATHS:
+        file.fail(name, f"has the path {format_value(path)}; allowed are {', '.join(PATHS)}")
+    times, values, interpolation = _sampler(file, animation, entry.get("sampler"), path, name)
+    targets = targets_of(node)
+    if targets is None:
+        return None
+    if path != "weights" and "matrix" in target_node:
+        file.fail(name, f"moves nodes[{node}], which has a matrix; it must have translation, rotation and scale")
+    if path == "weights" and not targets:
+        file.fail(name, f"moves the weights of nodes[{node}], whose mesh has no morph targets")
+    tangents = 3 if interpolation == "CUBICSPLINE" else 1
+    expected = len(times) * tangents * (targets if path == "weights" else 1)
+    if len(values) != expected:
+        file.fail(name, f"has {len(values)} output values for {len(times)} key frames; it must have {expected}")
+    values = values.reshape(len(times), *((3,) if tangents == 3 else ()), -1)
+    if path == "rotation" and not ((values if tangents == 1 else values[:, 1]) ** 2).sum(-1).min() > 1e-24:
+        file.fail(name, "has a rotation of length zero")
+    return Channel(node, path, interpolation, times, values)
+
+
+def _sampler(
+    file: Container, animation: dict, index: Any, path: str, channel: str
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Times (k,) and output values (n, w) float32 of a sampler, and its interpolation."""
+    entry = file.item("samplers", index, channel, animation)
+    name = f"{channel.partition('.')[0]}.samplers[{index}]"
+    interpolation = entry.get("interpolation", "LINEAR")
+    if interpolation not in INTERPOLATIONS:
+        allowed = ", ".join(INTERPOLATIONS)
+        file.fail(name, f"has the interpolation {format_value(interpolation)}; allowed are {allowed}")
+    times = file.real(entry.get("input"), ("SCALAR",), name)[:, 0]
+    if not len(times):
+        file.fail(name, "has no key frames")
+    falls = np.flatnonzero(times[1:] < times[:-1])
+    if len(falls):
+        k = falls[0]
+        file.fail(name, f"has key frame {k + 1} at {times[k + 1]:g} s, before key frame {k} at {times[k]:g} s")
+    if np.abs(times[[0, -1]]).max() > MAX_KEY_SECONDS:
+        file.fail(name, f"has a key frame at {times[-1]:g} s; {MAX_KEY_SECONDS:g} s are allowed")
+    output = entry.get("output")
+    if file.accessor(output, (PATHS[path],), name).dtype.kind != "f":
+        file.fail(name, "has integers for output that are not normalized")
+    return times, file.real(output, (PATHS[path],), name), interpolation

@@ -1,0 +1,142 @@
+"""The Model of a glTF file in a pose: at rest, or at a time of one of its animations."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.formats.gltf.animation import Animation, value_at
+from renderer.formats.gltf.model import MeshPrimitive, Model, Node, Rig
+from renderer.formats.gltf.skins import morphed, skinned
+
+HIDDEN_DETERMINANT = 1e-30  # authors hide nodes by a scale of 0
+MAX_POSITION = 1e18
+Vector = tuple[float, ...] | np.ndarray
+Values = dict[int, dict[str, np.ndarray]]  # of the channels of an animation at a time, by number and path of the node
+
+
+def model_at(model: Model, animation: int, seconds: float) -> Model:
+    """The Model at a time of one of its animations, in seconds from its start: a pure function.
+
+    Meshes that nothing deforms are shared with `model`; arrays are read-only. Raises InputError where a key frame
+    leads out of the range of positions.
+    """
+    return in_pose(model, channel_values(model.animations[animation], seconds))
+
+
+def channel_values(animation: Animation, seconds: float) -> Values:
+    """The values of all channels at a time; the animation repeats (see Animation.clip_time)."""
+    clip_time, out = animation.clip_time(seconds), Values()
+    for channel in animation.channels:
+        out.setdefault(channel.node, {})[channel.path] = value_at(channel, clip_time)
+    return out
+
+
+def in_pose(model: Model, values: Values) -> Model:
+    """The Model whose nodes have these values in place of those at rest."""
+    rig = model.rig
+    assert rig is not None, "a Model that was read from a file has a rig"
+    worlds = world_matrices(rig, values)
+    rows = {node.number: row for row, node in enumerate(rig.nodes)}
+    meshes: list[Any] = [parts if shared else [] for parts, shared in zip(rig.meshes, rig.is_shared, strict=True)]
+    mesh_nodes, node_rows, cameras, lights, skins = [], [], [], [], []
+    for row, (node, world) in enumerate(zip(rig.nodes, worlds, strict=True)):
+        if node.skin:
+            skins.append(row)
+        elif node.mesh >= 0 and abs(np.linalg.det(world[:3, :3])) > HIDDEN_DETERMINANT:
+            node_rows.append(row)
+            mesh_nodes.append((len(meshes) if node.deforms else node.mesh, world))
+            if node.deforms:
+                meshes.append(_deformed(rig, node, values, None))
+        if node.camera:
+            if abs(np.linalg.det(world[:3, :3])) < HIDDEN_DETERMINANT:
+                raise InputError(f"{rig.path}: nodes[{node.number}] has a camera and a singular matrix")
+            cameras.append(replace(node.camera, matrix=world))
+        if node.light:
+            lights.append(replace(node.light, matrix=world))
+    for row in skins:  # their meshes stand in the world
+        skin = rig.nodes[row].skin
+        assert skin is not None
+        joints = np.stack([worlds[rows[number]] for number in skin.joints])
+        joints = joints if skin.inverse_bind is None else joints @ skin.inverse_bind
+        node_rows.append(row)
+        mesh_nodes.append((len(meshes), np.eye(4)))
+        meshes.append(_deformed(rig, rig.nodes[row], values, joints[:, :3]))
+    return replace(model, meshes=meshes, mesh_nodes=mesh_nodes, node_rows=node_rows, cameras=cameras, lights=lights)
+
+
+def world_matrices(rig: Rig, values: Values) -> list[np.ndarray]:
+    """The matrix (4, 4) of each node to the world."""
+    worlds: list[np.ndarray] = []
+    for node in rig.nodes:
+        local = node.matrix
+        if moved := values.get(node.number):
+            translation, rotation = moved.get("translation", node.translation), moved.get("rotation", node.rotation)
+            local = local_matrix(translation, rotation, moved.get("scale", node.scale))
+        world = worlds[node.parent] @ local if node.parent >= 0 else local
+        if not (np.abs(world) < MAX_POSITION).all():
+            raise InputError(f"{rig.path}: nodes[{node.number}] has a position beyond 1e18")
+        worlds.append(world)
+    return worlds
+
+
+def local_matrix(translation: Vector, rotation: Vector, scale: Vector) -> np.ndarray:
+    """The matrix (4, 4) of a node's translation, rotation (a quaternion of any length but 0) and scale."""
+    x, y, z, w = (float(value) for value in rotation)
+    size = math.sqrt(x * x + y * y + z * z + w * w)
+    x, y, z, w = x / size, y / size, z / size, w / size
+    turn = np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+    out = np.eye(4)
+    out[:3, :3] = turn * scale
+    out[:3, 3] = translation
+    return out
+
+
+def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -> list[MeshPrimitive]:
+    """The primitives of a node's mesh, displaced by its morph weights, then moved by joint matrices (j, 3, 4)."""
+    weights = values.get(node.number, {}).get("weights", np.array(node.weights))
+    out = []
+    for part in rig.meshes[node.mesh]:
+        deformation = part.deformation
+        assert deformation is not None
+        bases = {"POSITION": part.vertices, "NORMAL": part.normals, "TANGENT": part.tangents, "COLOR_0": part.colors}
+        bases |= {f"TEXCOORD_{number}": uv for number, uv in enumerate(part.texcoords)}
+        moved = {key: morphed(deformation, key, base, weights) for key, base in bases.items()}
+        if joints is not None:
+            keys = ("POSITION", "NORMAL", "TANGENT")
+            moved |= dict(zip(keys, skinned(deformation, joints, [moved[key] for key in keys]), strict=True))
+        if not all(array is None or (np.abs(array) < MAX_POSITION).all() for array in moved.values()):
+            raise InputError(f"{rig.path}: {deformation.name} is moved by nodes[{node.number}] beyond 1e18")
+        arrays = {key: None if array is None else array.astype("f4", copy=False) for key, array in moved.items()}
+        texcoords = tuple(arrays[f"TEXCOORD_{number}"] for number in range(len(part.texcoords)))
+        vertices, colors = arrays["POSITION"], arrays["COLOR_0"]
+        assert vertices is not None
+        out.append(replace(
+            part, vertices=vertices, normals=arrays["NORMAL"], tangents=arrays["TANGENT"], texcoords=texcoords,
+            colors=None if colors is None else np.clip(colors, 0, 1), deformation=None,
+        ))  # fmt: skip
+    return out
+
+
+def motion_of(model: Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each node of the rig, whether an animation moves its matrix, and whether it deforms its mesh: bool (n,)."""
+    rig = model.rig
+    assert rig is not None
+    channels = model.animations[animation].channels
+    moved = {channel.node for channel in channels if channel.path != "weights"}
+    weighted = {channel.node for channel in channels if channel.path == "weights"}
+    moves = np.zeros(len(rig.nodes), bool)
+    for row, node in enumerate(rig.nodes):
+        moves[row] = node.number in moved or (node.parent >= 0 and moves[node.parent])
+    by_number = {node.number: move for node, move in zip(rig.nodes, moves, strict=True)}
+    deforms = [
+        node.number in weighted or (node.skin is not None and any(by_number[joint] for joint in node.skin.joints))
+        for node in rig.nodes
+    ]
+    return moves, np.array(deforms, bool)
