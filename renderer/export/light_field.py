@@ -56,6 +56,9 @@ def camera_array(scene: Scene, size: tuple[int, int], grid: tuple[int, int], bas
     camera = scene.settings.view
     if not isinstance(camera, Camera):
         raise UserError(f"--light-field {grid[0]}x{grid[1]}: a {scene.picture} picture has no camera in space")
+    projection = getattr(scene.settings, "projection", "perspective")
+    if projection != "perspective":
+        raise UserError(f"--light-field {grid[0]}x{grid[1]}: projection is {projection}; it must be perspective")
     focal = size[1] / (2 * math.tan(math.radians(camera.fov_degrees) / 2))
     distance = math.dist(camera.position, camera.target)
     if baseline is None:

@@ -118,6 +118,8 @@ class Picture(BasePicture):
         scene = load(Path(path))
         if scene.picture != "raytrace":
             raise InputError(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
+        if scene.settings.projection != "perspective" or any(scene.settings.lens_shift):
+            raise InputError(f"{scene.path}: focus needs a perspective projection without lens_shift")
         self._traced = scene.settings
         self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # that coc_diameters traverses
         constants: dict[str, Any] = dict(SPHERES=int(self._geometry.has_spheres), STRICT=1, LaunchParams=LAUNCH_PARAMS)

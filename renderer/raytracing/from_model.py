@@ -1,5 +1,6 @@
 """Mesh and glTF files as scenes: on a floor under an area light, unless the file has lights and a camera."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def _open_model(path: Path) -> Scene:
         quads = _floor_and_light(center, radius, float(low[1]))
         quads = quads[1:] if camera else quads  # a file with a camera has its own floor
         settings = replace(BACKGROUND, view=view, samples=64, models=models, materials=(FLOOR, AREA_LIGHT), quads=quads)
+    if camera and camera.height:
+        settings = replace(settings, projection="orthographic")
     size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
     return Scene(path, path.stem, "raytrace", settings, TONE, size)
 
@@ -77,12 +80,22 @@ def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...
 
 
 def _gltf_camera(camera: gltf.Camera, center: np.ndarray, radius: float) -> Camera:
-    """The view of a file's camera; its target is at the distance of the scene's center, for the mouse and the lens."""
+    """The view of a file's camera; its target is at the distance of the scene's center, for the mouse and the lens.
+
+    That of an orthographic camera is elsewhere if the angle of view could not be that of its height there.
+    """
     matrix = camera.matrix
     forward = -matrix[:3, 2] / np.linalg.norm(matrix[:3, 2])
     position = matrix[:3, 3]
     reach = max(float((center - position) @ forward), 0.1 * radius)
-    return Camera(_point(position), _point(position + reach * forward), _point(matrix[:3, 1]), camera.fov_degrees)
+    fov = camera.fov_degrees
+    if fov is None:
+        assert camera.height is not None
+        fov = math.degrees(2 * math.atan(camera.height / 2 / reach))
+        if not 1 <= fov <= 150:
+            fov = 40.0
+            reach = camera.height / 2 / math.tan(math.radians(fov) / 2)
+    return Camera(_point(position), _point(position + reach * forward), _point(matrix[:3, 1]), fov)
 
 
 def _rescaled(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:

@@ -20,6 +20,7 @@ STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the 
     "regenerate": ("regenerate",),
     "megakernel": ("megakernel", "count_rays"),
 }
+PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
@@ -32,7 +33,8 @@ LAUNCH_PARAMS = np.dtype([
     ("noise_threshold", "f4"), ("non_area_lights", "i4"), ("sun_count", "i4"), ("environment", "i4"),
     ("environment_width", "i4"), ("environment_height", "i4"), ("environment_rotation", "f4"),
     ("environment_probability", "f4"), ("env_cdf", "i4"), ("env_cdf_width", "i4"), ("env_cdf_height", "i4"),
-    ("first_sample", "i4"),
+    ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
+    ("clamp_indirect", "f4"),
 ])  # fmt: skip
 MATERIAL = np.dtype([
     ("color", "f4", (4,)), ("emission", "f4", (4,)), ("color2", "f4", (4,)), ("kind", "i4"), ("ior", "f4"),
@@ -95,7 +97,9 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
         "REGENERATE_BELOW": REGENERATE_BELOW,
         "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
         "SCALAR_THREADS": int(scalar_threads),
-        "EQUIRECTANGULAR": int(settings.projection == "equirectangular"),
+        "PROJECTION": PROJECTIONS[settings.projection],
+        "LENS_SHIFT": int(any(settings.lens_shift)),
+        "CLAMP_INDIRECT": int(settings.clamp_indirect > 0),
         "WHITTED": int(settings.integrator == "whitted"),
         "SAMPLER": SAMPLERS[settings.sampler],
         "DIRECT_LIGHTING": DIRECT_LIGHTING[settings.direct_lighting],
@@ -137,17 +141,23 @@ def launch_params(
 ) -> np.ndarray:
     """The LAUNCH_PARAMS () of a tile of a picture of `size`; `lights` are the fields of a LightSampler.
 
-    right and up are scaled so that the whole picture spans -1 to 1 in both.
+    right and up are scaled so that the whole picture spans -1 to 1 in both; those of an orthographic camera are lengths
+    of the scene.
     """
     width, height = size
     camera = settings.view
     right, up, forward = camera.axes()
     half_height = np.tan(np.radians(camera.fov_degrees) / 2)
+    if settings.projection == "orthographic":
+        half_height = camera.target_plane_height() / 2
     params = np.zeros((), LAUNCH_PARAMS)
     params["eye"][:3], params["forward"][:3] = camera.position, forward
     params["right"][:3], params["up"][:3] = right * half_height * width / height, up * half_height
     params["lens_radius"] = settings.lens_radius
     params["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
+    params["lens_shift_x"], params["lens_shift_y"] = settings.lens_shift
+    params["fisheye_turns"] = settings.fisheye_degrees / 720
+    params["clamp_indirect"] = settings.clamp_indirect
     params["horizon"][:3], params["zenith"][:3] = settings.horizon, settings.zenith
     params["width"], params["height"] = size
     params["tile_x"], params["tile_y"], params["tile_width"], params["tile_height"] = tile

@@ -93,7 +93,7 @@ class Wavefront(Schedule):
         run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
         for depth in range(settings.max_depth):
             run["trace"](
-                rays.launch_threads, params, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
+                rays.launch_threads, params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
                 scene.lights,
             )  # fmt: skip
             run["shade"](

@@ -17,8 +17,10 @@ from renderer.scene.schema import PictureSettings, setting
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky")  # their change rebuilds the light sampler
+PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a view axis
 MAX_BALLS = 1 << 21
 NAME_HELP = "a named shape is drawn only as instances"
+TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
 RGB = tuple[float, float, float]
 
 
@@ -63,7 +65,7 @@ class MeshShape:
     material: str
     file: str = setting("", file=True)
     scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
-    rotation_degrees: float = 0.0
+    rotation_degrees: float = setting(0.0, help=TURN_HELP)
     position: Point = (0.0, 0.0, 0.0)
     name: str = setting("", help=NAME_HELP)
 
@@ -149,7 +151,7 @@ class Environment:
 
     file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
     strength: float = setting(1.0, 0.0, 1e6, "factor of the radiance", logarithmic=True)
-    rotation_degrees: float = setting(0.0, -360.0, 360.0, "about y; 90 brings to -z what was at -x")
+    rotation_degrees: float = setting(0.0, -360.0, 360.0, TURN_HELP)
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,16 @@ class Settings(PictureSettings):
     """The settings of a ray traced picture."""
 
     view: Camera = Camera()
-    projection: Literal["perspective", "equirectangular"] = setting(
-        "perspective", help="of a camera, or equirectangular: 360 degrees wide and 180 high"
+    projection: Literal["perspective", "equirectangular", "orthographic", "fisheye"] = setting(
+        "perspective",
+        help="perspective; orthographic: as high as the plane of the view's target in perspective; "
+        "fisheye: equidistant; equirectangular: 360 degrees wide and 180 high",
+    )
+    fisheye_degrees: float = setting(
+        180.0, 1.0, 360.0, "angle of view of a fisheye, across the circle that touches the picture's shorter sides"
+    )
+    lens_shift: tuple[float, float] = setting(
+        (0.0, 0.0), -10.0, 10.0, "of the film to the right and upwards, in fractions of its width and height"
     )
     lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, without depth of field")
     focus_distance: float = setting(
@@ -199,6 +209,9 @@ class Settings(PictureSettings):
         0.0, 0.0, 1.0, "relative error at which a pixel stops sampling; 0: all pixels take `samples`"
     )
     variance: bool = setting(False, help="estimate the pixels' variance, for the layers of .exr files")
+    clamp_indirect: float = setting(
+        0.0, 0.0, 1e9, "largest radiance that a path adds beyond its first surface; darkens a little; 0: unbiased"
+    )
     rr_depth: int = setting(3, 1, 64, "bounces after which Russian roulette may end a path")
     direct_lighting: Literal["mis", "bsdf", "nee"] = setting(
         "mis",
@@ -231,10 +244,8 @@ class Settings(PictureSettings):
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
-        if self.projection == "equirectangular" and self.lens_radius > 0:
-            raise ValueError(
-                f"lens_radius is {self.lens_radius}; an equirectangular camera has no lens, so it must be 0"
-            )
+        if self.projection in PANORAMAS:
+            self._check_panorama(PANORAMAS[self.projection])
         for group in (*SHAPE_GROUPS, "distance_fields"):
             for index, shape in enumerate(getattr(self, group)):
                 if shape.material not in names:
@@ -251,6 +262,15 @@ class Settings(PictureSettings):
         for index, quad in enumerate(self.quads):
             if quad.material in emissive and not _quad_area(quad) > 0:
                 raise ValueError(f"quads[{index}]: a light of zero area; its four corners must span a surface")
+
+    def _check_panorama(self, camera: str) -> None:
+        """Raises ValueError if a projection without a view axis has what needs one."""
+        if self.lens_radius > 0:
+            raise ValueError(f"lens_radius is {self.lens_radius}; {camera} camera has no lens, so it must be 0")
+        if any(self.lens_shift):
+            raise ValueError(
+                f"lens_shift is {list(self.lens_shift)}; {camera} camera has no film to shift, so it must be [0, 0]"
+            )
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""

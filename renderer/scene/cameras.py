@@ -49,7 +49,11 @@ class View:
 
 @dataclass(frozen=True)
 class Camera(View):
-    """A pinhole at `position` looking at `target`; `fov_degrees` is the vertical angle of view."""
+    """A camera at `position` looking at `target`; `fov_degrees` is the vertical angle of view.
+
+    An orthographic camera shows as much as a perspective one shows of the plane through the target, so that a movement
+    towards the target magnifies in both.
+    """
 
     position: tuple[float, float, float] = (0.0, 0.0, 5.0)
     target: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -78,8 +82,14 @@ class Camera(View):
     def pan(self, dx: float, dy: float) -> Self:
         """Moves camera and target in the picture's plane, so that the target follows the pointer."""
         right, up, _ = self.axes()
-        target_plane_height = 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
-        return self.shifted(target_plane_height * (dy * up - dx * right))
+        return self.shifted(self.target_plane_height() * (dy * up - dx * right))
+
+    def target_plane_height(self) -> float:
+        """The height of what is seen of the plane through the target that faces the camera.
+
+        An orthographic camera sees that height of every plane.
+        """
+        return 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Dollies towards the target: a step takes an eighth of the way."""

@@ -2,10 +2,17 @@
 // first samples; depth and primitive id are those of the ray through the pixel's center. Included behind
 // raytracing/raytrace.cu.
 
-// The direction through (x, y), in pixels from the picture's upper left corner.
-DEVICE float3 camera_direction(const LaunchParams params, float x, float y) {
+// The closest hit of the camera ray through (x, y), in pixels from the picture's upper left corner; *cosine is that of
+// the angle to the view axis, 1 for projections that have none.
+DEVICE Hit camera_hit(const LaunchParams params, SCENE_PARAMS, float x, float y, float *cosine) {
     float sx = fma(2.0f / (float)params.width, x, -1.0f), sy = fma(-2.0f / (float)params.height, y, 1.0f);
-    return view_direction(params, sx, sy);
+    float3 origin, direction;
+    bool has_ray = camera_ray(params, sx, sy, &origin, &direction);
+    direction = normalize_fma(direction);
+    *cosine = HAS_VIEW_AXIS ? dot_fma(direction, xyz(params.forward)) : 1.0f;
+    Hit hit = scene_closest_hit(SCENE_ARGS, with_w(origin, params.eye.w), direction);
+    if (!has_ray) hit.primitive = -1;
+    return hit;
 }
 
 KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos, GLOBAL float4 *normals,
@@ -20,25 +27,24 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
         of_sample.sample_index = sample;
         Path path = start_path(of_sample, x, y, sampler_of_ray(of_sample, i));
         Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
-        if (hit.primitive < 0) continue;
+        if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) continue;
         Surface s = surface_at(SCENE_ARGS, hit, path.origin, xyz(path.direction));
         albedo = albedo + material_color(material_at(SCENE_ARGS, materials, s), s);
         normal = normal + s.normal;
     }
-    float3 direction = normalize_fma(camera_direction(params, (float)x + 0.5f, (float)y + 0.5f));
-    Hit hit = scene_closest_hit(SCENE_ARGS, params.eye, direction);
+    float cosine;
+    Hit hit = camera_hit(params, SCENE_ARGS, (float)x + 0.5f, (float)y + 0.5f, &cosine);
     albedos[pixel] = with_w(albedo * (1.0f / (float)samples), 1.0f);
     normals[pixel] = with_w(normal * (1.0f / (float)samples), 0.0f);
     depths[pixel] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t;
     primitive_ids[pixel] = hit.primitive < 0 ? 0u : primitive_id(SCENE_ARGS, hit);
 }
 
-// The distance of what is visible at (x, y), along the view axis (with the equirectangular projection, along the ray);
+// The distance of what is visible at (x, y), along the view axis (with fisheye and equirectangular, along the ray);
 // infinite for nothing.
 KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, SCENE_PARAMS) {
     if (thread_index() > 0) return;
-    float3 direction = normalize_fma(camera_direction(params, x, y));
-    Hit hit = scene_closest_hit(SCENE_ARGS, params.eye, direction);
-    float cosine = EQUIRECTANGULAR ? 1.0f : dot_fma(direction, xyz(params.forward));
+    float cosine;
+    Hit hit = camera_hit(params, SCENE_ARGS, x, y, &cosine);
     distance[0] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t * cosine;
 }

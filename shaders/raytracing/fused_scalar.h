@@ -54,7 +54,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         Path path = packet_path(packet, j);
         bool continues = false;
         if (hit.primitive < 0) {
-            path.radiance = add_escaped_radiance(params, lights, path);
+            path.radiance = add_escaped_radiance(params, depth, lights, path);
         } else {
             ShadowRay shadow;
             Sampler sampler = packet_sampler(packet, j);

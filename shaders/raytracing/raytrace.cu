@@ -12,6 +12,7 @@
 // The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf
 // (kernels.py).
 #include "raytracing/scene.h"
+#include "raytracing/camera.h"
 #include "raytracing/lights.h"
 #include "raytracing/film.h"
 #include "raytracing/stencil.h"
@@ -44,23 +45,11 @@ typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
 
-// The direction through a point of the picture, each coordinate -1 to 1. Perspective: not unit, its component along
-// `forward` is 1. Equirectangular: unit; the picture is 360 degrees wide and 180 high.
-DEVICE float3 view_direction(const LaunchParams params, float sx, float sy) {
-#if EQUIRECTANGULAR
-    float2 azimuth = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f));
-    float2 elevation = cos_sin_2pi(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
-    float3 level = madd(normalize_fma(xyz(params.right)), azimuth.y, xyz(params.forward) * azimuth.x);
-    return normalize_fma(madd(normalize_fma(xyz(params.up)), elevation.y, level * elevation.x));
-#else
-    return madd(xyz(params.up), sy, madd(xyz(params.right), sx, xyz(params.forward)));
-#endif
-}
-
 DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler) {
     float sx = fma(2.0f / (float)params.width, (float)x + get_1d(sampler, 0), -1.0f);
     float sy = fma(-2.0f / (float)params.height, (float)y + get_1d(sampler, 1), 1.0f);
-    float3 origin = xyz(params.eye), direction = view_direction(params, sx, sy);
+    float3 origin, direction;
+    bool has_ray = camera_ray(params, sx, sy, &origin, &direction);
     if (params.lens_radius > 0.0f) {  // thin lens: from a point of the lens to the pixel's point on the plane of focus
         float radius = sqrt(get_1d(sampler, 2)) * params.lens_radius;
         float2 phi = cos_sin_2pi(get_1d(sampler, 3));
@@ -72,13 +61,25 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
     }
     Path path = {with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f), with_w(normalize_fma(direction), DELTA_PDF),
                  make_float4(1.0f, 1.0f, 1.0f, 0.0f), make_float4(0.0f, 0.0f, 0.0f, 0.0f)};
+    if (!has_ray) path.throughput = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     return path;
 }
 
-// The radiance of a path whose ray leaves the scene.
-DEVICE float4 add_escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, const Path path) {
+// What a path adds to its radiance at its ray `depth`, from 0. Emission that ray 2 or a later one finds, and shadow rays
+// from the second surface on, are indirect light: their largest channel is at most params.clamp_indirect.
+DEVICE float4 clamp_contribution(const LaunchParams params, int depth, float4 contribution) {
+#if CLAMP_INDIRECT
+    float largest = largest_of3(xyz(contribution));
+    if (depth > 1 && largest > params.clamp_indirect)
+        return with_w(xyz(contribution) * (params.clamp_indirect / largest), contribution.w);
+#endif
+    return contribution;
+}
+
+// The radiance of a path whose ray `depth` leaves the scene.
+DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, const Path path) {
     float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w);
-    return path.radiance + path.throughput * with_w(radiance, 0.0f);
+    return path.radiance + clamp_contribution(params, depth, path.throughput * with_w(radiance, 0.0f));
 }
 
 DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
@@ -103,7 +104,8 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
             float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
             light_pdf = area_light_pdf(params, p, materials[s.material], xyz(path->origin), hit.t, cosine);
         }
-        path->radiance = path->radiance + throughput * m.emission * mis_weight_bsdf(bsdf_pdf, light_pdf);
+        float4 emitted = throughput * m.emission * mis_weight_bsdf(bsdf_pdf, light_pdf);
+        path->radiance = path->radiance + clamp_contribution(params, depth, emitted);
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     BsdfSample out;
@@ -116,7 +118,8 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
         shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
                                       dimension + 4, shadow);
         if (shadow->valid)
-            shadow->contribution = with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w);
+            shadow->contribution = clamp_contribution(
+                params, depth + 1, with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w));
     }
     if (non_delta &&
         WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
@@ -158,7 +161,7 @@ KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask
     set_active(active_mask, i, active, scratch);
 }
 
-KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
+KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
              GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
              GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
@@ -169,7 +172,7 @@ KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL u
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-                radiances[i] = add_escaped_radiance(params, lights, path);
+                radiances[i] = add_escaped_radiance(params, depth, lights, path);
                 if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
                 active = false;
             }
@@ -272,7 +275,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
         atomic_add(&by_depth[depth], 1u);
         Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
-            path.radiance = add_escaped_radiance(params, lights, path);
+            path.radiance = add_escaped_radiance(params, depth, lights, path);
             active = false;
         } else {
             ShadowRay shadow;
@@ -320,7 +323,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
                 if (active)
                     active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
                 else
-                    path.radiance = add_escaped_radiance(params, lights, path);
+                    path.radiance = add_escaped_radiance(params, depth, lights, path);
             }
             float4 origin =
                 shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);

@@ -121,8 +121,8 @@ typedef struct {
 
 // sample_direct for the lanes whose light is a triangle; the lanes of other lights are returned in *remaining. Returns
 // the lanes that have a shadow ray.
-DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint begin, uint lanes, const DiffuseHit8 *s,
-                           GLOBAL const float4 *primitives, GLOBAL const Material *materials,
+DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint lanes,
+                           const DiffuseHit8 *s, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
                            GLOBAL const float4 *lights, uint *remaining) {
     const float *cache = packet->sample_cache + begin;
     uint8 u32 = as_uint8(vload8(0, cache + CACHE_PATHS * CACHE_DIMENSIONS));
@@ -161,7 +161,13 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     packet->shadows.t.v8[begin >> 3] = distance < FLT_MAX ? distance * 0.9999f : (float8)(FLT_MAX);
     store8(packet->shadows.origin, begin, mask, s->origin);
     Float3x8 reflected = scale8(mul8(scale8(s->albedo, bsdf_pdf), emission), weight);
-    store8(packet->contribution, begin, mask, mul8(load8(packet->throughput, begin), reflected));
+    Float3x8 contribution = mul8(load8(packet->throughput, begin), reflected);
+#if CLAMP_INDIRECT
+    float8 largest = max_nnan(max_nnan(contribution.x, contribution.y), contribution.z);
+    float8 excess = depth > 0 && largest > params.clamp_indirect ? params.clamp_indirect / largest : (float8)(1.0f);
+    contribution = scale8(contribution, excess);
+#endif
+    store8(packet->contribution, begin, mask, contribution);
     return shadows;
 }
 
@@ -189,7 +195,8 @@ DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int de
                        packet_sampler(packet, j), dimension, &shadow))
         return false;
     float3 throughput = float3_at(packet->throughput, j);
-    shadow.contribution = with_w(throughput * xyz(shadow.contribution), shadow.contribution.w);
+    shadow.contribution =
+        clamp_contribution(params, depth + 1, with_w(throughput * xyz(shadow.contribution), shadow.contribution.w));
     packet_set_shadow_ray(packet, j, with_w(origin, 0.0f), shadow);
     return true;
 }
@@ -223,7 +230,7 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     bool last_bounce = depth + 1 >= params.max_depth;
     if (DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && !last_bounce) {
         uint remaining;
-        *shadows = sample_direct8(params, packet, begin, *lanes, &s, primitives, materials, lights, &remaining);
+        *shadows = sample_direct8(params, depth, packet, begin, *lanes, &s, primitives, materials, lights, &remaining);
         for (; remaining; remaining &= remaining - 1u)
             if (sample_direct_lane(params, depth, packet, begin, ctz(remaining), &s, SCENE_ARGS, materials, lights))
                 *shadows |= 1u << ctz(remaining);

@@ -1,6 +1,7 @@
 """Lights against algebra: irradiance, furnaces, pdfs; three estimators of one picture; invalid files."""
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,10 +16,20 @@ from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.environment import environment_cdf, read_hdr, sky_map, sun_direction, sun_radiance
-from renderer.raytracing.instances import Instance
+from renderer.raytracing.instances import Instance, rotation_matrix
 from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params, material_rows
 from renderer.raytracing.lights import LightSampler
-from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sky, Sphere, Sun
+from renderer.raytracing.settings import (
+    Environment,
+    Material,
+    MeshShape,
+    PointLight,
+    Quad,
+    Settings,
+    Sky,
+    Sphere,
+    Sun,
+)
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import from_table
 
@@ -182,7 +193,27 @@ def test_orientation_of_the_environment_map(picture, tmp_path):
         scene = Settings(view=view, environment=Environment(str(path)))
         assert np.allclose(render(picture, scene, (4, 4), 1).mean((0, 1)), target + 1, atol=0.02), target
     turned = Settings(view=Camera((0, 0, 0), (0, 0, -1.0), fov_degrees=1.0), environment=Environment(str(path), 1, 90))
-    assert np.allclose(render(picture, turned, (4, 4), 1).mean((0, 1)), [2, 1, 1], atol=0.02)
+    wanted = rotation_claim(Environment)
+    assert np.allclose(render(picture, turned, (4, 4), 1).mean((0, 1)), np.array(wanted) + 1, atol=0.02)
+
+
+def rotation_claim(settings):
+    """The direction that the help text says a rotation by 90 degrees brings to -z."""
+    (field,) = [f for f in fields(settings) if f.name == "rotation_degrees"]
+    sign, axis = re.search(r"90 brings to -z what was at ([+-])([xyz])$", field.metadata["help"]).groups()
+    return tuple((1.0 if sign == "+" else -1.0) * (axis == name) for name in "xyz")
+
+
+def test_meshes_rotate_as_their_help_text_says(picture, tmp_path):
+    """A triangle at the place that the text names is at -z after 90 degrees; instances and models rotate alike."""
+    x, y, z = rotation_claim(MeshShape)
+    corners = [(x + dx, y + dy, z + dz) for dx, dy, dz in ((-0.1, -0.1, 0.1), (0.1, -0.1, -0.1), (0.0, 0.2, 0.0))]
+    path = tmp_path / "flag.obj"
+    path.write_text("".join(f"v {a} {b} {c}\n" for a, b, c in corners) + "f 1 2 3\n")
+    scene = Settings(view=Camera((0.0, 0.0, 1.0), (0.0, 0.0, -1.0)), meshes=(MeshShape("plain", str(path), 1.0, 90.0),))
+    assert picture.pick(scene, (32, 32), 16, 16) == pytest.approx(2, abs=0.15)
+    assert picture.pick(replace(scene, meshes=(MeshShape("plain", str(path)),)), (32, 32), 16, 16) is None
+    assert np.allclose(rotation_matrix((0.0, 90.0, 0.0)) @ (x, y, z), (0, 0, -1))
 
 
 @pytest.mark.parametrize("name", ["diffuse", "mirror", "conductor", "metallic", "glass", "rough glass", "checker"])

@@ -98,12 +98,13 @@ class MeshPrimitive:
 
 @dataclass(frozen=True)
 class Camera:
-    """A perspective camera of a node."""
+    """A camera of a node: perspective with a vertical angle of view, or orthographic with a height."""
 
     name: str
     matrix: np.ndarray  # (4, 4) to the world; it looks along -z
-    fov_degrees: float  # vertical
-    aspect: float | None
+    fov_degrees: float | None
+    aspect: float | None  # width over height
+    height: float | None = None  # of what an orthographic camera sees, in its node's lengths
 
 
 @dataclass(frozen=True)

@@ -137,15 +137,22 @@ def _node(
     return Node(index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light)
 
 
-def _camera(file: Container, index: Any, node: str) -> Camera | None:
-    """The camera of a node; None for an orthographic one, which has no angle of view."""
+def _camera(file: Container, index: Any, node: str) -> Camera:
+    """The camera of a node."""
     entry, name = file.item("cameras", index, node), f"cameras[{index}]"
-    if entry.get("type") != "perspective":
-        return None
-    lens = file.part(entry, "perspective", name)
+    kind = entry.get("type")
+    if kind not in ("perspective", "orthographic"):
+        file.fail(name, f"has the type {format_value(kind)}; allowed are perspective, orthographic")
+    lens, title = file.part(entry, kind, name), str(entry.get("name", name))
+    if kind == "orthographic":
+        halves = [file.number(lens, key, None, -1e15, 1e15, name) for key in ("xmag", "ymag")]
+        half_width, half_height = (abs(half) for half in halves)
+        if min(half_width, half_height) < 1e-15 or not 1e-3 <= half_width / half_height <= 1e3:
+            file.fail(name, f"has xmag {halves[0]:g} and ymag {halves[1]:g}; none may be 0, or 1000 times the other")
+        return Camera(title, np.eye(4), None, half_width / half_height, 2 * half_height)
     fov = file.number(lens, "yfov", None, 1e-3, 3.13, name)
     aspect = file.number(lens, "aspectRatio", None, 1e-3, 1e3, name) if "aspectRatio" in lens else None
-    return Camera(str(entry.get("name", name)), np.eye(4), math.degrees(fov), aspect)
+    return Camera(title, np.eye(4), math.degrees(fov), aspect)
 
 
 def _light(file: Container, index: Any, node: str) -> Light:
