@@ -10,10 +10,11 @@ from renderer.bvh.primitives import PRIMITIVE
 from renderer.formats import gltf
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
-from renderer.raytracing.gltf_shapes import BASE_FLOAT4S, TextureArrays, attribute_float4s
+from renderer.raytracing.gltf_shapes import DEFAULT_MATERIAL, materials_of
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.shapes import material_indices, shape_arrays
+from renderer.raytracing.textures import TextureArrays
 
 MAX_INSTANCED_LIGHTS = 1 << 16  # emissive triangles of instances that next-event estimation samples
 
@@ -41,7 +42,7 @@ class Geometry:
             transforms = self._transforms(settings)
             self._instances = Instances(device, self._shapes, transforms.shape_of, transforms.material_of)
         self._textures: tuple[Buffer, ...] = ()
-        self._has_alpha, self._float4s_per_primitive = False, BASE_FLOAT4S
+        self._texture_constants: dict[str, object] = {}
         if shapes.attributes is not None:
             self._upload_attributes(device, shapes.attributes, len(settings.materials))
         self._lights = np.zeros(0, PRIMITIVE)
@@ -59,23 +60,23 @@ class Geometry:
         return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._textures
 
     @property
-    def constants(self) -> dict[str, int]:
+    def constants(self) -> dict[str, object]:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {
             "BVH8": int(self.bvh.layout == "bvh8"),
             "INSTANCES": int(self._instances is not None),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),
-            "ALPHA_TEST": int(self._has_alpha),
-            "FLOAT4S_PER_PRIMITIVE": self._float4s_per_primitive,
+            **self._texture_constants,
         }
 
     def _upload_attributes(self, device: Device, attributes: np.ndarray, own_materials: int) -> None:
         """Uploads vertex attributes and textures; `own_materials` is the number of the scene's own materials."""
-        textures = TextureArrays(own_materials, self.models)
-        self._has_alpha = bool((textures.material_textures["alpha_mode"] > 0).any())
-        count = self._float4s_per_primitive = attribute_float4s(self.models)
-        attributes = np.ascontiguousarray(attributes[:, :count]).reshape(-1, 4 * count)
+        own = [DEFAULT_MATERIAL] * own_materials
+        textures = TextureArrays([(own, ()), *((materials_of(model), model.textures) for model in self.models)])
+        count = attributes.shape[1]
+        self._texture_constants = textures.constants | {"FLOAT4S_PER_PRIMITIVE": count}
+        attributes = attributes.reshape(-1, 4 * count)
         arrays = attributes, textures.material_textures, textures.textures, textures.texels
         self._textures = tuple(
             device.buffer(len(a) if a.ndim == 1 else a.shape, a.dtype).write(a) for a in arrays if len(a)

@@ -1,4 +1,4 @@
-"""glTF models in scenes: triangles with vertex attributes, materials and textures (shaders/raytracing/texture.h)."""
+"""Models in scenes: triangles with vertex attributes (shaders/raytracing/texture.h), and materials."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,18 +7,19 @@ import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, triangles
 from renderer.formats import gltf
-from renderer.formats.images import srgb_to_linear
 from renderer.raytracing.instances import Point, rotation_matrix
+from renderer.raytracing.textures import (
+    DRAWN_SLOTS,
+    default_attributes,
+    drawn_slots,
+    float4s_of,
+    joined_attributes,
+    texcoord_sets,
+    write_colors,
+    write_texcoords,
+)
 from renderer.scene.schema import setting
 
-BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of attributes a primitive: normals and uv; with tangents and colors too
-MATERIAL_TEXTURES = np.dtype([
-    ("color", "i4"), ("metallic_roughness", "i4"), ("normal", "i4"), ("emission", "i4"), ("normal_scale", "f4"),
-    ("alpha", "f4"), ("alpha_cutoff", "f4"), ("alpha_mode", "i4"),
-])  # fmt: skip
-ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
-WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
-LINEAR_FILTER = 16
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
 NOT_DRAWN = {  # extensions by the field of gltf.Material that no kernel honors
     "clearcoat": "KHR_materials_clearcoat", "sheen_color": "KHR_materials_sheen",
@@ -27,7 +28,6 @@ NOT_DRAWN = {  # extensions by the field of gltf.Material that no kernel honors
     "anisotropy": "KHR_materials_anisotropy", "dispersion": "KHR_materials_dispersion",
     "diffuse_transmission": "KHR_materials_diffuse_transmission", "unlit": "KHR_materials_unlit",
 }  # fmt: skip
-DRAWN_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
 COMPUTED_SLOTS = ("occlusion",)  # a path tracer computes what they approximate
 MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
 
@@ -55,11 +55,6 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
     return [*model.materials, DEFAULT_MATERIAL]
 
 
-def texcoord_set_of(material: gltf.Material) -> int:
-    """The set of texture coordinates that all textures of a material take."""
-    return next((slot.texcoord_set for slot in material.textures.values()), 0)
-
-
 def not_drawn(model: gltf.Model) -> dict[str, int]:
     """What the model's materials say and no kernel honors, as renderer.plain.format_ignored takes it."""
     count: Counter[str] = Counter()
@@ -67,45 +62,39 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
     for material in model.materials:
         fields = [name for name in NOT_DRAWN if getattr(material, name) != getattr(plain, name)]
         count.update({f"{NOT_DRAWN[name]} materials" for name in fields})
-        first = next(iter(material.textures.values()), None)
+        drawn = drawn_slots(material)
         for word, slot in material.textures.items():
             if word not in DRAWN_SLOTS + COMPUTED_SLOTS:
                 count[f"texture {word} materials"] += 1
-            elif word in DRAWN_SLOTS and first and slot.texcoord_set != first.texcoord_set:
+            elif word not in (*drawn, *COMPUTED_SLOTS):
                 count[f"TEXCOORD_{slot.texcoord_set} textures"] += 1
-            elif word in DRAWN_SLOTS and slot.transform != gltf.TextureSlot(0).transform:
-                count["KHR_texture_transform textures"] += 1
     return dict(count)
 
 
-def default_attributes(count: int) -> np.ndarray:
-    """Attributes (count, FULL_FLOAT4S, 4) of primitives without normals, uv and tangents, with white vertices."""
-    attributes = np.zeros((count, FULL_FLOAT4S, 4), "f4")
-    attributes.view("u4").reshape(count, 4 * FULL_FLOAT4S)[:, 16:22] = 0xFFFFFFFF
-    return attributes
-
-
 def primitive_arrays(
-    part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, texcoord_set: int = 0
+    part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,)
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4)."""
+    """Primitives (m,) and attributes (m, float4s, 4) of a mesh primitive transformed by a matrix (4, 4).
+
+    `sets` are the sets of texture coordinates that its material takes.
+    """
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
         faces = faces[:, [0, 2, 1]]
-    attributes = default_attributes(len(faces))
+    has_words = part.tangents is not None or part.colors is not None
+    attributes = default_attributes(len(faces), float4s_of(has_words, len(sets)))
     if part.normals is not None:
         normals = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
         size = np.linalg.norm(normals, axis=1, keepdims=True)
         attributes[:, :3, :3] = np.divide(normals, size, out=np.zeros_like(normals), where=size > 1e-30)[faces]
-    texcoords = part.texcoords[texcoord_set] if texcoord_set < len(part.texcoords) else None
-    if texcoords is not None:
-        uv = np.clip(texcoords, -1e6, 1e6)[faces]
-        attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
-    words = attributes.view("u4").reshape(-1, 4 * FULL_FLOAT4S)
+    for number, texcoord_set in enumerate(sets):
+        texcoords = part.texcoords[texcoord_set] if texcoord_set < len(part.texcoords) else None
+        if texcoords is not None:
+            write_texcoords(attributes, number, texcoords[faces])
     if part.colors is not None:
-        pairs = np.rint(np.clip(part.colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
-        words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
+        write_colors(attributes, part.colors, faces)
     if part.tangents is not None:
+        words = attributes.view("u4").reshape(len(faces), -1)
         words[:, [15, 22, 23]] = _octahedral_tangents(part.tangents, matrix[:3, :3])[faces]
     return collapse_duplicates(triangles(vertices, faces, material)), attributes
 
@@ -127,24 +116,17 @@ def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray
     return np.where(size[:, 0] > 1e-30, words, np.uint32(0))
 
 
-def attribute_float4s(models: list[gltf.Model]) -> int:
-    """Float4s of attributes a primitive that the models need: FULL_FLOAT4S if any has tangents or vertex colors."""
-    parts = [part for model in models for parts in model.meshes for part in parts]
-    base = all(part.tangents is None and part.colors is None for part in parts)
-    return BASE_FLOAT4S if base else FULL_FLOAT4S
-
-
 def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
     """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0]."""
     materials = materials_of(model)  # index -1 is that of DEFAULT_MATERIAL
     rows = np.arange(first_material, first_material + len(materials))
     parts = [
-        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_set_of(materials[part.material]))
+        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_sets(materials[part.material]))
         for part in model.meshes[mesh]
     ]
     if not parts:
         return np.zeros(0, PRIMITIVE), default_attributes(0)
-    return np.concatenate([primitives for primitives, _ in parts]), np.concatenate([a for _, a in parts])
+    return np.concatenate([primitives for primitives, _ in parts]), joined_attributes([a for _, a in parts])
 
 
 def instanced_meshes(model: gltf.Model) -> set[int]:
@@ -167,40 +149,3 @@ def bounds_of(model: gltf.Model) -> tuple[np.ndarray, np.ndarray]:
             used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
     return low, high
-
-
-class TextureArrays:
-    """The textures of all models and the textures of each material, in the arrays of shaders/raytracing/texture.h.
-
-    `own_materials` is the number of the scene's own materials, which precede the models' and have no textures.
-    """
-
-    def __init__(self, own_materials: int, models: list[gltf.Model]):
-        records = [_texture_record(DEFAULT_MATERIAL, 0)] * own_materials
-        textures: list[tuple[int, int, int, int]] = []
-        texels = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")]
-        size = 256
-        for model in models:
-            records += [_texture_record(material, len(textures)) for material in materials_of(model)]
-            offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
-            for texture in model.textures:
-                if id(texture.pixels) not in offsets:
-                    offsets[id(texture.pixels)] = size
-                    texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
-                    size += texels[-1].size
-                height, width = texture.pixels.shape[:2]
-                wraps = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2
-                bits = wraps | (LINEAR_FILTER if texture.linear_filter else 0)
-                textures.append((offsets[id(texture.pixels)], width, height, bits))
-        self.material_textures = np.array(records or [_texture_record(DEFAULT_MATERIAL, 0)], MATERIAL_TEXTURES)
-        self.textures = np.array(textures or [(0, 1, 1, 0)], "i4")
-        self.texels = np.concatenate(texels)
-
-
-def _texture_record(material: gltf.Material, first: int) -> tuple:
-    """A MATERIAL_TEXTURES; `first` is the index of the model's first texture."""
-    slots = (material.textures.get(word) for word in ("base_color", "metallic_roughness", "normal", "emissive"))
-    indices = (first + slot.texture if slot else -1 for slot in slots)
-    normal = material.textures.get("normal")
-    scale = normal.scale if normal else 1.0
-    return (*indices, scale, material.color[3], material.cutoff, ALPHA_MODES[material.alpha])

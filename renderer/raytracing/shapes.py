@@ -11,8 +11,9 @@ from renderer.bvh.primitives import collapse_duplicates, spheres, triangles, wit
 from renderer.formats import gltf
 from renderer.formats.mesh import load_mesh, load_normals
 from renderer.raytracing import procedural
-from renderer.raytracing.gltf_shapes import default_attributes, instanced_meshes, materials_of, mesh_arrays
+from renderer.raytracing.gltf_shapes import instanced_meshes, materials_of, mesh_arrays
 from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Settings
+from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes
 
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
@@ -22,7 +23,7 @@ Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attribute
 class ShapeArrays:
     """The primitives of a scene, with ids that count through all shapes.
 
-    `primitives` (m,) are by the name of their shape, "" for static geometry. `attributes` (n, FULL_FLOAT4S, 4) are by
+    `primitives` (m,) are by the name of their shape, "" for static geometry. `attributes` (n, float4s, 4) are by
     primitive id; None if no shape has any. `instanced` (name, matrix) are the instances of repeated meshes of models.
     """
 
@@ -45,7 +46,7 @@ def shape_arrays(settings: Settings, models: list[gltf.Model]) -> ShapeArrays:
     primitives = dict(zip(by_name, np.split(all_primitives, np.cumsum(sizes)[:-1]), strict=True))
     attributes = None
     if any(a is not None for _, a in flat):
-        attributes = np.concatenate([default_attributes(len(p)) if a is None else a for p, a in flat])
+        attributes = joined_attributes([default_attributes(len(p), BASE_FLOAT4S) if a is None else a for p, a in flat])
     return ShapeArrays(primitives, attributes, instanced)
 
 
@@ -85,7 +86,7 @@ def _mesh(shape: MeshShape, material: int) -> Arrays:
         return primitives, None
     size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)
     unit = np.divide(normals, size, out=np.zeros(normals.shape), where=size > 1e-30)
-    attributes = default_attributes(len(faces))
+    attributes = default_attributes(len(faces), BASE_FLOAT4S)
     attributes[:, :3, :3] = (unit @ rotation.T)[faces]
     return primitives, attributes
 

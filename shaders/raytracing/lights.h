@@ -299,7 +299,11 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
         Primitive p = light_primitive(params, lights, primitives, light.light_id);
         bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
         float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
-        light.radiance = light.radiance * emission_texture_at(SCENE_ARGS, p, u, v);
+        float3 normal = make_float3(0.0f, 0.0f, 0.0f);
+#if SPHERE_TEXTURES
+        if (p.edge2.w > 0.0f) normal = primitive_normal(p, madd(light.direction, light.distance, origin));
+#endif
+        light.radiance = light.radiance * emission_texture_at(SCENE_ARGS, p, u, v, normal);
     }
 #endif
     bool has_bsdf_pdf = use_mis && DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta;

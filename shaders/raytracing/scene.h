@@ -81,7 +81,31 @@ DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direct
     return hit;
 }
 
+DEVICE float3 primitive_normal(const Primitive p, float3 point) {
+    if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.v0));
+    return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
+}
+
 #if ALPHA_TEST
+// The texture coordinates of a hit; not for distance fields.
+DEVICE Texcoords texcoords_of_hit(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
+    Primitive p = primitive_of(SCENE_ARGS, hit);
+#if SPHERE_TEXTURES
+    if (p.edge2.w > 0.0f) {
+        float3 from = xyz(origin);
+#if INSTANCES
+        if (hit.instance >= 0) {
+            Matrix in = inverse(matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w));
+            from = transform(in, from, 1.0f);
+            direction = transform(in, direction, 0.0f);
+        }
+#endif
+        return sphere_texcoords(primitive_normal(p, madd(direction, hit.t, from)));
+    }
+#endif
+    return texcoords_at(attributes, as_uint(p.v0.w), hit.u, hit.v);
+}
+
 // The closest hit that passes the alpha test.
 DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
     float4 from = origin;
@@ -97,8 +121,8 @@ DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
             MaterialTextures tex = material_textures[material_of(SCENE_ARGS, hit)];
             uint prim_id = as_uint(primitive_of(SCENE_ARGS, hit).v0.w);
             float vertex_alpha = interpolated_color(attributes, prim_id, hit.u, hit.v).w;
-            float2 uv = uv_at(attributes, prim_id, hit.u, hit.v);
-            passes = passes_alpha_test(TEXTURE_ARGS, tex, uv, vertex_alpha, from, direction);
+            Texcoords texcoords = texcoords_of_hit(SCENE_ARGS, hit, from, direction);
+            passes = passes_alpha_test(TEXTURE_ARGS, tex, texcoords, vertex_alpha, from, direction);
         }
         float t = hit.t;
         hit.t += passed;
@@ -169,17 +193,15 @@ DEVICE Hit stored_hit(GLOBAL const float4 *hits, uint i) {
     return hit;
 }
 
-DEVICE float3 primitive_normal(const Primitive p, float3 point) {
-    if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.v0));
-    return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
-}
-
 // Point and normal of a hit; the ray is in the primitive's own space.
 DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, float3 direction, Surface *s) {
     float3 corner = xyz(p.v0);
     if (SPHERES && p.edge2.w > 0.0f) {
         s->normal = primitive_normal(p, madd(direction, hit.t, origin));
         s->point = madd(s->normal, p.edge2.w, corner);
+#if SPHERE_TEXTURES
+        s->texcoords = sphere_texcoords(s->normal);
+#endif
     } else {
         s->normal = primitive_normal(p, corner);
         s->point = madd(xyz(p.edge2), hit.v, madd(xyz(p.edge1), hit.u, corner));
@@ -194,11 +216,10 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     s.offset = 0.0f;
 #endif
 #if TEXTURED
-    float3 smooth = make_float3(0.0f, 0.0f, 0.0f), edge1 = smooth, edge2 = smooth, tangent = smooth;
-    bool flip_bitangent = false;
+    float3 smooth = make_float3(0.0f, 0.0f, 0.0f);
+    TangentFrame frame = {0, smooth, smooth, smooth, smooth, false};
     s.vertex_color = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-    uint prim_id = 0;
-    s.uv = make_float2(0.0f, 0.0f);
+    for (int set = 0; set < UV_SETS; set++) s.texcoords.sets[set] = make_float2(0.0f, 0.0f);
 #endif
 #if DISTANCE_FIELDS
     if (hit.primitive >= FIELD_PRIM_BASE) {
@@ -212,38 +233,56 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     {
         Primitive p = primitive_of(SCENE_ARGS, hit);
 #if TEXTURED
-        prim_id = as_uint(p.v0.w);
-        s.uv = uv_at(attributes, prim_id, hit.u, hit.v);
-        smooth = interpolated_normal(attributes, prim_id, hit.u, hit.v);
-        tangent = interpolated_tangent(attributes, prim_id, hit.u, hit.v, &flip_bitangent);
-        s.vertex_color = interpolated_color(attributes, prim_id, hit.u, hit.v);
-        edge1 = xyz(p.edge1);
-        edge2 = xyz(p.edge2);
+        frame.prim_id = as_uint(p.v0.w);
+        s.texcoords = texcoords_at(attributes, frame.prim_id, hit.u, hit.v);
+        smooth = interpolated_normal(attributes, frame.prim_id, hit.u, hit.v);
+        frame.tangent = interpolated_tangent(attributes, frame.prim_id, hit.u, hit.v, &frame.flip_bitangent);
+        s.vertex_color = interpolated_color(attributes, frame.prim_id, hit.u, hit.v);
+        frame.edge1 = xyz(p.edge1);
+        frame.edge2 = xyz(p.edge2);
 #endif
 #if INSTANCES
         if (hit.instance >= 0) {
             Matrix m = matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w), in = inverse(m);
             primitive_surface(p, hit, transform(in, xyz(origin), 1.0f), transform(in, direction, 0.0f), &s);
+#if SPHERE_TEXTURES
+            if (p.edge2.w > 0.0f) sphere_frame(s.normal, &frame);
+#endif
             s.point = transform(m, s.point, 1.0f);
             s.normal = normalize_fma(transform_normal(m, s.normal));
             s.in_light_table = INSTANCED_LIGHTS && !(p.edge2.w > 0.0f);
 #if TEXTURED
             smooth = transform_normal(m, smooth);
-            tangent = transform(m, tangent, 0.0f);
-            edge1 = transform(m, edge1, 0.0f);
-            edge2 = transform(m, edge2, 0.0f);
+            frame.tangent = transform(m, frame.tangent, 0.0f);
+            frame.edge1 = transform(m, frame.edge1, 0.0f);
+            frame.edge2 = transform(m, frame.edge2, 0.0f);
 #endif
         } else
 #endif
+        {
             primitive_surface(p, hit, xyz(origin), direction, &s);
+#if SPHERE_TEXTURES
+            if (p.edge2.w > 0.0f) sphere_frame(s.normal, &frame);
+#endif
+        }
     }
     s.front_face = dot_fma(s.normal, direction) < 0.0f;
     s.ray_direction = direction;
 #if TEXTURED
     s.geometric_normal = s.front_face ? s.normal : -s.normal;
     MaterialTextures tex = material_textures[s.material];
-    s.normal = shading_normal(TEXTURE_ARGS, tex, prim_id, hit.u, hit.v, smooth, s.normal, s.front_face, edge1, edge2,
-                              tangent, flip_bitangent, direction);
+    frame.geometric_normal = s.normal;
+    float3 normal = smooth_normal(smooth, s.normal);
+#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+    float3 coat = normal;
+    if (tex.clearcoat_normal >= 0)
+        coat = perturbed_normal(TEXTURE_ARGS, tex.clearcoat_normal, tex.clearcoat_normal_scale, s.texcoords, normal,
+                                frame);
+    s.clearcoat_normal = clamp_shading_normal(s.front_face ? coat : -coat, direction);
+#endif
+    if (tex.normal >= 0)
+        normal = perturbed_normal(TEXTURE_ARGS, tex.normal, tex.normal_scale, s.texcoords, normal, frame);
+    s.normal = clamp_shading_normal(s.front_face ? normal : -normal, direction);
 #else
     if (!s.front_face) s.normal = -s.normal;
 #endif
@@ -254,7 +293,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
 DEVICE Material material_at(SCENE_PARAMS, GLOBAL const Material *materials, const Surface s) {
     Material m = materials[s.material];
 #if TEXTURED
-    m = apply_textures(TEXTURE_ARGS, m, material_textures[s.material], s.uv);
+    m = apply_textures(TEXTURE_ARGS, m, material_textures[s.material], s.texcoords);
     m.color = m.color * s.vertex_color;
 #endif
     return m;
@@ -270,15 +309,18 @@ DEVICE float3 geometric_normal(const Surface s) {
 }
 
 #if TEXTURED
-// Emission texture times alpha at a point of an emitter, by which its radiance is multiplied.
-DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v) {
+// Emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at barycentric coordinates
+// (u, v) of a triangle, or where the unit normal of a sphere is `normal`.
+DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v, float3 normal) {
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
-    float2 uv = uv_at(attributes, as_uint(p.v0.w), u, v);
+    Texcoords texcoords = texcoords_at(attributes, as_uint(p.v0.w), u, v);
+#if SPHERE_TEXTURES
+    if (p.edge2.w > 0.0f) texcoords = sphere_texcoords(normal);
+#endif
     float4 white = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-    float4 emission = tex.emission >= 0 ? sample_texture(textures, texels, tex.emission, uv, true) : white;
+    float4 emission = tex.emissive >= 0 ? sample_texture(textures, texels, tex.emissive, texcoords, true) : white;
     float vertex_alpha = interpolated_color(attributes, as_uint(p.v0.w), u, v).w;
-    float texture_alpha = tex.color >= 0 ? sample_texture(textures, texels, tex.color, uv, true).w : 1.0f;
-    float alpha = tex.alpha_mode == ALPHA_OPAQUE ? 1.0f : tex.alpha * vertex_alpha * texture_alpha;
+    float alpha = tex.alpha_mode == ALPHA_OPAQUE ? 1.0f : alpha_at(TEXTURE_ARGS, tex, texcoords, vertex_alpha);
     if (tex.alpha_mode == ALPHA_MASK) alpha = alpha >= tex.alpha_cutoff ? 1.0f : 0.0f;
     return xyz(emission) * alpha;
 }

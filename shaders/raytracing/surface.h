@@ -11,6 +11,13 @@
 
 #define DELTA_PDF -1.0f  // pdf of a direction that next-event estimation cannot sample: delta BSDFs and camera rays
 
+#if TEXTURED
+// The texture coordinates of a surface point in each set that its material takes.
+typedef struct {
+    float2 sets[UV_SETS];
+} Texcoords;
+#endif
+
 typedef struct {
     float3 point, normal;  // the shading normal faces the ray; both in world space, the normal unit
     float3 ray_direction;  // unit direction of the ray that hit the surface
@@ -21,8 +28,11 @@ typedef struct {
 #endif
 #if TEXTURED
     float3 geometric_normal;  // on the ray's side; unit
-    float2 uv;  // texture coordinates
+    Texcoords texcoords;
     float4 vertex_color;
+#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+    float3 clearcoat_normal;  // as `normal`, but bent by the clearcoat's normal map alone
+#endif
 #endif
     bool in_light_table;  // whether next-event estimation can sample this emitter, so that a hit needs a MIS weight
 } Surface;
@@ -35,6 +45,15 @@ typedef struct {
 } BsdfSample;
 
 DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }
+
+// The shading normal of the clearcoat.
+DEVICE float3 clearcoat_normal_of(const Surface s) {
+#if TEXTURED && TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+    return s.clearcoat_normal;
+#else
+    return s.normal;
+#endif
+}
 
 // A direction about the normal with pdf cos(theta) / pi.
 DEVICE float3 sample_cosine_hemisphere(float3 normal, float u1, float u2, float *pdf) {

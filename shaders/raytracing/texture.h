@@ -1,18 +1,17 @@
 // Textures and the vertex attributes of triangles.
 //     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id: the corners' normals, (0, 0, 0) for none,
-//                        with u of each in .w; then v. If there are six, the last nine words are a tangent, the
-//                        corners' colors in two words of 16-bit channels each, and two tangents. A tangent is 0 for
-//                        none, or an octahedral unit vector (Q. Meyer et al. 2010) of 15 bits a coordinate, bit 30 set
-//                        if the bitangent is flipped, and bit 31 set
-//     material_textures  the textures of each material
-//     textures           where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 wrap of v, 4 linear
-//                        filter
-//     texels             256 floats: the sRGB curve; then 8 bits each of red, green, blue, alpha
-typedef struct {
-    int color, metallic_roughness, normal, emission;  // indices of textures, -1 for none
-    float normal_scale, alpha, alpha_cutoff;
-    int alpha_mode;
-} MaterialTextures;
+//                        with u of each in .w; then v. If there are more than four, the nine words from 15 on are a
+//                        tangent, the corners' colors in two words of 16-bit channels each, and two tangents. A tangent
+//                        is 0 for none, or an octahedral unit vector (Q. Meyer et al. 2010) of 15 bits a coordinate,
+//                        bit 30 set if the bitangent is flipped, and bit 31 set. Behind them u and v of the corners in
+//                        each further set of texture coordinates, of which there are UV_SETS in all.
+//     material_textures  the texture slots of each material: indices of `textures`, -1 for none
+//     textures           a record for each slot: where it begins in `texels`, width, height, and bits: 0-1 wrap of u,
+//                        2-3 wrap of v, 4 linear filter, 5-6 set of texture coordinates, 7 has a transform
+//     texels             256 floats: the sRGB curve; if TEXTURE_TRANSFORMS, the 2x3 matrices of the slots, by which
+//                        (u, v, 1) is multiplied; then 8 bits each of red, green, blue, alpha
+// MaterialTextures and the bits SLOT_... of TEXTURE_SLOTS, the slots that any material of the scene has, are those of
+// renderer/raytracing/textures.py.
 
 #define ALPHA_OPAQUE 0
 #define ALPHA_MASK 1  // passes where alpha is at least alpha_cutoff
@@ -21,6 +20,7 @@ typedef struct {
 #define WRAP_CLAMP 1
 #define WRAP_MIRROR 2
 #define LINEAR_FILTER 16
+#define HAS_TRANSFORM 128
 
 #define TEXTURE_PARAMS                                                                                   \
     GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures, \
@@ -54,9 +54,30 @@ DEVICE float4 texel_at(GLOBAL const uint *texels, int4 t, int x, int y, bool srg
     return c;
 }
 
-// A texture at (u, v) from its upper left corner; if `srgb`, the colors are converted to linear light.
-DEVICE float4 sample_texture(GLOBAL const int4 *textures, GLOBAL const uint *texels, int index, float2 uv, bool srgb) {
+// u and v in one set of texture coordinates.
+DEVICE float2 texcoords_in_set(const Texcoords texcoords, int bits) {
+    float2 uv = texcoords.sets[0];
+    for (int set = 1; set < UV_SETS; set++)
+        if ((bits >> 5 & 3) == set) uv = texcoords.sets[set];
+    return uv;
+}
+
+// (u, v) times the linear part of a slot's transform, plus `shift` times its translation.
+DEVICE float2 transform_uv(GLOBAL const uint *texels, int index, int bits, float2 uv, float shift) {
+#if TEXTURE_TRANSFORMS
+    GLOBAL const float *m = (GLOBAL const float *)(texels + 256) + 6 * index;
+    if (bits & HAS_TRANSFORM)
+        return make_float2(fma(m[0], uv.x, fma(m[1], uv.y, m[2] * shift)),
+                           fma(m[3], uv.x, fma(m[4], uv.y, m[5] * shift)));
+#endif
+    return uv;
+}
+
+// The texture of a slot, (u, v) from its upper left corner; if `srgb`, the colors are converted to linear light.
+DEVICE float4 sample_texture(GLOBAL const int4 *textures, GLOBAL const uint *texels, int index,
+                             const Texcoords texcoords, bool srgb) {
     int4 t = textures[index];
+    float2 uv = transform_uv(texels, index, t.w, texcoords_in_set(texcoords, t.w), 1.0f);
     int wrap_u = t.w & 3, wrap_v = t.w >> 2 & 3;
     float x = wrap_uv(uv.x, wrap_u) * (float)t.y, y = wrap_uv(uv.y, wrap_v) * (float)t.z;
     if (!(t.w & LINEAR_FILTER)) return texel_at(texels, t, min((int)x, t.y - 1), min((int)y, t.z - 1), srgb);
@@ -76,22 +97,63 @@ DEVICE float2 uv_at(GLOBAL const float4 *attributes, uint prim_id, float u, floa
                        fma(vs.z - vs.x, v, fma(vs.y - vs.x, u, vs.x)));
 }
 
+// u and v of a corner, 0 to 2, in a further set of texture coordinates, 1 or more.
+DEVICE float2 corner_texcoords(GLOBAL const float4 *attributes, uint prim_id, int set, int corner) {
+    GLOBAL const float *uv = (GLOBAL const float *)(attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id);
+    return make_float2(uv[18 + 6 * set + 2 * corner], uv[19 + 6 * set + 2 * corner]);
+}
+
+DEVICE Texcoords texcoords_at(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
+    Texcoords out;
+    out.sets[0] = uv_at(attributes, prim_id, u, v);
+    for (int set = 1; set < UV_SETS; set++) {
+        float2 a = corner_texcoords(attributes, prim_id, set, 0), b = corner_texcoords(attributes, prim_id, set, 1),
+               c = corner_texcoords(attributes, prim_id, set, 2);
+        out.sets[set] =
+            make_float2(fma(c.x - a.x, v, fma(b.x - a.x, u, a.x)), fma(c.y - a.y, v, fma(b.y - a.y, u, a.y)));
+    }
+    return out;
+}
+
+#if SPHERE_TEXTURES
+// The texture coordinates of a sphere at its unit normal: u runs eastwards about y, 0.5 at +z; v from +y to -y.
+DEVICE Texcoords sphere_texcoords(float3 normal) {
+    Texcoords out;
+    float2 uv =
+        make_float2(fma(atan2(normal.x, normal.z), 0.5f / PI, 0.5f), acos(clamp(normal.y, -1.0f, 1.0f)) * (1.0f / PI));
+    for (int set = 0; set < UV_SETS; set++) out.sets[set] = uv;
+    return out;
+}
+#endif
+
 // The interpolated vertex normal, not unit; (0, 0, 0) if the triangle has none.
 DEVICE float3 interpolated_normal(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
     GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
     return madd(xyz(a[2]), v, madd(xyz(a[1]), u, xyz(a[0]) * (1.0f - u - v)));
 }
 
-// The direction in which the texture coordinate u grows along a triangle. *flip_bitangent: v grows against the cross
-// product of the normal and this direction, as it does for textures whose v runs downwards.
-DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint prim_id, float3 edge1, float3 edge2,
-                              bool *flip_bitangent) {
+// The direction in which u of a slot grows along a triangle. *flip_bitangent: v grows against the cross product of the
+// normal and this direction, as it does for textures whose v runs downwards.
+DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, GLOBAL const int4 *textures, GLOBAL const uint *texels,
+                              int slot, uint prim_id, float3 edge1, float3 edge2, bool *flip_bitangent) {
     GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
     float4 vs = a[3];
-    float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = vs.y - vs.x, v2 = vs.z - vs.x;
-    float area = fma(u1, v2, -(u2 * v1));
+    float2 side1 = make_float2(a[1].w - a[0].w, vs.y - vs.x), side2 = make_float2(a[2].w - a[0].w, vs.z - vs.x);
+#if UV_SETS > 1
+    int set = textures[slot].w >> 5 & 3;
+    if (set > 0) {
+        float2 first = corner_texcoords(attributes, prim_id, set, 0);
+        side1 = corner_texcoords(attributes, prim_id, set, 1) - first;
+        side2 = corner_texcoords(attributes, prim_id, set, 2) - first;
+    }
+#endif
+#if TEXTURE_TRANSFORMS
+    side1 = transform_uv(texels, slot, textures[slot].w, side1, 0.0f);
+    side2 = transform_uv(texels, slot, textures[slot].w, side2, 0.0f);
+#endif
+    float area = fma(side1.x, side2.y, -(side2.x * side1.y));
     *flip_bitangent = area > 0.0f;
-    return (edge1 * v2 + edge2 * -v1) * (area < 0.0f ? -1.0f : 1.0f);
+    return (edge1 * side2.y + edge2 * -side1.y) * (area < 0.0f ? -1.0f : 1.0f);
 }
 
 #if FLOAT4S_PER_PRIMITIVE > 4
@@ -147,59 +209,88 @@ DEVICE float3 clamp_shading_normal(float3 normal, float3 ray_direction) {
     return cosine < 0.02f ? normalize_fma(madd(ray_direction, cosine - 0.02f, normal)) : normal;
 }
 
-// The shading normal on the ray's side: the interpolated vertex normal, or the geometric normal if that is (0, 0, 0),
-// perturbed by the normal map. `tangent` is the interpolated vertex tangent, (0, 0, 0) for none.
-DEVICE float3 shading_normal(TEXTURE_PARAMS, const MaterialTextures tex, uint prim_id, float u, float v, float3 normal,
-                             float3 geometric_normal, bool front_face, float3 edge1, float3 edge2, float3 tangent,
-                             bool flip_bitangent, float3 ray_direction) {
-    normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : geometric_normal;
-    if (dot_fma(normal, geometric_normal) < 0.0f) normal = -normal;
-    if (tex.normal >= 0) {
-        bool flip;
-        float3 t = tangent_along_u(attributes, prim_id, edge1, edge2, &flip);
-        if (dot_fma(tangent, tangent) > 0.0f) {
-            t = tangent;
-            flip = flip_bitangent;
-        }
-        t = madd(normal, -dot_fma(t, normal), t);
-        if (dot_fma(t, t) > 0.0f) {
-            t = normalize_fma(t);
-            float3 bitangent = cross_fma(normal, t);
-            if (flip != (dot_fma(geometric_normal, cross_fma(edge1, edge2)) < 0.0f)) bitangent = -bitangent;
-            float4 c = sample_texture(textures, texels, tex.normal, uv_at(attributes, prim_id, u, v), false);
-            float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * tex.normal_scale,
-                                      fma(c.y, 2.0f, -1.0f) * tex.normal_scale, fma(c.z, 2.0f, -1.0f));
-            normal = normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * max_nnan(bend.z, 1e-3f))));
-        }
+// What the normal map of a slot needs of a hit. `tangent` is the interpolated vertex tangent, (0, 0, 0) for none.
+typedef struct {
+    uint prim_id;
+    float3 geometric_normal, edge1, edge2, tangent;
+    bool flip_bitangent;
+} TangentFrame;
+
+#if SPHERE_TEXTURES
+// The frame of a sphere at its unit normal: the tangent runs eastwards, as u of sphere_texcoords.
+DEVICE void sphere_frame(float3 normal, TangentFrame *frame) {
+    frame->tangent = frame->edge1 = make_float3(normal.z, 0.0f, -normal.x);
+    frame->edge2 = cross_fma(normal, frame->edge1);
+}
+#endif
+
+// A unit normal perturbed by the normal map of a slot.
+DEVICE float3 perturbed_normal(TEXTURE_PARAMS, int slot, float scale, const Texcoords texcoords, float3 normal,
+                               const TangentFrame frame) {
+    bool flip;
+    float3 t = tangent_along_u(attributes, textures, texels, slot, frame.prim_id, frame.edge1, frame.edge2, &flip);
+    if (dot_fma(frame.tangent, frame.tangent) > 0.0f) {
+        t = frame.tangent;
+        flip = frame.flip_bitangent;
     }
-    return clamp_shading_normal(front_face ? normal : -normal, ray_direction);
+    t = madd(normal, -dot_fma(t, normal), t);
+    if (!(dot_fma(t, t) > 0.0f)) return normal;
+    t = normalize_fma(t);
+    float3 bitangent = cross_fma(normal, t);
+    if (flip != (dot_fma(frame.geometric_normal, cross_fma(frame.edge1, frame.edge2)) < 0.0f)) bitangent = -bitangent;
+    float4 c = sample_texture(textures, texels, slot, texcoords, false);
+    float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * scale, fma(c.y, 2.0f, -1.0f) * scale, fma(c.z, 2.0f, -1.0f));
+    return normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * max_nnan(bend.z, 1e-3f))));
+}
+
+// The unit interpolated normal on the side of the geometric normal, which it is if `normal` is (0, 0, 0).
+DEVICE float3 smooth_normal(float3 normal, float3 geometric_normal) {
+    normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : geometric_normal;
+    return dot_fma(normal, geometric_normal) < 0.0f ? -normal : normal;
 }
 
 // The material with its textures applied.
-DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, const MaterialTextures tex, float2 uv) {
-    if (tex.color >= 0) {
-        float4 c = sample_texture(textures, texels, tex.color, uv, true);
+DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, const MaterialTextures tex, const Texcoords texcoords) {
+#define SAMPLE(slot, srgb) sample_texture(textures, texels, tex.slot, texcoords, srgb)
+    if (tex.base_color >= 0) {
+        float4 c = SAMPLE(base_color, true);
         m.color = m.color * make_float4(c.x, c.y, c.z, 1.0f);
     }
     if (tex.metallic_roughness >= 0) {
-        float4 c = sample_texture(textures, texels, tex.metallic_roughness, uv, false);
+        float4 c = SAMPLE(metallic_roughness, false);
         m.roughness *= c.y;
         m.metallic *= c.z;
     }
-    if (tex.emission >= 0) {
-        float4 c = sample_texture(textures, texels, tex.emission, uv, true);
+    if (tex.emissive >= 0) {
+        float4 c = SAMPLE(emissive, true);
         m.emission = m.emission * make_float4(c.x, c.y, c.z, 1.0f);
     }
+#if TEXTURE_SLOTS & SLOT_ROUGHNESS
+    if (tex.roughness >= 0) m.roughness *= SAMPLE(roughness, false).y;
+#endif
+#if TEXTURE_SLOTS & SLOT_METALLIC
+    if (tex.metallic >= 0) m.metallic *= SAMPLE(metallic, false).z;
+#endif
+#undef SAMPLE
     return m;
+}
+
+// The alpha of a surface point before the mode is applied.
+DEVICE float alpha_at(TEXTURE_PARAMS, const MaterialTextures tex, const Texcoords texcoords, float vertex_alpha) {
+    float alpha = tex.alpha_factor * vertex_alpha;
+    if (tex.base_color >= 0) alpha *= sample_texture(textures, texels, tex.base_color, texcoords, true).w;
+#if TEXTURE_SLOTS & SLOT_ALPHA
+    if (tex.alpha >= 0) alpha *= sample_texture(textures, texels, tex.alpha, texcoords, false).w;
+#endif
+    return alpha;
 }
 
 // Alpha test. MASK compares alpha with the cutoff. BLEND accepts the hit with probability alpha (stochastic
 // transparency); the random number is a hash of the ray, so all schedules agree.
-DEVICE bool passes_alpha_test(TEXTURE_PARAMS, const MaterialTextures tex, float2 uv, float vertex_alpha, float4 origin,
-                              float3 direction) {
+DEVICE bool passes_alpha_test(TEXTURE_PARAMS, const MaterialTextures tex, const Texcoords texcoords, float vertex_alpha,
+                              float4 origin, float3 direction) {
     if (tex.alpha_mode == ALPHA_OPAQUE) return true;
-    float alpha = tex.alpha * vertex_alpha;
-    if (tex.color >= 0) alpha *= sample_texture(textures, texels, tex.color, uv, true).w;
+    float alpha = alpha_at(TEXTURE_ARGS, tex, texcoords, vertex_alpha);
     if (tex.alpha_mode == ALPHA_MASK) return alpha >= tex.alpha_cutoff;
     uint key = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y),
                           as_uint(direction.z) ^ as_uint(origin.z));

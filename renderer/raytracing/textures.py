@@ -1,0 +1,147 @@
+"""Textures of materials in the arrays of shaders/raytracing/texture.h: slots, transforms and texels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from renderer.formats import gltf
+from renderer.formats.images import srgb_to_linear
+
+BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of attributes a primitive: normals and uv; with tangents and colors too
+MAX_SETS = 4  # of texture coordinates, which the textures of one material take
+BASE_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
+EXTRA_SLOTS = ("roughness", "metallic", "alpha", "clearcoat_normal")  # bit k of TEXTURE_SLOTS is that of slot k
+DRAWN_SLOTS = (*BASE_SLOTS, "roughness", "metallic", "alpha")  # that a kernel honors
+ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
+WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
+LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM = 16, 5, 128
+SRGB_WORDS = 256  # of the sRGB curve, in front of the texels
+TRANSFORM_WORDS = 6
+MaterialTextures = tuple[Sequence[gltf.Material], Sequence[gltf.Texture]]  # slots name rows of the textures
+
+
+def drawn_slots(material: gltf.Material) -> dict[str, gltf.TextureSlot]:
+    """The texture slots of a material that a kernel honors; at most MAX_SETS sets of coordinates are."""
+    sets = texcoord_sets(material)
+    return {w: s for w, s in material.textures.items() if w in DRAWN_SLOTS and s.texcoord_set in sets}
+
+
+def texcoord_sets(material: gltf.Material) -> tuple[int, ...]:
+    """The sets of texture coordinates that a material takes, in the order in which its primitives hold them.
+
+    That of the normal map is first: tangents of the file belong to it.
+    """
+    words = sorted(material.textures, key=lambda word: (word not in ("normal", "clearcoat_normal"), word != "normal"))
+    sets = dict.fromkeys(material.textures[word].texcoord_set for word in words if word in DRAWN_SLOTS)
+    return tuple(sets)[:MAX_SETS] or (0,)
+
+
+def float4s_of(has_tangents_or_colors: bool, set_count: int) -> int:
+    """Float4s of attributes that a primitive needs."""
+    if set_count > 1:
+        return FULL_FLOAT4S + -(-6 * (set_count - 1) // 4)
+    return FULL_FLOAT4S if has_tangents_or_colors else BASE_FLOAT4S
+
+
+def default_attributes(count: int, float4s: int = FULL_FLOAT4S) -> np.ndarray:
+    """Attributes (count, float4s, 4) of primitives without normals, uv and tangents, with white vertices."""
+    attributes = np.zeros((count, float4s, 4), "f4")
+    if float4s > BASE_FLOAT4S:
+        attributes.view("u4").reshape(count, 4 * float4s)[:, 16:22] = 0xFFFFFFFF
+    return attributes
+
+
+def joined_attributes(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The attributes of all parts, (m, float4s, 4) each, with as many float4s as the largest has."""
+    float4s = max(part.shape[1] for part in parts)
+    out = default_attributes(sum(map(len, parts)), float4s)
+    end = 0
+    for part in parts:
+        end += len(part)
+        out[end - len(part) : end, : part.shape[1]] = part
+    return out
+
+
+def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None:
+    """Writes the coordinates (m, 3, 2) of the corners in set `number` of the primitives, in their own order."""
+    uv = np.clip(uv, -1e6, 1e6)
+    if number == 0:
+        attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
+    else:
+        first = 18 + 6 * number
+        attributes.reshape(len(attributes), -1)[:, first : first + 6] = uv.reshape(-1, 6)
+
+
+def write_colors(attributes: np.ndarray, colors: np.ndarray, faces: np.ndarray) -> None:
+    """Writes vertex colors (n, 4), 0 to 1, of faces (m, 3)."""
+    pairs = np.rint(np.clip(colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
+    words = attributes.view("u4").reshape(len(attributes), -1)
+    words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
+
+
+class TextureArrays:
+    """The texture slots of all materials of a scene, in order, and the textures that they take.
+
+    `groups` are materials with the textures whose rows their slots name: the scene's own, then those of each model.
+    """
+
+    def __init__(self, groups: Sequence[MaterialTextures]):
+        materials = [material for group, _ in groups for material in group]
+        used = {word for material in materials for word in drawn_slots(material)}
+        extras = [word for word in EXTRA_SLOTS if word in used]
+        self._dtype = _record_dtype(extras)
+        self._slots: dict[tuple, int] = {}  # rows of `textures` by offset, size, bits and transform
+        self._texels, self._size = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")], 0
+        offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
+        records = [self._record(m, textures, extras, offsets) for group, textures in groups for m in group]
+        self.material_textures = np.array(records, self._dtype)
+        transforms = np.array([slot[-1] for slot in self._slots], "f4").reshape(-1, TRANSFORM_WORDS)
+        self.has_transforms = any(slot[-2] & HAS_TRANSFORM for slot in self._slots)
+        if self.has_transforms:
+            self._texels.insert(1, transforms.view("u4").ravel())
+        begin = SRGB_WORDS + self.has_transforms * transforms.size
+        rows = [(slot[0] + begin, *slot[1:4]) for slot in self._slots]
+        self.textures = np.array(rows or [(0, 1, 1, 0)], "i4")
+        self.texels = np.concatenate(self._texels)
+        set_counts = [len(texcoord_sets(material)) for material in materials]
+        self.constants: dict[str, object] = {
+            "TEXTURE_SLOTS": sum(1 << EXTRA_SLOTS.index(word) for word in extras),
+            **{f"SLOT_{word.upper()}": 1 << index for index, word in enumerate(EXTRA_SLOTS)},
+            "TEXTURE_TRANSFORMS": int(self.has_transforms),
+            "UV_SETS": max(set_counts, default=1),
+            "ALPHA_TEST": int((self.material_textures["alpha_mode"] > 0).any()),
+            "MaterialTextures": self._dtype,
+        }
+
+    def _record(
+        self, material: gltf.Material, textures: Sequence[gltf.Texture], extras: list[str], offsets: dict[int, int]
+    ) -> tuple:
+        """The record of a material; adds its textures."""
+        slots, sets = drawn_slots(material), texcoord_sets(material)
+        rows = {w: self._row(textures[s.texture], s, sets.index(s.texcoord_set), offsets) for w, s in slots.items()}
+        scales = [slots[word].scale if word in slots else 1.0 for word in ("normal", "clearcoat_normal")]
+        alpha = (material.color[3], material.cutoff, ALPHA_MODES[material.alpha])
+        out = (*(rows.get(word, -1) for word in BASE_SLOTS), scales[0], *alpha)
+        out += tuple(rows.get(word, -1) for word in extras)
+        return (*out, scales[1]) if "clearcoat_normal" in extras else out
+
+    def _row(self, texture: gltf.Texture, slot: gltf.TextureSlot, set_index: int, offsets: dict[int, int]) -> int:
+        """The row in `textures` of a texture as a slot takes it; its texels are added once."""
+        if id(texture.pixels) not in offsets:
+            offsets[id(texture.pixels)] = self._size
+            self._texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
+            self._size += self._texels[-1].size
+        height, width = texture.pixels.shape[:2]
+        bits = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2 | set_index << SET_SHIFT
+        bits |= LINEAR_FILTER if texture.linear_filter else 0
+        bits |= HAS_TRANSFORM if slot.transform != gltf.TextureSlot(0).transform else 0
+        key = (offsets[id(texture.pixels)], width, height, bits, slot.transform)
+        return self._slots.setdefault(key, len(self._slots))
+
+
+def _record_dtype(extras: list[str]) -> np.dtype:
+    """The dtype of MaterialTextures in a scene whose materials have these slots of EXTRA_SLOTS."""
+    fields = [(word, "i4") for word in BASE_SLOTS]
+    fields += [("normal_scale", "f4"), ("alpha_factor", "f4"), ("alpha_cutoff", "f4"), ("alpha_mode", "i4")]
+    fields += [(word, "i4") for word in extras]
+    return np.dtype(fields + ([("clearcoat_normal_scale", "f4")] if "clearcoat_normal" in extras else []))
