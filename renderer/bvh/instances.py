@@ -1,14 +1,32 @@
 """Instances: a TLAS over transformed shapes, rebuilt on the device when they move, above the BLASes of the shapes."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from renderer.bvh import presplit
 from renderer.bvh.build import MIN_DEVICE_PRIMS_CPU
-from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes
+from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import center_nodes, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
+
+
+class Blas(NamedTuple):
+    """The BVH of a shape (m,) PRIMITIVE: nodes (n,) host_sah.NODE, and primitives or references in leaf order.
+
+    `closing` are the primitives when the shutter closes, in the same order, if vertices move. `low` and `high` are the
+    corners of the whole.
+    """
+
+    shape: np.ndarray
+    nodes: np.ndarray
+    ordered: np.ndarray
+    closing: np.ndarray | None
+    low: np.ndarray
+    high: np.ndarray
 
 
 class Instances:
@@ -20,22 +38,39 @@ class Instances:
     """
 
     def __init__(
-        self, device: Device, shapes: list[np.ndarray], shape_of: np.ndarray, material_of: np.ndarray | None = None
+        self,
+        device: Device,
+        shapes: list[np.ndarray],
+        shape_of: np.ndarray,
+        material_of: np.ndarray | None = None,
+        closing: Sequence[np.ndarray | None] | None = None,
+        before: "Instances | None" = None,
     ):
-        """Builds the BLASes of the shapes and uploads them; `update` must follow."""
+        """Builds the BLASes of the shapes and uploads them; `update` must follow.
+
+        `closing` are shapes, or None, to which the vertices of `shapes` move along lines while the shutter is open. The
+        BLASes of shapes that are the same objects in `before` are taken from there.
+        """
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
         self.device, self.count = device, len(shape_of)
-        blases = [_build_blas(device, primitives) for primitives in shapes]
-        table = np.zeros((len(shapes), 2, 4), "f4")
-        node = row = 0
-        for entry, primitives, (blas, ordered) in zip(table, shapes, blases, strict=True):
-            low, high = primitive_boxes(primitives)
-            entry[0, :3], entry[1, :3] = low.min(0), high.max(0)
-            entry.view("i4")[:, 3] = node, row
-            node, row = node + len(blas.nodes), row + len(ordered)
-        nodes = np.concatenate([blas.nodes for blas, _ in blases]).view("f4").reshape(-1, 16)
-        self.ordered = np.concatenate([ordered for _, ordered in blases])
+        kept = {id(blas.shape): blas for blas in before.blases} if before else {}
+        ends = closing or [None] * len(shapes)
+        self.blases: list[Blas] = [
+            kept[id(shape)] if end is None and id(shape) in kept else _build_blas(device, shape, end)
+            for shape, end in zip(shapes, ends, strict=True)
+        ]
+        table = np.zeros((len(shapes), 3, 4), "f4")
+        node = row = closing_row = 0
+        for entry, blas in zip(table, self.blases, strict=True):
+            entry[0, :3], entry[1, :3] = blas.low, blas.high
+            entry.view("i4")[:, 3] = node, row, -1 if blas.closing is None else closing_row
+            node, row = node + len(blas.nodes), row + len(blas.ordered)
+            closing_row += 0 if blas.closing is None else len(blas.closing)
+        nodes = np.concatenate([blas.nodes for blas in self.blases]).view("f4").reshape(-1, 16)
+        self.ordered = np.concatenate([blas.ordered for blas in self.blases])
+        moved = [blas.closing for blas in self.blases if blas.closing is not None]
+        self._closing = (upload_primitives(device, np.concatenate(moved)),) if moved else ()
         self.nodes = device.buffer(nodes.shape).write(nodes)
         self.primitives = upload_primitives(device, self.ordered)
         center_nodes(device, self.nodes)
@@ -71,23 +106,32 @@ class Instances:
         """The arguments INSTANCE_PARAMS of shaders/bvh/traverse_instances.h."""
         assert self.tlas is not None, "update comes first"
         tlas = self.tlas.nodes, self.tlas.primitives
-        return *tlas, self.records, self.matrices_open, self.matrices_close, self.nodes, self.primitives
+        matrices = self.matrices_open, self.matrices_close
+        return *tlas, self.records, *matrices, self.nodes, self.primitives, *self._closing
 
 
 def _at_least_two(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) > 1 else np.repeat(rows, 2, 0)
 
 
-def _build_blas(device: Device, primitives: np.ndarray) -> tuple[HostBvh, np.ndarray]:
-    """A shape's BVH, built on the host, and its primitives or references in leaf order; presplit where that pays."""
-    bvh, splits = build_host_sah(*primitive_boxes(primitives)), None
-    if len(primitives) > 1:
+def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None) -> Blas:
+    """The BLAS of a shape, built on the host; presplit where that pays, and nothing moves."""
+    low, high = primitive_boxes(shape)
+    if closing is not None:
+        other_low, other_high = primitive_boxes(closing)
+        low, high = np.minimum(low, other_low), np.maximum(high, other_high)
+    bvh, splits = build_host_sah(low, high), None
+    corners = low.min(0), high.max(0)
+    if closing is not None:
+        return Blas(shape, bvh.nodes, shape[bvh.order], closing[bvh.order], *corners)
+    if len(shape) > 1:
         limit = min(MIN_DEVICE_PRIMS_CPU, presplit.max_refs(device.properties))
-        splits = presplit.choose_splits(primitives, bvh.cost, limit)
+        splits = presplit.choose_splits(shape, bvh.cost, limit)
     if splits is not None:
-        refs = presplit.PrimRefs(device, primitives, splits)
+        refs = presplit.PrimRefs(device, shape, splits)
         boxes = refs.boxes.read()
         split = build_host_sah(boxes[:, :3], boxes[:, 4:7])
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
-            return split, refs.primitives.read().view(PRIMITIVE).ravel()[split.order]
-    return bvh, primitives[bvh.order]
+            ordered = refs.primitives.read().view(PRIMITIVE).ravel()[split.order]
+            return Blas(shape, split.nodes, ordered, None, *corners)
+    return Blas(shape, bvh.nodes, shape[bvh.order], None, *corners)

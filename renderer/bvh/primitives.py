@@ -50,13 +50,13 @@ def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
     return primitives
 
 
-def with_primitive_ids(primitives: np.ndarray) -> np.ndarray:
-    """The primitives with their indices written into them as ids; ties in t are broken by lower id.
+def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
+    """The primitives with ids from `first` on written into them; ties in t are broken by lower id.
 
     Slivers, triangles whose area is a rounding error, collapse to points, which no ray hits. The array is changed in
     place.
     """
-    primitives["v0"].view("i4")[:, 3] = np.arange(len(primitives))
+    primitives["v0"].view("i4")[:, 3] = np.arange(first, first + len(primitives))
     for begin in range(0, len(primitives), 1 << 20):
         chunk = primitives[begin : begin + (1 << 20)]
         a, b = chunk["edge1"][:, :3].astype("f8"), chunk["edge2"][:, :3].astype("f8")

@@ -22,6 +22,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--time", type=arguments.seconds, metavar="T", help="seconds into an animated scene (default 0)")
     add("--frames", metavar="A-B", help="frame numbers of a video or of out_####.png, such as 1-48")
     add("--fps", type=arguments.positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)")
+    add("--animation", metavar="NAME", help="of a model: name or number, from 0, of what plays (default: the first)")
     add("--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")

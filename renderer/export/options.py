@@ -15,6 +15,7 @@ class ExportOptions:
     time: float | None = None
     frames: str | None = None
     fps: int = 24
+    animation: str | None = None
     seed: int | None = None
     device: str = "auto"
     set: tuple[str, ...] | list[str] = ()

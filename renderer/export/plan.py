@@ -8,11 +8,11 @@ from typing import Any
 
 from renderer.errors import UserError
 from renderer.export import video
-from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, Manifest, frame_numbers
+from renderer.export.frames import FRAME_PLACEHOLDER, MAX_FRAMES, VIDEO_SUFFIXES, Manifest, frame_numbers
 from renderer.export.options import ExportOptions
 from renderer.export.render import MAX_UNTILED_PIXELS
 from renderer.images import denoise
-from renderer.pictures import load, recipe_of
+from renderer.pictures import load, picture_class, recipe_of
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
@@ -72,6 +72,9 @@ def make_plan(options: ExportOptions) -> ExportPlan:
             raise UserError(
                 f"-o {output}: a video needs --frames A-B, or a scene with an [animation] that has a duration"
             )
+        if duration * options.fps > MAX_FRAMES:
+            allowed = f"{MAX_FRAMES} are allowed; --frames A-B takes some of them"
+            raise UserError(f"-o {output}: {duration:g} s at {options.fps} frames a second are too many; {allowed}")
         numbers = list(range(1, max(1, round(duration * options.fps)) + 1))
     size = options.size or scene.size or DEFAULT_SIZE
     if options.denoise:
@@ -136,6 +139,8 @@ def _check_output(output: Path) -> None:
 def load_scene(options: ExportOptions) -> Scene:
     """The input's scene with --set and --seed applied; keys that begin with `tone.` change its tone mapping."""
     scene = load(options.input)
+    if options.animation is not None:
+        scene = picture_class(scene.picture).with_animation(scene, options.animation)
     settings, tone = scene.settings, scene.tone
     for assignment in options.set:
         key, equals, text = assignment.partition("=")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from renderer.errors import UnavailableError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.scene.scene import Scene, ToneMapping
@@ -46,6 +46,11 @@ class Picture:
     def ignored(cls, settings: Any) -> dict[str, int]:
         """What the files of the settings say and the picture does not honor (see renderer.plain.format_ignored)."""
         return {}
+
+    @classmethod
+    def with_animation(cls, scene: Scene, name: str) -> Scene:
+        """The scene with the models' animation of this name playing; UserError if there is none."""
+        raise UserError(f"--animation {name}: {scene.path} is no model and has none")
 
     @staticmethod
     def panels(scene: Scene) -> list[Scene]:

@@ -11,7 +11,7 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
-from renderer.raytracing.from_model import TONE, open_file
+from renderer.raytracing.from_model import TONE, open_file, play_animation
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.kernels import MATERIAL, aov_source, compile_constants, launch_params, material_rows
@@ -19,6 +19,7 @@ from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
+from renderer.scene.scene import Scene
 
 __all__ = ["Picture", "Settings", "open_file"]
 AOV_SAMPLES = 16  # albedo and normal are means over so many
@@ -50,6 +51,11 @@ class Picture(AccumulatingPicture):
             total.update(model.ignored)
             total.update(not_drawn(model))
         return dict(total)
+
+    @classmethod
+    def with_animation(cls, scene: Scene, name: str) -> Scene:
+        """The scene with the models' animation of this name, or of this number, playing."""
+        return play_animation(scene, name)
 
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""
@@ -94,6 +100,8 @@ class Picture(AccumulatingPicture):
     def _draw_sample(self, sample: int, first: int) -> None:
         """Adds a sample to the film's current range, which begins with sample `first`."""
         self._geometry.update(self._settings)  # a clone may have moved the geometry that both share
+        if self._geometry.builds != self._light_builds:
+            self._update_lights(self._settings)  # which counts primitives in the order of their BVH
         self._params["sample_index"], self._params["first_sample"] = sample, first
         self._schedule.draw_sample(self._settings, self._params[()], self._scene_args())
 
@@ -117,6 +125,7 @@ class Picture(AccumulatingPicture):
             tuple(material.name for material in settings.materials),
             tuple((instance.shape, instance.material) for instance in settings.instances),
             len(settings.distance_fields),
+            settings.is_blurred,
         )
         if key != self._geometry_key:
             self._geometry, self._geometry_key = Geometry(self.device, settings), key
@@ -128,10 +137,11 @@ class Picture(AccumulatingPicture):
         self._materials: Buffer = self.device.buffer(len(materials), MATERIAL).write(materials)
         instanced = self._geometry.instanced_lights(settings, materials)
         lights = (getattr(settings, name) for name in LIGHT_SETTINGS)
-        key = self._geometry_key, materials.tobytes(), instanced.tobytes(), *lights
+        key = self._geometry_key, self._geometry.builds, materials.tobytes(), instanced.tobytes(), *lights
         if key != self._lights_key:
             self._lights = LightSampler(self.device, settings, self._geometry.primitives, materials, instanced)
             self._lights_key = key
+        self._light_builds = self._geometry.builds
         return self._lights
 
     def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[tuple]:

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.formats import gltf
+from renderer.formats.gltf.animation import find_animation, key_of
+from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import load_mesh
 from renderer.raytracing.gltf_shapes import ModelShape, bounds_of
+from renderer.raytracing.model_motion import animation_names, bounds_in_motion
 from renderer.raytracing.settings import Material, MeshShape, Point, PointLight, Quad, Settings, Sun
+from renderer.scene.animation import Animation
 from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 
@@ -45,11 +49,11 @@ def open_file(path: Path) -> Scene:
 
 def _open_model(path: Path) -> Scene:
     model = gltf.load(path)
-    low, high = bounds_of(model)
+    low, high = bounds_in_motion(model, 0) if model.animations else bounds_of(model)
     center, radius = _bounding_sphere(low, high)
     camera = model.cameras[0] if model.cameras else None
     view = _gltf_camera(camera, center, radius) if camera else _camera_around(center, radius)
-    models = (ModelShape(str(path.resolve())),)
+    models = (_shape(path, model),)
     if model.lights:
         suns, points = lights_of(model)
         settings = Settings(view=view, samples=64, models=models, suns=suns, point_lights=points)
@@ -60,7 +64,53 @@ def _open_model(path: Path) -> Scene:
     if camera and camera.height:
         settings = replace(settings, projection="orthographic")
     size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
-    return Scene(path, path.stem, "raytrace", settings, TONE, size)
+    return Scene(path, path.stem, "raytrace", settings, TONE, size, animation=_animation(model, 0))
+
+
+def _shape(path: Path, model: gltf.Model) -> ModelShape:
+    """The shape of a file, which plays its first animation."""
+    shape = ModelShape(str(path.resolve()))
+    return with_animation(shape, model, 0) if model.animations else shape
+
+
+def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> ModelShape:
+    """The shape of a file that was opened by itself, playing an animation: its first camera and its lights move too."""
+    moves, _ = motion_of(model, animation)
+    rig = model.rig
+    assert rig is not None
+    camera = next((int(moves[row]) for row, node in enumerate(rig.nodes) if node.camera), 0) - 1
+    moves_lights = any(moves[row] for row, node in enumerate(rig.nodes) if node.light)
+    name = key_of(model.animations, animation)
+    return replace(shape, animation=name, camera=camera, moves_lights=bool(moves_lights))
+
+
+def play_animation(scene: Scene, name: str) -> Scene:
+    """The scene with all models that have an animation of this name, or of this number, playing it.
+
+    The scene is as long as the longest of them, unless it has key frames. Raises UserError if no model has it.
+    """
+    shapes = scene.settings.models
+    models = [gltf.load(Path(shape.file)) for shape in shapes]
+    found = [find_animation(model.animations, name) for model in models]
+    if all(index is None for index in found):
+        names = [f"{shape.file}: {animation_names(m)}" for shape, m in zip(shapes, models, strict=True)]
+        raise UserError(f"--animation {name}: no model has it; {'; '.join(names) or f'{scene.path} has no model'}")
+    playing, clips = [], []
+    for shape, model, index in zip(shapes, models, found, strict=True):
+        alone = Path(shape.file) == scene.path.resolve()
+        moved = with_animation(shape, model, index or 0) if alone else replace(shape, animation=name)
+        playing.append(shape if index is None else moved)
+        clips += [] if index is None else [_animation(model, index)]
+    timeline = scene.animation
+    if not (timeline and timeline.tracks):
+        timeline = max((clip for clip in clips if clip), key=lambda clip: clip.duration, default=timeline)
+    return replace(scene, settings=replace(scene.settings, models=tuple(playing)), animation=timeline)
+
+
+def _animation(model: gltf.Model, index: int) -> Animation | None:
+    """The timeline of a scene that plays an animation of a model; None where nothing moves."""
+    duration = model.animations[index].duration if model.animations else 0.0
+    return Animation(duration, loop=True) if duration > 0 else None
 
 
 def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...]]:

@@ -1,20 +1,18 @@
 """The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
 
-from pathlib import Path
-
 import numpy as np
 
 from renderer.bvh.build import build_bvh
 from renderer.bvh.instances import Instances
 from renderer.bvh.primitives import PRIMITIVE
-from renderer.formats import gltf
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
 from renderer.raytracing.gltf_shapes import DEFAULT_MATERIAL, materials_of
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
+from renderer.raytracing.model_motion import poses_of
 from renderer.raytracing.settings import Settings
-from renderer.raytracing.shapes import material_indices, shape_arrays
-from renderer.raytracing.textures import TextureArrays
+from renderer.raytracing.shapes import SceneShapes, ShapeArrays, material_indices
+from renderer.raytracing.textures import BASE_FLOAT4S, TextureArrays, default_attributes
 
 MAX_INSTANCED_LIGHTS = 1 << 16  # emissive triangles of instances that next-event estimation samples
 
@@ -27,24 +25,18 @@ class Geometry:
     """
 
     def __init__(self, device: Device, settings: Settings):
-        self.models = [gltf.load(Path(shape.file)) for shape in settings.models]
-        shapes = shape_arrays(settings, self.models)
-        by_name = shapes.primitives
-        self.has_spheres = any(bool((shape["edge2"][:, 3] > 0).any()) for shape in by_name.values())
-        static = by_name.pop("")
-        self.primitive_count = len(static)
-        has_instances = bool(settings.has_instances or shapes.instanced)
-        self.bvh = build_bvh(device, static, settings.builder, settings.bvh)
-        self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
-        self._names, self._shapes, self._repeated = list(by_name), list(by_name.values()), shapes.instanced
+        self.device, self._builder, self._layout = device, settings.builder, settings.bvh
+        self._shutter, poses = settings.shutter, poses_of(settings.models, settings.shutter)
+        self.models = [pose.opening for pose in poses]
+        self._own_materials = len(settings.materials)
+        self._scene_shapes = SceneShapes(settings, poses)
         self._instances: Instances | None = None
-        if has_instances:
-            transforms = self._transforms(settings)
-            self._instances = Instances(device, self._shapes, transforms.shape_of, transforms.material_of)
+        self._attributes: tuple[Buffer, ...] = ()
         self._textures: tuple[Buffer, ...] = ()
         self._texture_constants: dict[str, object] = {}
-        if shapes.attributes is not None:
-            self._upload_attributes(device, shapes.attributes, len(settings.materials))
+        self._shapes: ShapeArrays | None = None
+        self.builds = 0  # of the static BVH
+        self._take(self._scene_shapes.at(poses), settings)
         self._lights = np.zeros(0, PRIMITIVE)
         self._lights_key: tuple = ()
         self._field_count = len(settings.distance_fields)
@@ -52,12 +44,33 @@ class Geometry:
         self._placed: tuple = ()  # the settings of the last update
         self.update(settings)
 
+    def _take(self, shapes: ShapeArrays, settings: Settings) -> None:
+        """Builds and uploads what of the shapes differs from those of the last call."""
+        before, self._shapes = self._shapes, shapes
+        static, named = shapes.primitives[""], [name for name in shapes.primitives if name]
+        if before is None or static is not before.primitives[""]:
+            self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
+            self.primitive_count = len(static)
+            self.bvh = build_bvh(self.device, static, self._builder, self._layout)
+            self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
+            self.builds += 1
+        if settings.has_instances or shapes.instanced:
+            self._names = named
+            if before is None or any(shapes.primitives[name] is not before.primitives[name] for name in named):
+                transforms = self._transforms(settings)
+                self._instances = Instances(
+                    self.device, [shapes.primitives[name] for name in named], transforms.shape_of,
+                    transforms.material_of, [shapes.closing.get(name) for name in named], self._instances,
+                )  # fmt: skip
+        if shapes.attributes is not None and (before is None or shapes.attributes is not before.attributes):
+            self._upload_attributes(shapes.attributes)
+
     @property
     def kernel_args(self) -> tuple[Buffer, ...]:
         """The arguments SCENE_PARAMS of shaders/raytracing/scene.h."""
         instances = self._instances.kernel_args if self._instances else ()
         fields = (self._fields,) if self._field_count else ()
-        return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._textures
+        return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._attributes, *self._textures
 
     @property
     def constants(self) -> dict[str, object]:
@@ -65,22 +78,22 @@ class Geometry:
         return {
             "BVH8": int(self.bvh.layout == "bvh8"),
             "INSTANCES": int(self._instances is not None),
+            "DEFORMS": int(bool(self._shapes and self._shapes.closing)),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),
             **self._texture_constants,
         }
 
-    def _upload_attributes(self, device: Device, attributes: np.ndarray, own_materials: int) -> None:
-        """Uploads vertex attributes and textures; `own_materials` is the number of the scene's own materials."""
-        own = [DEFAULT_MATERIAL] * own_materials
-        textures = TextureArrays([(own, ()), *((materials_of(model), model.textures) for model in self.models)])
-        count = attributes.shape[1]
-        self._texture_constants = textures.constants | {"FLOAT4S_PER_PRIMITIVE": count}
-        attributes = attributes.reshape(-1, 4 * count)
-        arrays = attributes, textures.material_textures, textures.textures, textures.texels
-        self._textures = tuple(
-            device.buffer(len(a) if a.ndim == 1 else a.shape, a.dtype).write(a) for a in arrays if len(a)
-        )
+    def _upload_attributes(self, attributes: np.ndarray) -> None:
+        """Uploads vertex attributes, and the textures if they are not there yet."""
+        if not self._textures:
+            own = [DEFAULT_MATERIAL] * self._own_materials
+            textures = TextureArrays([(own, ()), *((materials_of(model), model.textures) for model in self.models)])
+            self._texture_constants = textures.constants | {"FLOAT4S_PER_PRIMITIVE": attributes.shape[1]}
+            arrays = textures.material_textures, textures.textures, textures.texels
+            self._textures = tuple(_upload(self.device, array) for array in arrays)
+        rows = attributes if len(attributes) else default_attributes(1, BASE_FLOAT4S)
+        self._attributes = (_upload(self.device, rows.reshape(-1, 4 * rows.shape[1])),)
 
     def _transforms(self, settings: Settings) -> InstanceTransforms:
         """The instances of the settings, and behind them those of repeated meshes of models."""
@@ -98,10 +111,10 @@ class Geometry:
             groups.append(
                 InstanceTransforms(shape_of, np.full(len(chosen), material[group.material]), matrices, matrices)
             )
-        if self._repeated:
-            shape_of = np.array([self._names.index(name) for name, _ in self._repeated])
-            matrices = np.array([matrix for _, matrix in self._repeated])
-            groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), matrices, matrices))
+        if instanced := self._shapes.instanced if self._shapes else []:
+            shape_of = np.array([self._names.index(name) for name, _, _ in instanced])
+            opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))
+            groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), opening, closing))
         return InstanceTransforms(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
     def instanced_lights(self, settings: Settings, materials: np.ndarray) -> np.ndarray:
@@ -111,7 +124,7 @@ class Geometry:
         If the transform has a negative determinant, the edges are swapped, so that the front stays the front, and the
         radius is -1.
         """
-        key = settings.instances, settings.shutter_close, materials["emission"].tobytes()
+        key = settings.instances, settings.shutter_close, self._shutter, materials["emission"].tobytes()
         if self._instances and key != self._lights_key:
             self._lights, self._lights_key = self._find_instanced_lights(settings, materials), key
         return self._lights
@@ -120,8 +133,9 @@ class Geometry:
         instances = self._transforms(settings)
         none = np.zeros(0, PRIMITIVE)
         found, count = [none], 0
+        assert self._shapes is not None
         for shape, material in np.unique(np.stack([instances.shape_of, instances.material_of], 1), axis=0):
-            primitives = self._shapes[shape].copy()
+            primitives = self._shapes.primitives[self._names[shape]].copy()
             if material >= 0:
                 primitives["edge1"].view("i4")[:, 3] = material
             emits = materials["emission"][primitives["edge1"].view("i4")[:, 3], 3] > 0
@@ -131,24 +145,35 @@ class Geometry:
             chosen = np.flatnonzero((instances.shape_of == shape) & (instances.material_of == material))
             opening = instances.matrices_open[chosen]
             count += len(chosen) * len(primitives)
+            if self._names[shape] in self._shapes.closing:
+                return none
             if count > MAX_INSTANCED_LIGHTS or (opening != instances.matrices_close[chosen]).any():
                 return none
             found += [transformed(primitives, matrix) for matrix in opening]
         return np.concatenate(found)
 
     def update(self, settings: Settings) -> None:
-        """Moves instances and distance fields to the settings' transforms; the TLAS is rebuilt."""
-        placed = settings.instances, settings.shutter_close, settings.distance_fields
+        """Moves models, instances and distance fields to the settings' time and transforms.
+
+        What did not move is kept; the TLAS is rebuilt.
+        """
+        if settings.is_animated and settings.shutter != self._shutter:
+            poses = poses_of(settings.models, settings.shutter)
+            self.models, self._shutter = [pose.opening for pose in poses], settings.shutter
+            self._take(self._scene_shapes.at(poses), settings)
+        placed = settings.instances, settings.shutter_close, settings.distance_fields, self._shutter
         if placed == self._placed:
             return
         if self._instances:
             transforms = self._transforms(settings)
-            self._instances.update(
-                transforms.matrices_open, transforms.matrices_close if settings.shutter_close else None
-            )
+            self._instances.update(transforms.matrices_open, transforms.matrices_close if settings.is_blurred else None)
         if self._field_count:
             self._fields.write(field_records(settings.distance_fields, material_indices(settings)))
         self._placed = placed
+
+
+def _upload(device: Device, array: np.ndarray) -> Buffer:
+    return device.buffer(len(array) if array.ndim == 1 else array.shape, array.dtype).write(array)
 
 
 def transformed(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:

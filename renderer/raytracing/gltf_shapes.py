@@ -41,6 +41,9 @@ class ModelShape:
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)
     name: str = setting("", help="a named shape is drawn only as instances")
+    animation: str = setting("", help="name or number, from 0, of the animation that plays and repeats; none at rest")
+    camera: int = setting(-1, -1, 1 << 20, "number of the file's camera that moves the view in the animation; -1: none")
+    moves_lights: bool = setting(False, help="the first suns and point lights are the file's and move in the animation")
 
     def matrix(self) -> np.ndarray:
         """The transform (4, 4) from the file's world to the scene's."""
@@ -72,11 +75,12 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
 
 
 def primitive_arrays(
-    part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,)
+    part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,), collapse: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Primitives (m,) and attributes (m, float4s, 4) of a mesh primitive transformed by a matrix (4, 4).
 
-    `sets` are the sets of texture coordinates that its material takes.
+    `sets` are the sets of texture coordinates that its material takes. Duplicates become points with `collapse`; they
+    may not be duplicates when the shutter closes.
     """
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
@@ -96,7 +100,8 @@ def primitive_arrays(
     if part.tangents is not None:
         words = attributes.view("u4").reshape(len(faces), -1)
         words[:, [15, 22, 23]] = _octahedral_tangents(part.tangents, matrix[:3, :3])[faces]
-    return collapse_duplicates(triangles(vertices, faces, material)), attributes
+    primitives = triangles(vertices, faces, material)
+    return collapse_duplicates(primitives) if collapse else primitives, attributes
 
 
 def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -116,12 +121,14 @@ def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray
     return np.where(size[:, 0] > 1e-30, words, np.uint32(0))
 
 
-def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
+def mesh_arrays(
+    model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int, collapse: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0]."""
     materials = materials_of(model)  # index -1 is that of DEFAULT_MATERIAL
     rows = np.arange(first_material, first_material + len(materials))
     parts = [
-        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_sets(materials[part.material]))
+        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_sets(materials[part.material]), collapse)
         for part in model.meshes[mesh]
     ]
     if not parts:

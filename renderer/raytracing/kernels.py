@@ -89,7 +89,7 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
     return {
         "STRICT": 1,
         "LANES": 1,
-        "MOTION": int(bool(settings.shutter_close)),
+        "MOTION": int(settings.is_blurred),
         "INSTANCED_LIGHTS": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "wavefront" else "bits"],

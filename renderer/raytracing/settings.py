@@ -11,6 +11,7 @@ from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Point, Scattered
+from renderer.raytracing.model_motion import follow_models, stop_following
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, setting
 
@@ -238,6 +239,9 @@ class Settings(PictureSettings):
     instances: tuple[Instance, ...] = ()
     scattered: tuple[Scattered, ...] = ()
     shutter_close: tuple[Instance, ...] = ()  # `instances` when the shutter closes; key frames fill it
+    shutter: tuple[
+        float, ...
+    ] = ()  # seconds at which it opens and closes, of animated models; the scene's time fills it
     exposure_seconds: float = setting(0.0, 0.0, 1e3, "time that the shutter is open")
 
     def __post_init__(self) -> None:
@@ -303,16 +307,30 @@ class Settings(PictureSettings):
         """These settings with the variance of pixels among the layers."""
         return replace(self, variance=True)
 
-    def with_shutter_close(self, settings_after: Callable[[float], "Settings"]) -> "Settings":
-        """These settings with the instances as they are when the shutter closes; settings_after(seconds) gives them."""
-        if not self.exposure_seconds or not self.instances:
-            return self
-        closing = settings_after(self.exposure_seconds).instances
-        return self if closing == self.instances else replace(self, shutter_close=closing)
+    @property
+    def is_animated(self) -> bool:
+        """Whether a model plays an animation."""
+        return any(shape.animation for shape in self.models)
 
-    def without_shutter_close(self, original: "Settings") -> "Settings":
-        """These settings without what with_shutter_close() added to `original`."""
-        return replace(self, shutter_close=original.shutter_close)
+    @property
+    def is_blurred(self) -> bool:
+        """Whether something moves while the shutter is open."""
+        return bool(self.shutter_close) or len(set(self.shutter)) > 1
+
+    def at_time(self, time: float, settings_after: Callable[[float], "Settings"]) -> "Settings":
+        """These settings with their models at `time`, and with the instances as they are when the shutter closes."""
+        out = self
+        if self.exposure_seconds and self.instances:
+            closing = settings_after(self.exposure_seconds).instances
+            out = self if closing == self.instances else replace(self, shutter_close=closing)
+        if not self.is_animated:
+            return out
+        return follow_models(replace(out, shutter=(time, time + self.exposure_seconds)))
+
+    def without_time(self, original: "Settings", shown: "Settings") -> "Settings":
+        """These settings without what at_time() added to `original`; a view that was moved follows no camera."""
+        out = replace(self, shutter_close=original.shutter_close, shutter=original.shutter)
+        return stop_following(out, original, shown) if self.is_animated else out
 
 
 def _quad_area(quad: Quad) -> float:

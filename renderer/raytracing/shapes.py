@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from renderer.bvh.primitives import collapse_duplicates, spheres, triangles, with_primitive_ids
+from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
+from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import load_mesh, load_normals
 from renderer.raytracing import procedural
-from renderer.raytracing.gltf_shapes import instanced_meshes, materials_of, mesh_arrays
+from renderer.raytracing.gltf_shapes import ModelShape, instanced_meshes, materials_of, mesh_arrays
+from renderer.raytracing.model_motion import Poses
 from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Settings
 from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes
 
+MIN_MOVING_TRIANGLES = 4_000  # of a rigid mesh; below, moving its triangles is faster than tracing an instance
+MIN_KEPT_PRIMITIVES = 20_000  # of what does not move; below, one BVH over all is rebuilt with what moves
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
 
@@ -23,51 +27,124 @@ Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attribute
 class ShapeArrays:
     """The primitives of a scene, with ids that count through all shapes.
 
-    `primitives` (m,) are by the name of their shape, "" for static geometry. `attributes` (n, float4s, 4) are by
-    primitive id; None if no shape has any. `instanced` (name, matrix) are the instances of repeated meshes of models.
+    `primitives` (m,) are by the name of their shape, "" for static geometry; those of shapes that do not move are the
+    same objects at all times. `attributes` (n, float4s, 4) are by primitive id; None if no shape has any.
+    `instanced` are the instances of models' meshes: name, and matrices (3, 4) when the shutter opens and closes.
+    `closing` are the primitives, by name, of shapes whose vertices move while the shutter is open, when it closes;
+    their ids are those of their own attributes.
     """
 
     primitives: dict[str, np.ndarray]
     attributes: np.ndarray | None
-    instanced: list[tuple[str, np.ndarray]]
+    instanced: list[tuple[str, np.ndarray, np.ndarray]]
+    closing: dict[str, np.ndarray]
 
 
-def shape_arrays(settings: Settings, models: list[gltf.Model]) -> ShapeArrays:
-    """The primitives of all shapes; `models` are the files of settings.models."""
-    index = material_indices(settings)
-    by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
-    for group, make in MAKERS.items():
-        for shape in getattr(settings, group):
-            by_name.setdefault(shape.name, []).append(make(shape, index[shape.material]))
-    instanced = _add_models(settings, models, by_name)
-    flat = [arrays for group in by_name.values() for arrays in group]
-    sizes = [sum(len(primitives) for primitives, _ in group) for group in by_name.values()]
-    all_primitives = with_primitive_ids(np.concatenate([primitives for primitives, _ in flat]))
-    primitives = dict(zip(by_name, np.split(all_primitives, np.cumsum(sizes)[:-1]), strict=True))
-    attributes = None
-    if any(a is not None for _, a in flat):
-        attributes = joined_attributes([default_attributes(len(p), BASE_FLOAT4S) if a is None else a for p, a in flat])
-    return ShapeArrays(primitives, attributes, instanced)
+class SceneShapes:
+    """The shapes of a scene at any time: what does not move is made once."""
 
+    def __init__(self, settings: Settings, poses: list[Poses]):
+        """`poses` are the models of settings.models at any time of their animations."""
+        index = material_indices(settings)
+        by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
+        for group, make in MAKERS.items():
+            for shape in getattr(settings, group):
+                by_name.setdefault(shape.name, []).append(make(shape, index[shape.material]))
+        self._is_blurred = settings.is_blurred
+        self._models: list[_ModelNodes] = []
+        material = len(settings.materials)
+        for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
+            self._models.append(_ModelNodes(shape, pose, number, material))
+            self._models[-1].add_static(pose.opening, by_name)
+            material += len(materials_of(pose.opening))
+        static = sum(len(primitives) for primitives, _ in by_name[""])
+        self._own_bvh = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
+        self._fixed: dict[str, np.ndarray] = {}
+        self._count = 0
+        for name, arrays in by_name.items():
+            primitives = with_primitive_ids(np.concatenate([primitives for primitives, _ in arrays]), self._count)
+            self._fixed[name], self._count = primitives, self._count + len(primitives)
+        flat = [arrays for group in by_name.values() for arrays in group]
+        self._attributes: np.ndarray | None = None
+        if settings.models or any(a is not None for _, a in flat):
+            plain = [default_attributes(len(p), BASE_FLOAT4S) if a is None else a for p, a in flat]
+            self._attributes = joined_attributes(plain)
 
-def _add_models(
-    settings: Settings, models: list[gltf.Model], by_name: dict[str, list[Arrays]]
-) -> list[tuple[str, np.ndarray]]:
-    """Adds the meshes of models; returns the instances of those that many nodes repeat."""
-    instanced, material = [], len(settings.materials)
-    for index, (shape, model) in enumerate(zip(settings.models, models, strict=True)):
-        repeated = instanced_meshes(model) if not shape.name else set()
-        for number, matrix in model.mesh_nodes:
-            if number in repeated:
-                name = f"\0{index}.{number}"  # no name that a scene file can hold
-                if name not in by_name:
-                    by_name[name] = [mesh_arrays(model, number, np.eye(4), material)]
-                instanced.append((name, (shape.matrix() @ matrix)[:3]))
+    def at(self, poses: list[Poses]) -> ShapeArrays:
+        """The shapes with the models in these poses."""
+        primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
+        instanced: list[tuple[str, np.ndarray, np.ndarray]] = []
+        attributes, count = [] if self._attributes is None else [self._attributes], self._count
+        for nodes, pose in zip(self._models, poses, strict=True):
+            instanced += nodes.instances(pose)
+            if not nodes.moving:
+                continue
+            group = nodes.shape.name or (nodes.own_name if self._own_bvh else "")
+            if group == nodes.own_name:
+                instanced.append((group, np.eye(3, 4), np.eye(3, 4)))
+            before = primitives.get(group, np.zeros(0, PRIMITIVE))
+            moved, rows = nodes.moving_arrays(pose.opening, not self._is_blurred)
+            if self._is_blurred:
+                moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
             else:
-                arrays = mesh_arrays(model, number, shape.matrix() @ matrix, material)
-                by_name.setdefault(shape.name, []).append(arrays)
-        material += len(materials_of(model))
-    return instanced
+                with_primitive_ids(moved, count)
+            primitives[group], count = np.concatenate([before, moved]), count + len(moved)
+            attributes.append(rows)
+            if self._is_blurred:
+                moved, rows = nodes.moving_arrays(pose.closing, False)
+                moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
+                closing[group], count = np.concatenate([closing.get(group, before), moved]), count + len(moved)
+                attributes.append(rows)
+        whole = self._attributes if len(attributes) < 2 else joined_attributes(attributes)
+        return ShapeArrays(primitives, whole, instanced, closing)
+
+
+class _ModelNodes:
+    """How the nodes of one model are drawn: with the static geometry, as instances, or moved anew at every time."""
+
+    def __init__(self, shape: ModelShape, pose: Poses, number: int, first_material: int):
+        model = pose.opening
+        self.shape, self.first_material = shape, first_material
+        self.own_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # no names that a scene file can hold
+        repeated = instanced_meshes(model) if not shape.name else set()
+        moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
+        if pose.animation is not None:
+            moves, deforms = (rows[model.node_rows] for rows in motion_of(model, pose.animation))
+        self.instanced, self.moving, self._static = set[int](), list[int](), set[int]()  # indices of mesh_nodes
+        for k, (mesh, _) in enumerate(model.mesh_nodes):
+            size = sum(len(part.faces) for part in model.meshes[mesh])
+            is_rigid = moves[k] and not deforms[k] and size >= MIN_MOVING_TRIANGLES
+            if mesh in repeated or (is_rigid and not shape.name):
+                self.instanced.add(k)
+            elif moves[k] or deforms[k]:
+                self.moving.append(k)
+            else:
+                self._static.add(k)
+
+    def add_static(self, model: gltf.Model, by_name: dict[str, list[Arrays]]) -> None:
+        """Adds the meshes that do not move, and the shapes of the instances, to the scene's shapes by name."""
+        for k, (mesh, matrix) in enumerate(model.mesh_nodes):
+            if k in self.instanced:
+                name = f"{self._prefix}{mesh}"
+                if name not in by_name:
+                    by_name[name] = [mesh_arrays(model, mesh, np.eye(4), self.first_material)]
+            elif k in self._static:
+                arrays = mesh_arrays(model, mesh, self.shape.matrix() @ matrix, self.first_material)
+                by_name.setdefault(self.shape.name, []).append(arrays)
+
+    def instances(self, pose: Poses) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """The instances: name, and matrices (3, 4) when the shutter opens and closes."""
+        out, scene = [], self.shape.matrix()
+        for k in sorted(self.instanced):
+            (mesh, opening), (_, closing) = pose.opening.mesh_nodes[k], pose.closing.mesh_nodes[k]
+            out.append((f"{self._prefix}{mesh}", (scene @ opening)[:3], (scene @ closing)[:3]))
+        return out
+
+    def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Primitives and attributes of the meshes that are moved, in the scene's coordinates."""
+        nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
+        arrays = [mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse) for mesh, matrix in nodes]
+        return np.concatenate([primitives for primitives, _ in arrays]), joined_attributes([rows for _, rows in arrays])
 
 
 def material_indices(settings: Settings) -> dict[str, int]:

@@ -122,12 +122,9 @@ def _empty_track(settings: Any, path: str) -> Track:
 
 
 def settings_at(scene: Scene, time: float) -> Any:
-    """The scene's settings at `time` (seconds).
-
-    Settings with an open shutter also get the instances as they are at shutter close, for motion blur.
-    """
+    """The scene's settings at `time` (seconds), with what the settings themselves move: models, open shutters."""
     settings = _settings_at_instant(scene, time)
-    return settings.with_shutter_close(lambda seconds: _settings_at_instant(scene, time + seconds))
+    return settings.at_time(time, lambda seconds: _settings_at_instant(scene, time + seconds))
 
 
 def _settings_at_instant(scene: Scene, time: float) -> Any:
@@ -189,7 +186,7 @@ def delete_keyframe(scene: Scene, time: float) -> Scene:
 def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
     """The scene whose settings at `time` are `after`: animated settings get a key frame, the others change."""
     before = settings_at(scene, time)
-    after = after.without_shutter_close(scene.settings)
+    after = after.without_time(scene.settings, before)
     if scene.animation is None or not scene.animation.tracks:
         return replace(scene, settings=after)
     settings, keys = after, {}

@@ -60,12 +60,20 @@ class PictureSettings:
     focus_distance: float | None = None
     lens_radius: float | None = None
 
-    def with_shutter_close(self, settings_after: Callable[[float], Any]) -> Self:
-        """These settings with moving parts as they are when the shutter closes; settings_after(seconds) gives them."""
+    @property
+    def is_animated(self) -> bool:
+        """Whether the settings move by themselves, without key frames of the scene: animations of models."""
+        return False
+
+    def at_time(self, time: float, settings_after: Callable[[float], Any]) -> Self:
+        """These settings with what moves by itself at `time` (seconds), and with moving parts at shutter close.
+
+        settings_after(seconds) gives the settings of a later time, before they pass this function.
+        """
         return self
 
-    def without_shutter_close(self, original: Self) -> Self:
-        """These settings without what with_shutter_close() added to `original`."""
+    def without_time(self, original: Self, shown: Self) -> Self:
+        """These settings, an edit of `shown`, without what at_time() added to `original` to make `shown`."""
         return self
 
     def with_variance(self) -> Self:

@@ -51,17 +51,21 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
     return intersect_triangle(p, origin, direction, t_max, hit);
 }
 
-// Replaces `best` if primitive i is hit nearer; breaks ties in t by lower primitive id, so that hits are bit-identical,
-// independent of traversal order.
-DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
-                           int *prim_id) {
-    Primitive p = primitive_at(primitives, i);
+// Replaces `best` if primitive i, which is p, is hit nearer; breaks ties in t by lower primitive id, so that hits are
+// bit-identical, independent of traversal order.
+DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, float3 direction, Hit *best,
+                                     int *prim_id) {
     Hit hit;
     if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
         *best = hit;
         best->primitive = i;
         *prim_id = as_int(p.v0.w);
     }
+}
+
+DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
+                           int *prim_id) {
+    update_closest_primitive(primitive_at(primitives, i), i, origin, direction, best, prim_id);
 }
 
 // Visits an inner node: returns the nearer child that is hit and pushes the farther one; pops where none is hit.

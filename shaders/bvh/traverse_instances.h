@@ -1,13 +1,16 @@
 // Traversal of instances: a TLAS over their boxes, and below it the BLASes of their shapes. The ray is transformed into
 // a shape's space without normalizing its direction, so that t stays the same.
 #include "bvh/traverse_bvh2.h"
+#if DEFORMS
+#include "bvh/traverse_deforming.h"
+#endif
 
 // An instance, 64 bytes: the matrix from world space to its shape's, and where that lies in the BLAS arrays.
 typedef struct {
     float4 x, y, z;  // rows of the 3 x 4 matrix
     int node, primitive;  // the first of the shape's nodes and primitives
     int material;  // replaces the shape's own materials; -1 keeps them
-    int pad;
+    int closing;  // the first of its primitives when the shutter closes; -1 if its vertices do not move
 } InstanceRecord;
 
 // A 3 x 4 matrix, by rows.
@@ -53,14 +56,33 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
     return m;
 }
 
+#if DEFORMS
+#define MAYBE_CLOSING_PARAM , GLOBAL const float4 *RESTRICT closing_primitives
+#define MAYBE_CLOSING_ARG , closing_primitives
+#else
+#define MAYBE_CLOSING_PARAM
+#define MAYBE_CLOSING_ARG
+#endif
 // The TLAS and the BLASes, as parameters and as arguments.
 #define INSTANCE_PARAMS                                                                                      \
     GLOBAL const float4 *RESTRICT tlas_nodes, GLOBAL const float4 *RESTRICT tlas_primitives,                 \
         GLOBAL const InstanceRecord *RESTRICT instance_records, GLOBAL const float4 *RESTRICT matrices_open, \
         GLOBAL const float4 *RESTRICT matrices_close, GLOBAL const float4 *RESTRICT blas_nodes,              \
-        GLOBAL const float4 *RESTRICT blas_primitives
-#define INSTANCE_ARGS \
-    tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, blas_primitives
+        GLOBAL const float4 *RESTRICT blas_primitives MAYBE_CLOSING_PARAM
+#define INSTANCE_ARGS                                                                         \
+    tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, \
+        blas_primitives MAYBE_CLOSING_ARG
+
+// Takes the hit of instance `which` if it is nearer than `best`, or as near and of a lower instance than `found`.
+DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit, Hit *best, int *found,
+                                int instance_before) {
+    if (hit.primitive >= 0 &&
+        (hit.t < best->t || (*found >= 0 ? which < *found : instance_before < 0 && best->primitive < 0))) {
+        *best = hit;
+        best->primitive += p.primitive;
+        *found = which;
+    }
+}
 
 // Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only
 // whether there is one. origin.w is the time.
@@ -82,17 +104,22 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
 #endif
                 float3 from = transform(to_shape, xyz(origin), 1.0f), to = transform(to_shape, direction, 0.0f);
                 GLOBAL const float4 *nodes = blas_nodes + 4 * p.node, *primitives = blas_primitives + 3 * p.primitive;
+#if DEFORMS
+                if (p.closing >= 0) {
+                    GLOBAL const float4 *closing = closing_primitives + 3 * p.closing;
+                    Hit hit = traverse_deforming(nodes, primitives, closing, with_w(from, origin.w), to, best->t,
+                                                 accept_first_hit);
+                    if (accept_first_hit && hit.primitive >= 0) return true;
+                    update_instance_hit(p, which, hit, best, &found, *instance);
+                    continue;
+                }
+#endif
                 if (accept_first_hit) {
                     if (any_hit(nodes, primitives, from, to, best->t)) return true;
                     continue;
                 }
                 Hit hit = closest_hit(nodes, primitives, from, to, best->t);
-                if (hit.primitive >= 0 &&
-                    (hit.t < best->t || (found >= 0 ? which < found : *instance < 0 && best->primitive < 0))) {
-                    *best = hit;
-                    best->primitive += p.primitive;
-                    found = which;
-                }
+                update_instance_hit(p, which, hit, best, &found, *instance);
             }
             node = *--top;
         }

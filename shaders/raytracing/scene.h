@@ -51,6 +51,15 @@ DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
     return primitive_at(primitives, hit.primitive);
 }
 
+#if DEFORMS
+// Index of closing_primitives of a hit on a shape that deforms, else -1.
+DEVICE int closing_of(SCENE_PARAMS, const Hit hit) {
+    if (hit.instance < 0 || instance_records[hit.instance].closing < 0) return -1;
+    InstanceRecord record = instance_records[hit.instance];
+    return hit.primitive - record.primitive + record.closing;
+}
+#endif
+
 DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 #if INSTANCES
     if (hit.instance >= 0 && instance_records[hit.instance].material >= 0)
@@ -232,12 +241,25 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
 #endif
     {
         Primitive p = primitive_of(SCENE_ARGS, hit);
+#if DEFORMS
+        int closing = closing_of(SCENE_ARGS, hit);
+        Primitive end = closing >= 0 ? primitive_at(closing_primitives, closing) : p;
+        p.v0 = lerp_xyz(p.v0, end.v0, origin.w);
+        p.edge1 = lerp_xyz(p.edge1, end.edge1, origin.w);
+        p.edge2 = lerp_xyz(p.edge2, end.edge2, origin.w);
+#endif
 #if TEXTURED
         frame.prim_id = as_uint(p.v0.w);
         s.texcoords = texcoords_at(attributes, frame.prim_id, hit.u, hit.v);
         smooth = interpolated_normal(attributes, frame.prim_id, hit.u, hit.v);
         frame.tangent = interpolated_tangent(attributes, frame.prim_id, hit.u, hit.v, &frame.flip_bitangent);
         s.vertex_color = interpolated_color(attributes, frame.prim_id, hit.u, hit.v);
+#if DEFORMS
+        uint end_id = as_uint(end.v0.w);
+        smooth = lerp3(smooth, interpolated_normal(attributes, end_id, hit.u, hit.v), origin.w);
+        float3 end_tangent = interpolated_tangent(attributes, end_id, hit.u, hit.v, &frame.flip_bitangent);
+        frame.tangent = lerp3(frame.tangent, end_tangent, origin.w);
+#endif
         frame.edge1 = xyz(p.edge1);
         frame.edge2 = xyz(p.edge2);
 #endif

@@ -1,7 +1,7 @@
 """Untrusted glTF 2.0 files (.gltf, .glb) as plain arrays: meshes, nodes, materials, pictures, cameras and lights.
 
-The part of the Khronos specification that a still picture shows is read: skins in the pose of the nodes, but no
-morph targets; their meshes keep their base shape. Every index and offset is checked before it is used, every size
+A Model is in the pose of its nodes, with skins and morph targets; rig.model_at() gives it at a time of an animation.
+Every index and offset is checked before it is used, every size
 before it is allocated, and only files in the folder of the first are opened. Any violation is an InputError that
 names the file and the item.
 """
@@ -10,11 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from renderer.errors import InputError
+from renderer.formats.gltf.animation import Animation
 from renderer.formats.gltf.container import Container, stamp_of
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
 from renderer.formats.gltf.nodes import model_of
 
-__all__ = ["Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
+__all__ = ["Animation", "Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
 
 
 def load(path: Path | str) -> Model:

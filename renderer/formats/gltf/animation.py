@@ -48,6 +48,13 @@ class Animation:
         """The time within the animation: it repeats after its last key frame."""
         return seconds % self.duration if self.duration > 0 else 0.0
 
+    def values_at(self, clip_time: float) -> dict[int, dict[str, np.ndarray]]:
+        """The values of all channels by node and path, at a time within the animation."""
+        out: dict[int, dict[str, np.ndarray]] = {}
+        for channel in self.channels:
+            out.setdefault(channel.node, {})[channel.path] = value_at(channel, clip_time)
+        return out
+
 
 def value_at(channel: Channel, seconds: float) -> np.ndarray:
     """The value (w,) float64 of a channel at a time; before the first and after the last key frame it holds."""

@@ -7,31 +7,24 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.gltf.animation import Animation, value_at
 from renderer.formats.gltf.model import MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.skins import morphed, skinned
 
 HIDDEN_DETERMINANT = 1e-30  # authors hide nodes by a scale of 0
+HIDDEN_SCALE = 1e-9
 MAX_POSITION = 1e18
 Vector = tuple[float, ...] | np.ndarray
 Values = dict[int, dict[str, np.ndarray]]  # of the channels of an animation at a time, by number and path of the node
 
 
 def model_at(model: Model, animation: int, seconds: float) -> Model:
-    """The Model at a time of one of its animations, in seconds from its start: a pure function.
+    """The Model at a time of one of its animations, in seconds: a pure function. The animation repeats.
 
     Meshes that nothing deforms are shared with `model`; arrays are read-only. Raises InputError where a key frame
     leads out of the range of positions.
     """
-    return in_pose(model, channel_values(model.animations[animation], seconds))
-
-
-def channel_values(animation: Animation, seconds: float) -> Values:
-    """The values of all channels at a time; the animation repeats (see Animation.clip_time)."""
-    clip_time, out = animation.clip_time(seconds), Values()
-    for channel in animation.channels:
-        out.setdefault(channel.node, {})[channel.path] = value_at(channel, clip_time)
-    return out
+    clip = model.animations[animation]
+    return in_pose(model, clip.values_at(clip.clip_time(seconds)))
 
 
 def in_pose(model: Model, values: Values) -> Model:
@@ -45,9 +38,9 @@ def in_pose(model: Model, values: Values) -> Model:
     for row, (node, world) in enumerate(zip(rig.nodes, worlds, strict=True)):
         if node.skin:
             skins.append(row)
-        elif node.mesh >= 0 and abs(np.linalg.det(world[:3, :3])) > HIDDEN_DETERMINANT:
+        elif node.mesh >= 0 and (visible := _visible(world, bool(values))) is not None:
             node_rows.append(row)
-            mesh_nodes.append((len(meshes) if node.deforms else node.mesh, world))
+            mesh_nodes.append((len(meshes) if node.deforms else node.mesh, visible))
             if node.deforms:
                 meshes.append(_deformed(rig, node, values, None))
         if node.camera:
@@ -65,6 +58,20 @@ def in_pose(model: Model, values: Values) -> Model:
         mesh_nodes.append((len(meshes), np.eye(4)))
         meshes.append(_deformed(rig, rig.nodes[row], values, joints[:, :3]))
     return replace(model, meshes=meshes, mesh_nodes=mesh_nodes, node_rows=node_rows, cameras=cameras, lights=lights)
+
+
+def _visible(world: np.ndarray, animated: bool) -> np.ndarray | None:
+    """The matrix of a node that draws a mesh; None for one that is hidden at rest.
+
+    A hidden node of an animation is too small to see instead, so that all times have the same nodes.
+    """
+    if abs(np.linalg.det(world[:3, :3])) > HIDDEN_DETERMINANT:
+        return world
+    if not animated:
+        return None
+    out = np.diag([HIDDEN_SCALE, HIDDEN_SCALE, HIDDEN_SCALE, 1.0])
+    out[:3, 3] = world[:3, 3]
+    return out
 
 
 def world_matrices(rig: Rig, values: Values) -> list[np.ndarray]:

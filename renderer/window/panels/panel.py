@@ -228,14 +228,15 @@ class Panel:
         return settings_at(self.scene, self.scene_time)
 
     def is_animated(self) -> bool:
-        """Whether the picture changes by itself: by key frames, or because it depends on time."""
-        return self._period is not None or self._depends_on_time(self.scene.settings)
+        """Whether the picture changes by itself: by key frames, animated models, or because it depends on time."""
+        by_itself = self.scene.settings.is_animated
+        return self._period is not None or by_itself or self._depends_on_time(self.scene.settings)
 
     @property
     def _period(self) -> float | None:
-        """The duration of the scene's animation; None without key frames."""
+        """The duration of the scene's animation; None if nothing moves in it."""
         animation = self.scene.animation
-        return animation.duration if animation and animation.tracks else None
+        return animation.duration if animation and (animation.tracks or self.scene.settings.is_animated) else None
 
     def _depends_on_time(self, settings: Any) -> bool:
         with suppress(Exception):  # the draw, which asks for the same, reports it

@@ -9,14 +9,19 @@ FRAMES_PER_SECOND = 24  # of the steps of step_frame()
 
 
 def shows_timeline(app: AppState) -> bool:
-    """Whether the timeline is displayed: on request, and while there are key frames."""
-    return app.timeline or bool(keyframe_times(app.panel.scene.animation))
+    """Whether the timeline is displayed: on request, and while there are key frames or a model plays an animation."""
+    return app.timeline or _is_animated(app)
+
+
+def _is_animated(app: AppState) -> bool:
+    scene = app.panel.scene
+    return bool(keyframe_times(scene.animation)) or scene.settings.is_animated
 
 
 def toggle_timeline(app: AppState) -> None:
     """Shows or hides the timeline."""
-    if keyframe_times(app.panel.scene.animation):
-        app.show_message("the timeline stays while there are key frames")
+    if _is_animated(app):
+        app.show_message("the timeline stays while there are key frames or a model plays an animation")
     app.timeline = not app.timeline
 
 
