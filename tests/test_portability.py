@@ -73,7 +73,7 @@ def test_the_search_finds_what_it_looks_for():
 
 
 SIMULATION = """
-import builtins, importlib, json, os, pkgutil, signal, sys
+import builtins, importlib, json, os, pkgutil, shutil, signal, sys
 import ctypes, moderngl, numpy, PIL.Image, pyopencl, scipy.linalg, subprocess, tempfile, multiprocessing.connection
 system, names, modules, folder = json.loads(sys.argv[1])
 packages = "imgui_bundle matplotlib.pyplot OpenEXR trimesh distributed av glfw rich.live cuda.bindings.nvrtc"
@@ -81,6 +81,8 @@ for package in packages.split():
     try: importlib.import_module(package)
     except ImportError: pass
 for module in modules: sys.modules[module] = None
+shutil._use_fd_functions = False  # they need os.O_NONBLOCK from Python 3.12 on
+shutil._win_path_needs_curdir = lambda *words: False  # it calls Windows
 real_open = builtins.open
 def open_elsewhere(file, *words, **named):
     if isinstance(file, str) and file.startswith(("/proc/", "/sys/")): raise FileNotFoundError(2, "no such file", file)

@@ -81,7 +81,7 @@ def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
     shape, is_fortran, dtype = table["shape"], table["fortran_order"], _parse_dtype(table["descr"])
     if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
         raise ValueError(f"its shape is {format_value(shape)}")
-    if math.prod(max(n, 1) for n in shape) * max(dtype.itemsize, 1) >= 1 << 63:
+    if math.prod(max(n, 1) for n in shape) * dtype.itemsize >= 1 << 63:
         raise ValueError(f"its shape is {format_value(shape)}, more than memory can address")
     if not isinstance(is_fortran, bool):
         raise ValueError(f"its fortran_order is {format_value(is_fortran)}; it must be True or False")
@@ -113,9 +113,12 @@ def _parse_dtype(description: Any) -> np.dtype:
         raise ValueError
 
     try:
-        return np.dtype(convert(description))
+        dtype = np.dtype(convert(description))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"its elements are {format_value(description)}") from error
+    if not dtype.itemsize:  # texts of no characters: any number of them fits any file, and NumPy gives each a byte
+        raise ValueError(f"its elements are {format_value(description)}, of no bytes")
+    return dtype
 
 
 def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:

@@ -51,6 +51,8 @@ def test_commands_run(words, tmp_path, monkeypatch):
     write_inputs(tmp_path)
     if "--denoise" in words:
         pytest.importorskip("pyoidn")
+    if any(word.endswith((".mp4", ".webm")) for word in words):
+        pytest.importorskip("av")
     words = [FEWER.get(word, word) for word in words]
     extra = next((more for start, more in SMALL.items() if " ".join(words).startswith(start)), [])
     if "--light-field" in words:

@@ -8,6 +8,7 @@ import sys
 import time
 
 from renderer.paths import ROOT
+from tests.children import python_path
 
 SCENE = """title = "Julia in motion"
 picture = "fractal"
@@ -38,7 +39,7 @@ def export(*words, code=0, **more):
 @contextlib.contextmanager
 def cluster(folder, protocol="tcp", workers=1, **environment):
     """A scheduler on loopback and its workers: the address, the scheduler's process, the workers' processes."""
-    environment = {**os.environ, **environment, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **environment, "PYTHONPATH": python_path()}
     file = folder / "address.json"
     started = []
 

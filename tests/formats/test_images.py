@@ -24,7 +24,7 @@ from renderer.formats.images import (
     write_png_rows,
 )
 from renderer.images.metrics import psnr
-from renderer.paths import ROOT
+from tests.children import python_path
 
 
 def test_png_keeps_pixels_and_recipe(tmp_path, rng):
@@ -172,7 +172,7 @@ except UserError as error:
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process's files are POSIX's")
 @pytest.mark.parametrize("case, told", [("full", "DiskFullError a.exr: "), ("limit", "UserError a.exr: cannot be")])
 def test_an_exr_that_cannot_be_written_is_one_sentence_and_leaves_no_file(tmp_path, case, told):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": python_path()}
     command = [sys.executable, "-c", DISK, case]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=60)
     assert result.stdout.startswith(told) and result.stdout.count("\n") == 1, result.stdout + result.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from renderer.paths import ROOT
 from renderer.pictures import load
+from tests.children import python_path
 from tests.window.helpers import wait_for
 
 
@@ -141,7 +142,7 @@ print("all passed")
 
 
 def test_drops_fullscreen_and_tiny_sizes_of_a_real_window(display, scene_files, tmp_path):
-    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": python_path()}
     environment.pop("WAYLAND_DISPLAY", None)
     command = [sys.executable, "-c", SCRIPT, *map(str, scene_files)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
