@@ -1,8 +1,8 @@
-// Minimum and maximum of numbers of type ELEMENT, of ELEMENT_BITS bits: 16 is float16.
+// Minimum and maximum of numbers of type ELEMENT; IS_HALF 1 if that is ushort for the bits of a float16.
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
-#if ELEMENT_BITS == 16
+#if IS_HALF
 #define VALUE float
 DEVICE float value_of(ushort bits) {
     if ((bits >> 10 & 31u) == 31u) return as_float((bits >> 15) << 31 | 0x7f800000u | (uint)(bits & 1023u) << 13);

@@ -40,6 +40,16 @@ def test_solve_command(tmp_path, capsys, rng, options):
     assert {"panel", "laswp", "trsm", "update", "copy", "factor", "solve"} <= told["seconds"].keys()
 
 
+def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
+    ab = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+    ab[1, 1] = 2 + 1e-13  # one more row of A is nearly the sum of the others
+    assert main(["solve", *files(tmp_path, ab, 1, 1, rng.standard_normal(3)), "--json"]) == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out.splitlines()[-1])
+    assert told["correct_digits"] < 6 and f"only {told['correct_digits']} digits" in err
+    assert told["forward_bound"] > 1e-6 and told["backward_error"] < 1e-14
+
+
 def test_solve_command_takes_any_layout_of_arrays(tmp_path, rng):
     ab = np.asfortranarray(random_band(rng, 90, 3, 2).astype("f4"))
     b = np.asfortranarray(rng.integers(-5, 5, (90, 4)))

@@ -1,11 +1,14 @@
 """Band LU: solutions, refinement, condition, and batches of small systems."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from renderer.errors import InputError, UserError
 from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
+from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.band_lu.solver import inverse_norm1
 from tests.numerics.band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band, scheduled
 
@@ -184,3 +187,58 @@ def test_arrays_that_are_no_real_vectors_are_told(wrong):
         BandedLU(np.ones((1, 3)), 0, 0).solve(wrong)
     with pytest.raises(InputError, match="ab is"):
         BandedLU(wrong, 0, 0)
+
+
+def wilkinson(n):
+    """Wilkinson's matrix as a full band: 1 on the diagonal and in the last column, -1 below; growth 2^(n - 1)."""
+    a = np.tril(-np.ones((n, n)), -1) + np.eye(n)
+    a[:, -1] = 1
+    ab = np.zeros((2 * n - 1, n))
+    for i, j in np.ndindex(n, n):
+        ab[n - 1 + i - j, j] = a[i, j]
+    return ab, a
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_refinement_recovers_what_pivot_growth_costs(device, rng, on_device):
+    n = 50
+    ab, a = wilkinson(n)
+    x = rng.standard_normal((n, 2))
+    b = a @ x
+    lu = BandedLU(ab, n - 1, n - 1, [device] if on_device else [])
+    assert lu.pivot_growth > 1e14 and np.abs(lu.solve(b) - x).max() > 1e-4
+    exact = np.array([[float(v) for v in row] for row in solve_exactly(a, b)])
+    refined = solve_refined(lu, b)
+    assert np.abs(refined.x - exact).max() <= refined.forward_bound * np.abs(exact).max()
+    assert refined.forward_bound < 1e-11
+    assert refined.corrections >= 1 and refined.backward_error < 1e-14
+
+
+def solve_exactly(a, b):
+    """The solution (n, m) by Gaussian elimination in fractions."""
+    rows = [[Fraction(v) for v in (*left, *right)] for left, right in zip(a.tolist(), b.tolist(), strict=True)]
+    for j in range(len(rows)):
+        at = max(range(j, len(rows)), key=lambda i: abs(rows[i][j]))
+        rows[j], rows[at] = rows[at], rows[j]
+        rows[j] = [v / rows[j][j] for v in rows[j]]
+        for i, row in enumerate(rows):
+            if i != j and row[j]:
+                rows[i] = [v - row[j] * w for v, w in zip(row, rows[j], strict=True)]
+    return [row[len(rows) :] for row in rows]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_forward_bounds_hold_and_are_close(rng, dtype):
+    for exponent in (0, -3, -6, -12):
+        ab = random_band(rng, 40, 3, 2, dtype)
+        ab[:, 20] *= 10.0**exponent
+        a, b = dense(ab, 3, 2).astype("f8"), rng.standard_normal((40, 2)).astype(dtype)
+        refined = solve_refined(BandedLU(ab, 3, 2), b)
+        exact = np.array([[float(v) for v in row] for row in solve_exactly(a, b.astype("f8"))])
+        error = np.abs(refined.x - exact).max() / np.abs(exact).max()
+        assert error <= refined.forward_bound <= 1e4 * max(error, float(np.finfo(dtype).eps)), (exponent, error)
+
+
+def test_refinement_of_a_zero_right_hand_side_is_zero(rng):
+    refined = solve_refined(BandedLU(random_band(rng, 20, 2, 1), 2, 1), np.zeros(20))
+    assert not refined.x.any() and refined.backward_error == refined.forward_bound == 0

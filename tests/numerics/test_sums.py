@@ -268,7 +268,7 @@ def test_dot_products_are_rounded_once(device, rng, dtype):
 
 
 def test_mean_variance_norm_and_extremes(device, rng):
-    for dtype in ("f2", "f4", "f8", "i4", "u1"):
+    for dtype in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
         numbers = (rng.standard_normal(5003) * 50 + 100).astype(dtype)
         exact = [Fraction(float(v)) for v in numbers]
         middle = sum(exact) / len(exact)

@@ -12,9 +12,11 @@ from renderer.errors import InputError
 from renderer.formats.matrices import read_band, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
+from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
 MAX_JSON_STEPS = 64  # of step_seconds that the JSON holds
+DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # of a solution; a sentence says if there are fewer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +43,15 @@ def command(args: argparse.Namespace) -> int:
         print(
             f"rayfold: {args.band}: the matrix is singular: {sentence}; {args.output} is not written", file=sys.stderr
         )
+    elif result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
+        sentence = f"only {result['correct_digits']} digits of the solution are certain: the matrix is ill-conditioned"
+        print(f"rayfold: {args.band}: {sentence} (rcond {result['rcond']:.1e})", file=sys.stderr)
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
     elif not result["info"]:
-        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}".format(**result)
-        print(f"{args.output}: {figures}")
+        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, error below {forward_bound:.1e}"
+        print(f"{args.output}: {figures.format(**result)}")
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
         print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
@@ -89,12 +94,14 @@ def solve_files(
         }
         return common | singular, lu.step_seconds
     began = time.perf_counter()
-    x = lu.solve(b)
+    refined = solve_refined(lu, b)
     solved = time.perf_counter() - began
-    write_npy(Path(output), x)
+    write_npy(Path(output), refined.x)
     result: dict[str, Any] = {
         "n": lu.n, "kl": kl, "ku": ku, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
-        "residual": lu.residual(x, b), "rcond": lu.rcond(), "row_interchanges": lu.row_interchanges,
+        "residual": lu.residual(refined.x, b), "rcond": lu.rcond(), "row_interchanges": lu.row_interchanges,
+        "backward_error": refined.backward_error, "forward_bound": refined.forward_bound,
+        "corrections": refined.corrections, "correct_digits": refined.correct_digits,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
     return common | result, lu.step_seconds

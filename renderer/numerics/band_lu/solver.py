@@ -200,15 +200,15 @@ class BandedLU:
             rhs.write(values)
 
     @property
-    def _matrix(self) -> np.ndarray:
-        """The matrix that was factored."""
+    def matrix(self) -> np.ndarray:
+        """The matrix that was factored, (kl + ku + 1, n)."""
         if self._ab is None:
             raise InputError("the last matrix was refused: there are no factors to solve with")
         return self._ab
 
     def _check_factors(self) -> np.ndarray:
         """The matrix that was factored and is not singular."""
-        matrix = self._matrix
+        matrix = self.matrix
         if self.info:
             raise block_columns.SingularMatrix(self.info - 1)
         return matrix
@@ -249,7 +249,7 @@ class BandedLU:
     def residual(self, x: np.ndarray, b: np.ndarray) -> float:
         """|b - A x|_1 / (n |A|_1 |x|_1), the largest over the right-hand sides: a backward error."""
         x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
-        left = np.abs(b - block_columns.band_matvec(self._matrix, self.kl, self.ku, x)).sum(axis=0)
+        left = np.abs(b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x)).sum(axis=0)
         scale = self.n * self.norm * np.abs(x).sum(axis=0)
         error = np.divide(left, scale, out=np.where(left == 0, 0.0, np.inf), where=scale > 0)
         return float(error.max(initial=0))
@@ -258,7 +258,7 @@ class BandedLU:
     def norm(self) -> float:
         """|A|_1, the largest column sum."""
         if self._norm is None:
-            self._norm = block_columns.norm1(self._matrix, self.kl, self.ku)
+            self._norm = block_columns.norm1(self.matrix, self.kl, self.ku)
         return self._norm
 
     def slogdet(self) -> tuple[float, float]:

@@ -62,7 +62,7 @@ def minmax(devices: list[Device], numbers: Numbers) -> tuple:
         raise InputError(f"{x.path}: the array is empty; it has no minimum")
     device, dtype, plan = devices[0], x.dtype, LaunchPlan.of(devices[0])
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
-    constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "ELEMENT_BITS": 8 * dtype.itemsize}
+    constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "IS_HALF": int(dtype == np.float16)}
     kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=plan.group, **constants)
     chunk = chunk_length(device, dtype)
     staging, out = device.staging_buffer(min(chunk, x.count) * dtype.itemsize), device.buffer(2 * plan.groups, value)
