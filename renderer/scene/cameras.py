@@ -12,6 +12,8 @@ import numpy as np
 
 from renderer.scene.schema import setting
 
+CLOSEST, FARTHEST = 1e-7, 1e12  # distances from the target; the first of the distance from the origin too
+
 
 class View:
     """What mouse and keys of the window move: the contract, with defaults. Every method returns a new view.
@@ -63,7 +65,9 @@ class Camera(View):
     can_fly = True
 
     def __post_init__(self) -> None:
-        if np.allclose(np.cross(np.subtract(self.target, self.position), self.up), 0):
+        forward = np.subtract(self.target, self.position)
+        sizes = np.linalg.norm(forward) * np.linalg.norm(self.up)
+        if not np.linalg.norm(np.cross(forward, self.up)) > 1e-8 * sizes:
             raise ValueError("position, target and up lie on one line, so the camera has no upright direction")
 
     def axes(self) -> np.ndarray:
@@ -92,8 +96,15 @@ class Camera(View):
         return 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
-        """Dollies towards the target: a step takes an eighth of the way."""
-        offset = np.subtract(self.position, self.target) * 0.875**steps
+        """Dollies towards the target: a step takes an eighth of the way.
+
+        It ends where the numbers of the position could no longer tell it from the target, and at a great distance.
+        """
+        offset = np.subtract(self.position, self.target)
+        distance = float(np.linalg.norm(offset))
+        closest = max(CLOSEST, CLOSEST * float(np.linalg.norm(self.target)))
+        wanted = min(max(distance * 0.875**steps, min(distance, closest)), max(distance, FARTHEST))
+        offset = offset * (wanted / distance)
         return replace(self, position=to_point(np.add(self.target, offset)))
 
     def look_around(self, dx: float, dy: float) -> Self:

@@ -136,6 +136,18 @@ def test_camera_axes_are_orthonormal_and_orbit_keeps_the_distance(rng):
     assert np.allclose(camera.pan(0.1, 0.2).pan(-0.1, -0.2).position, camera.position)
 
 
+@pytest.mark.parametrize("steps", [40, -40, 1000, -1000])
+def test_a_camera_dollies_to_bounds_at_which_it_can_still_move(rng, steps):
+    camera = Camera(tuple(rng.normal(size=3) + 3), tuple(rng.normal(size=3) * 1000))
+    for _ in range(30):
+        camera = camera.scroll(steps)
+        frame = camera.drag(*rng.normal(size=2)).pan(0.1, -0.2).look_around(0.1, 0.1).fly(0.1, 0.2, -0.1).axes()
+        assert np.allclose(frame @ frame.T, np.eye(3))
+    assert 0 < math.dist(camera.position, camera.target) <= 1.001e12
+    tiny = Camera((1e-9, 0.0, 0.0))  # closer than the wheel goes, as a scene may ask
+    assert tiny.scroll(1) == tiny and math.dist(tiny.scroll(-1).position, (0, 0, 0)) > 1e-9
+
+
 def test_plane_zoom_keeps_the_point_under_the_pointer(rng):
     plane = View2D((1.0, 2.0), 3.0, 30.0)
     x, y = rng.uniform(-0.5, 0.5, 2)
