@@ -293,7 +293,7 @@ BAD = {
     ),
     "alpha mode": (changed("materials/0/alphaMode", "HALF"), 'materials[0] has the alphaMode "HALF"'),
     "no such texture": (changed("materials/0/normalTexture", {"index": 2}), "names textures[2]"),
-    "needs an extension": (changed("extensionsRequired", ["KHR_draco_mesh_compression"]), "KHR_draco_mesh_compression"),
+    "needs an extension": (changed("extensionsRequired", ["ACME_x"]), 'names "ACME_x", which this program does not'),
     "old version": (changed("asset", {"version": "1.0"}), 'asset says version "1.0"'),
     "lists that are none": (changed("nodes", 5), "nodes that are 5; they must be a list"),
     "a node that is none": (changed("nodes/0", 5), "nodes[0] is 5; it must be an object"),

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import urllib.parse
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.files import parse_json, read_file
+from renderer.formats.gltf import meshopt
+from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED
 from renderer.plain import format_value, is_finite_number
 
 MAX_FILE_BYTES = 1 << 30  # bytes
@@ -22,10 +25,9 @@ MAX_ZEROS = 1 << 24  # items of accessors without a buffer view, which are zeros
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
-SUPPORTED = {
-    "KHR_lights_punctual", "KHR_materials_ior", "KHR_materials_transmission", "KHR_materials_emissive_strength",
-    "KHR_mesh_quantization", "EXT_texture_webp",
-}  # fmt: skip
+MAX_DECODED_BYTES = 1 << 30  # bytes of all compressed buffer views
+MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
+BINARY_CHUNK = 0x004E4942
 
 
 def stamp_of(path: Path | str) -> tuple[int, int] | None:
@@ -59,13 +61,12 @@ class Container:
             self.fail("asset", f"says version {format_value(version)}; 2.0 can be read")
         for name in self.list_of("extensionsRequired"):
             if not isinstance(name, str) or name not in SUPPORTED:
-                self.fail(
-                    "extensionsRequired", f"names {format_value(name)}; understood are {', '.join(sorted(SUPPORTED))}"
-                )
+                self.fail("extensionsRequired", f"names {format_value(name)}, which this program does not read")
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
         self.floats: dict[int, np.ndarray] = {}
-        self.taken = {"zeros": 0, "vertices": 0, "triangles": 0, "joints": 0, "target vertices": 0}
+        self.decompressed: dict[int, memoryview] = {}  # buffer views that were compressed
+        self.taken = Counter[str]()
 
     def fail(self, item: str, what: str) -> NoReturn:
         """Raise the InputError of an item of the file."""
@@ -149,9 +150,11 @@ class Container:
             chunk = memoryview(data)[at + 8 : at + 8 + size]
             if kind == 0x4E4F534A and text is None:
                 text = bytes(chunk)
-            elif kind == 0x004E4942 and self.binary is None:
+            elif kind == BINARY_CHUNK and self.binary is None:
                 self.binary = chunk
-            at += 8 + size + (-size % 4)
+            end = at + 8 + size
+            is_padded = data[end + 4 : end + 8] != struct.pack("<I", BINARY_CHUNK)  # some writers forget to
+            at = end + (-size % 4 if is_padded else 0)
         if text is None:
             self.fail("the file", "has no chunk of JSON")
         return text
@@ -202,11 +205,42 @@ class Container:
     def view(self, index: Any, item: str) -> tuple[memoryview, int]:
         """The bytes of a buffer view and its stride in bytes, 0 for contiguous items."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
+        extensions = self.part(entry, "extensions", name)
+        compressed = next((extensions[key] for key in MESHOPT if key in extensions), None)
+        if compressed is not None:
+            if index not in self.decompressed:
+                self.decompressed[index] = self._decompressed(compressed, name)
+            return self.decompressed[index], self.count(entry, "byteStride", 0, name, 252)
         data = self.buffer(entry.get("buffer"), name)
         start, length = self.count(entry, "byteOffset", 0, name), self.count(entry, "byteLength", None, name)
         if start + length > len(data):
             self.fail(name, f"goes from byte {start} to {start + length}; its buffer has {len(data)}")
         return data[start : start + length], self.count(entry, "byteStride", 0, name, 252)
+
+    def _decompressed(self, table: Any, name: str) -> memoryview:
+        """The bytes of a buffer view that is compressed as the table of its extension says."""
+        if not isinstance(table, dict):
+            self.fail(name, f"has a compression that is {format_value(table)}; it must be an object")
+        data = self.buffer(table.get("buffer"), name)
+        start, length = self.count(table, "byteOffset", 0, name), self.count(table, "byteLength", None, name)
+        if start + length > len(data):
+            self.fail(name, f"is compressed in bytes {start} to {start + length}; its buffer has {len(data)}")
+        count, stride = self.count(table, "count", None, name, MAX_COUNT), self.count(table, "byteStride", None, name)
+        mode, filter_name = table.get("mode"), table.get("filter", "NONE")
+        if mode not in MODES:
+            self.fail(name, f"has the mode {format_value(mode)}; allowed are {', '.join(MODES)}")
+        if filter_name not in meshopt.STRIDES or (mode != "ATTRIBUTES" and filter_name != "NONE"):
+            self.fail(name, f"has the filter {format_value(filter_name)} of {mode}")
+        allowed = meshopt.STRIDES[filter_name] if mode == "ATTRIBUTES" else (2, 4)
+        if stride not in allowed or (mode == "TRIANGLES" and count % 3):
+            self.fail(
+                name, f"has {count} elements of {stride} bytes, which {mode} with the filter {filter_name} cannot"
+            )
+        self.take("decoded bytes", count * stride, MAX_DECODED_BYTES, name)
+        try:
+            return memoryview(meshopt.decode(bytes(data[start : start + length]), count, stride, mode, filter_name))
+        except ValueError as error:
+            raise InputError(f"{self.path}: {name} is damaged: {error}") from error
 
     def array(self, table: dict, count: int, kind: str, width: int, item: str) -> np.ndarray:
         """Items (count, width) of the buffer view that a table names, as a view of its bytes."""
@@ -247,6 +281,33 @@ class Container:
             self.fail(name, f"holds {values[wrong].tolist()} as item {wrong}; numbers must be finite")
         self.read[index] = values
         return values
+
+    def add_accessor(self, original: Any, values: np.ndarray, name: str) -> int:
+        """The index of a new accessor of decoded values (n, width), with the type of accessor `original`.
+
+        Integers of a normalized one become fractions. InputError where the values are not finite or of other width.
+        """
+        entry = self.item("accessors", original, name)
+        if WIDTHS.get(str(entry.get("type"))) != values.shape[1]:
+            self.fail(name, f"decodes to {values.shape[1]} numbers; its accessor is {format_value(entry.get('type'))}")
+        if "sparse" in entry:
+            kind = self.one_of(entry, "componentType", COMPONENTS, name)
+            values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"accessors[{original}].sparse")
+        if entry.get("normalized") is True and values.dtype.kind in "iu":
+            values = np.maximum(values / np.float32(np.iinfo(values.dtype).max), np.float32(-1)).astype("f4")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            self.fail(name, "decodes to numbers that are not finite")
+        return self._add(entry, values)
+
+    def add_scalars(self, values: np.ndarray) -> int:
+        """The index of a new accessor of integers (n, 1)."""
+        return self._add({"type": "SCALAR"}, values)
+
+    def _add(self, entry: dict, values: np.ndarray) -> int:
+        accessors = self.tree["accessors"] = self.list_of("accessors")
+        accessors.append(entry)
+        self.read[len(accessors) - 1] = values
+        return len(accessors) - 1
 
     def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """The items of an accessor as float32, shared by all that name it."""

@@ -1,35 +1,93 @@
-"""Materials of a glTF file, and their textures."""
+"""The materials of a glTF file, with all ratified extensions."""
 
-from pathlib import Path
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.images import read_pixels
+from renderer.formats.gltf.textures import MAX_TOTAL_PIXELS
 from renderer.plain import format_value
 
-MAX_TOTAL_PIXELS = 1 << 27  # pixels of all
-MAX_TEXTURES = 1 << 12
-WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
+# The numbers of extensions: field of Material, extension without KHR_materials_, key, default, lowest, highest.
+NUMBERS = (
+    ("clearcoat", "clearcoat", "clearcoatFactor", 0.0, 0.0, 1.0),
+    ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessFactor", 0.0, 0.0, 1.0),
+    ("sheen_roughness", "sheen", "sheenRoughnessFactor", 0.0, 0.0, 1.0),
+    ("specular", "specular", "specularFactor", 1.0, 0.0, 1.0),
+    ("transmission", "transmission", "transmissionFactor", 0.0, 0.0, 1.0),
+    ("thickness", "volume", "thicknessFactor", 0.0, 0.0, 1e18),
+    ("iridescence", "iridescence", "iridescenceFactor", 0.0, 0.0, 1.0),
+    ("iridescence_ior", "iridescence", "iridescenceIor", 1.3, 1.0, 10.0),
+    ("iridescence_thickness_minimum", "iridescence", "iridescenceThicknessMinimum", 100.0, 0.0, 1e6),
+    ("iridescence_thickness_maximum", "iridescence", "iridescenceThicknessMaximum", 400.0, 0.0, 1e6),
+    ("anisotropy", "anisotropy", "anisotropyStrength", 0.0, 0.0, 1.0),
+    ("anisotropy_rotation", "anisotropy", "anisotropyRotation", 0.0, -1e6, 1e6),
+    ("dispersion", "dispersion", "dispersion", 0.0, 0.0, 1e3),
+    ("diffuse_transmission", "diffuse_transmission", "diffuseTransmissionFactor", 0.0, 0.0, 1.0),
+)
+COLORS = (  # likewise, three numbers each
+    ("sheen_color", "sheen", "sheenColorFactor", 0.0, 1.0),
+    ("specular_color", "specular", "specularColorFactor", 1.0, 1e6),
+    ("attenuation_color", "volume", "attenuationColor", 1.0, 1.0),
+    ("diffuse_transmission_color", "diffuse_transmission", "diffuseTransmissionColorFactor", 1.0, 1.0),
+)
+TEXTURES = (  # slot, extension, key
+    ("clearcoat", "clearcoat", "clearcoatTexture"),
+    ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessTexture"),
+    ("clearcoat_normal", "clearcoat", "clearcoatNormalTexture"),
+    ("sheen_color", "sheen", "sheenColorTexture"),
+    ("sheen_roughness", "sheen", "sheenRoughnessTexture"),
+    ("specular", "specular", "specularTexture"),
+    ("specular_color", "specular", "specularColorTexture"),
+    ("transmission", "transmission", "transmissionTexture"),
+    ("thickness", "volume", "thicknessTexture"),
+    ("iridescence", "iridescence", "iridescenceTexture"),
+    ("iridescence_thickness", "iridescence", "iridescenceThicknessTexture"),
+    ("anisotropy", "anisotropy", "anisotropyTexture"),
+    ("diffuse_transmission", "diffuse_transmission", "diffuseTransmissionTexture"),
+    ("diffuse_transmission_color", "diffuse_transmission", "diffuseTransmissionColorTexture"),
+)
+ALPHA_MODES = ("OPAQUE", "MASK", "BLEND")
 
 
-def material(file: Container, index: int) -> Material:
+def materials_of(file: Container, textures: list[Texture]) -> list[Material]:
+    """The materials of a file, whose textures are read; those of specular-glossiness ones are added to `textures`."""
+    out = []
+    for index in range(len(file.list_of("materials"))):
+        material = _material(file, index)
+        extensions = file.part(file.item("materials", index, "the file"), "extensions", f"materials[{index}]")
+        if "KHR_materials_pbrSpecularGlossiness" in extensions:
+            table = file.part(extensions, "KHR_materials_pbrSpecularGlossiness", f"materials[{index}]")
+            material = _of_glossiness(file, material, table, f"materials[{index}]", textures)
+        out.append(material)
+    return out
+
+
+def _material(file: Container, index: int) -> Material:
     """The material of an index."""
     entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
-    surface, extra = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
-    strength = file.number(
-        file.part(extra, "KHR_materials_emissive_strength", name), "emissiveStrength", 1.0, 0.0, 1e9, name
-    )
+    surface, extensions = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
+
+    def part(word: str) -> dict:
+        return file.part(extensions, f"KHR_materials_{word}", name)
+
+    strength = file.number(part("emissive_strength"), "emissiveStrength", 1.0, 0.0, 1e9, name)
     emission = file.numbers(entry, "emissiveFactor", (0.0, 0.0, 0.0), name, 0.0, 1e6)
-    refraction = file.number(file.part(extra, "KHR_materials_ior", name), "ior", 1.5, 0.0, 10.0, name)
-    if 0 < refraction < 1:
-        file.fail(name, f"has an ior of {refraction}; it must be 0, for no refraction, or 1 to 10")
-    transmission = file.part(extra, "KHR_materials_transmission", name)
+    ior = file.number(part("ior"), "ior", 1.5, 0.0, 10.0, name)
+    if 0 < ior < 1:
+        file.fail(name, f"has an ior of {ior}; it must be 0, for an infinite one, or 1 to 10")
     alpha = entry.get("alphaMode", "OPAQUE")
-    if alpha not in ("OPAQUE", "MASK", "BLEND"):
-        file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are OPAQUE, MASK, BLEND")
+    if alpha not in ALPHA_MODES:
+        file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are {', '.join(ALPHA_MODES)}")
+    numbers = {field: float(file.number(part(w), key, d, low, high, name)) for field, w, key, d, low, high in NUMBERS}
+    colors = {field: file.numbers(part(w), key, (d,) * 3, name, 0.0, high) for field, w, key, d, high in COLORS}
+    distance = part("volume").get("attenuationDistance")
+    if distance is not None:
+        distance = file.number(part("volume"), "attenuationDistance", None, 1e-18, 1e308, name)
+    fields: dict[str, Any] = {**numbers, **colors}
     return Material(
         name=str(entry.get("name", f"material {index}")),
         color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
@@ -39,70 +97,75 @@ def material(file: Container, index: int) -> Material:
         alpha=alpha,
         cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
         double_sided=entry.get("doubleSided") is True,
-        ior=float(refraction),
-        transmission=float(file.number(transmission, "transmissionFactor", 0.0, 0.0, 1.0, name)),
-        textures=_slots(file, entry, surface, name),
+        unlit="KHR_materials_unlit" in extensions,
+        ior=float(ior),
+        attenuation_distance=math.inf if distance is None else float(distance),
+        textures=_slots(file, entry, surface, part, name),
+        **fields,
     )
 
 
-def _slots(file: Container, entry: dict, surface: dict, name: str) -> dict[str, TextureSlot]:
+def _slots(file: Container, entry: dict, surface: dict, part: Any, name: str) -> dict[str, TextureSlot]:
     """The textures of a material by the name of their slot."""
     found = {
-        "base_color": texture_slot(file, surface, "baseColorTexture", name),
-        "metallic_roughness": texture_slot(file, surface, "metallicRoughnessTexture", name),
-        "normal": texture_slot(file, entry, "normalTexture", name),
-        "emissive": texture_slot(file, entry, "emissiveTexture", name),
+        "base_color": _slot(file, surface, "baseColorTexture", name),
+        "metallic_roughness": _slot(file, surface, "metallicRoughnessTexture", name),
+        "normal": _slot(file, entry, "normalTexture", name),
+        "emissive": _slot(file, entry, "emissiveTexture", name),
+        "occlusion": _slot(file, entry, "occlusionTexture", name, "strength"),
     }
-    slots = {word: slot for word, slot in found.items() if slot}
-    sets = sorted({slot.texcoord_set for slot in slots.values()})
-    if len(sets) > 1:
-        file.fail(name, f"takes its pictures by the coordinates {sets}; one set a material can be read")
-    return slots
+    found |= {slot: _slot(file, part(word), key, name) for slot, word, key in TEXTURES}
+    return {word: slot for word, slot in found.items() if slot}
 
 
-def texture_slot(file: Container, table: dict, key: str, name: str) -> TextureSlot | None:
+def _slot(file: Container, table: dict, key: str, name: str, scale_key: str = "scale") -> TextureSlot | None:
     """The texture at a key of a material's table; None if there is none."""
     if key not in table:
         return None
     entry = file.part(table, key, name)
-    if "KHR_texture_transform" in file.part(entry, "extensions", name):
-        file.fail(name, f"moves its {key} by KHR_texture_transform, which cannot be read")
     row: Any = entry.get("index")
     file.item("textures", row, f"{name}.{key}")
-    scale = float(file.number(entry, "scale", 1.0, -100.0, 100.0, name))
-    return TextureSlot(row, file.count(entry, "texCoord", 0, name, 7), scale=scale)
+    scale = float(file.number(entry, scale_key, 1.0, -100.0, 100.0, name))
+    moved = file.part(file.part(entry, "extensions", name), "KHR_texture_transform", name)
+    texcoord_set = file.count(moved if "texCoord" in moved else entry, "texCoord", 0, name, 7)
+    if not moved:
+        return TextureSlot(row, texcoord_set, scale=scale)
+    du, dv = file.numbers(moved, "offset", (0.0, 0.0), name, -1e6, 1e6)
+    su, sv = file.numbers(moved, "scale", (1.0, 1.0), name, -1e6, 1e6)
+    angle = file.number(moved, "rotation", 0.0, -1e6, 1e6, name)
+    c, s = math.cos(angle), math.sin(angle)
+    return TextureSlot(row, texcoord_set, (c * su, s * sv, du, -s * su, c * sv, dv), scale)
 
 
-def textures(file: Container) -> list[Texture]:
-    """One Texture for each entry of `textures`; those of one image share its pixels."""
-    images: dict[int, np.ndarray] = {}
-    out, total, count = [], 0, len(file.list_of("textures"))
-    if count > MAX_TEXTURES:
-        file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
-    for index in range(count):
-        entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
-        webp = file.part(file.part(entry, "extensions", name), "EXT_texture_webp", name)
-        source: Any = webp.get("source", entry.get("source"))
-        image = file.item("images", source, name)
-        if source not in images:
-            images[source] = pixels(file, image, f"images[{source}]")
-            total += images[source].shape[0] * images[source].shape[1]
-            if total > MAX_TOTAL_PIXELS:
-                file.fail("its images", f"have more than the {MAX_TOTAL_PIXELS} pixels allowed")
-        sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
-        wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
-        out.append(Texture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
-    return out
+def _of_glossiness(file: Container, material: Material, table: dict, name: str, textures: list[Texture]) -> Material:
+    """The material of KHR_materials_pbrSpecularGlossiness by the words of Material: the same reflectance.
 
-
-def pixels(file: Container, image: dict, name: str) -> np.ndarray:
-    """The pixels (height, width, 4) uint8 of an image, read-only."""
-    if "bufferView" in image:
-        data = bytes(file.view(image["bufferView"], name)[0])
-    else:
-        data = file.content(image.get("uri"), name)
-    if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
-        file.fail(name, "is neither PNG nor JPEG nor WebP")
-    pixels = read_pixels(Path(f"{file.path}: {name}"), data=data)
-    pixels.flags.writeable = False
-    return pixels
+    A dielectric of infinite index of refraction has an F0 of 1, which `specular_color` scales to the specular color.
+    The roughness is a texture of its own: 1 minus glossiness.
+    """
+    slots = {word: slot for word, slot in material.textures.items() if word in ("normal", "emissive", "occlusion")}
+    glossiness = float(file.number(table, "glossinessFactor", 1.0, 0.0, 1.0, name))
+    diffuse = _slot(file, table, "diffuseTexture", name)
+    specular = _slot(file, table, "specularGlossinessTexture", name)
+    if diffuse:
+        slots["base_color"] = diffuse
+    if specular:
+        source = textures[specular.texture]
+        file.take("pixels", source.pixels.size // 4, MAX_TOTAL_PIXELS, name)
+        pixels = np.zeros_like(source.pixels)
+        pixels[..., 1] = np.rint(255 - glossiness * source.pixels[..., 3].astype("f4"))
+        pixels[..., 3] = 255
+        pixels.flags.writeable = False
+        slots["specular_color"] = specular
+        slots["metallic_roughness"] = replace(specular, texture=len(textures))
+        textures.append(replace(source, pixels=pixels))
+    return replace(
+        material,
+        color=file.numbers(table, "diffuseFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
+        metallic=0.0,
+        roughness=1.0 if specular else 1.0 - glossiness,
+        ior=0.0,
+        specular=1.0,
+        specular_color=file.numbers(table, "specularFactor", (1.0, 1.0, 1.0), name, 0.0, 1.0),
+        textures=slots,
+    )

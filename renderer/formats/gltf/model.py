@@ -139,6 +139,9 @@ class Node:
     deforms: bool = False
     camera: Camera | None = None
     light: Light | None = None
+    instances: np.ndarray | None = (
+        None  # (k, 4, 4) to the node, of EXT_mesh_gpu_instancing; None: its mesh is there once
+    )
 
 
 @dataclass(frozen=True)
@@ -174,3 +177,4 @@ class Model:
     animations: tuple[Animation, ...] = ()
     rig: Rig | None = None
     node_rows: list[int] = field(default_factory=list)
+    variants: tuple[str, ...] = ()  # names of KHR_materials_variants

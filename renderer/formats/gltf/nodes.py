@@ -1,7 +1,6 @@
 """The nodes of a glTF file: the placement of meshes, cameras and lights, and the triangles of the meshes."""
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -9,41 +8,52 @@ from typing import Any
 
 import numpy as np
 
-from renderer.formats.gltf import materials
+from renderer.errors import UserError
 from renderer.formats.gltf.animation import animations_of
 from renderer.formats.gltf.container import Container
+from renderer.formats.gltf.draco import decompress
+from renderer.formats.gltf.extensions import unread
+from renderer.formats.gltf.materials import materials_of
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.rig import in_pose, local_matrix
 from renderer.formats.gltf.skins import Skin, check_joints, deformation_of, skin_of
+from renderer.formats.gltf.textures import textures_of
 from renderer.plain import format_value
 
 MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
 MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
 MAX_NODES = 1 << 17  # 20 us each
+MAX_INSTANCES = 1 << 17  # of all nodes
+INSTANCING, VARIANTS = "EXT_mesh_gpu_instancing", "KHR_materials_variants"
 MAX_JOINTS = 1 << 20  # that all nodes with skins have
 
 
-def model_of(file: Container) -> Model:
-    """The Model of the file's default scene."""
-    read = [materials.material(file, i) for i in range(len(file.list_of("materials")))]
-    textures = materials.textures(file)
-    for index, material in enumerate(read):
-        for slot in material.textures.values():
-            if slot.texture >= len(textures):
-                file.fail(f"materials[{index}]", f"names textures[{slot.texture}]; there are {len(textures)}, from 0")
-    ignored: Counter[str] = Counter()
+def model_of(file: Container, variant: str = "") -> Model:
+    """The Model of the file's default scene, with the materials of a variant where that is named."""
+    variants = _variants(file)
+    if variant and variant not in variants:
+        known = f"there are {', '.join(variants)}" if variants else "it has none"
+        raise UserError(f"{file.path}: has no variant {format_value(variant)}; {known}")
+    chosen = variants.index(variant) if variant else -1
+    ignored = unread(file.tree)
+    textures = textures_of(file)
+    read = materials_of(file, textures)
     nodes = _nodes(file)
     targets = {node.number: len(node.weights) for node in nodes}
     animations = animations_of(file, targets.get, lambda name: ignored.update([name]))
     weighted = {c.node for animation in animations for c in animation.channels if c.path == "weights"}
     nodes = [replace(n, deforms=bool(n.skin or n.number in weighted or any(n.weights))) for n in nodes]
-    used = {node.mesh for node in nodes}
+    used = {node.mesh for node in nodes if node.mesh >= 0}
+    decompress(file, used)
     shared = {node.mesh for node in nodes if not node.deforms}
     count = len(file.list_of("meshes"))
-    meshes = [_mesh(file, i, read) if i in used else [] for i in range(count)]
+    meshes = [_mesh(file, i, read, chosen) if i in used else [] for i in range(count)]
     _check_deformations(file, nodes, meshes)
+    skinned = sum(node.skin is not None and node.instances is not None for node in nodes)
+    if skinned:  # the extension leaves open where their joints are
+        ignored[f"{INSTANCING} of skinned nodes"] += skinned
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
-    model = Model([], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig)
+    model = Model([], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, variants=variants)
     model = in_pose(model, {})
     drawn = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     if drawn == 0:
@@ -87,15 +97,19 @@ def _nodes(file: Container) -> list[Node]:
     out: list[Node] = []
     seen: set[int] = set()
     meshes, skins = cache(partial(_rest_weights, file)), cache(partial(skin_of, file))
-    left = [(index, -1, "its scene") for index in reversed(roots)]
+    left = [(index, -1, "its scene", True) for index in reversed(roots)]
     while left:
-        index, parent, parent_name = left.pop()
+        index, parent, parent_name, visible = left.pop()
         entry, name = file.item("nodes", index, parent_name), f"nodes[{index}]"
         if index in seen:
             file.fail(name, "has two parents or is its own ancestor; nodes must be a tree")
         seen.add(index)
-        left += [(child, len(out), name) for child in reversed(file.list_of("children", entry, name))]
-        out.append(_node(file, entry, index, parent, meshes, skins))
+        visibility = file.part(file.part(entry, "extensions", name), "KHR_node_visibility", name)
+        visible = visible and visibility.get("visible") is not False
+        children = reversed(file.list_of("children", entry, name))
+        left += [(child, len(out), name, visible) for child in children]
+        node = _node(file, entry, index, parent, meshes, skins)
+        out.append(node if visible else replace(node, mesh=-1, skin=None, weights=(), light=None))
     for skin in (node.skin for node in out if node.skin):
         file.take("joints", len(skin.joints), MAX_JOINTS, skin.name)
         for joint in skin.joints:
@@ -132,9 +146,45 @@ def _node(
         file.item("skins", entry["skin"], name)
         skin = skins(entry["skin"])
     camera = _camera(file, entry["camera"], name) if "camera" in entry else None
-    extension = file.part(file.part(entry, "extensions", name), "KHR_lights_punctual", name)
-    light = _light(file, extension["light"], name) if "light" in extension else None
-    return Node(index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light)
+    extensions = file.part(entry, "extensions", name)
+    punctual = file.part(extensions, "KHR_lights_punctual", name)
+    light = _light(file, punctual["light"], name) if "light" in punctual else None
+    instances = _instances(file, file.part(extensions, INSTANCING, name), name) if INSTANCING in extensions else None
+    return Node(
+        index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light, instances
+    )
+
+
+def _instances(file: Container, table: dict, name: str) -> np.ndarray:
+    """The matrices (k, 4, 4) of EXT_mesh_gpu_instancing: translations, rotations and scales by accessor."""
+    attributes = file.part(table, "attributes", name)
+    kinds = {"TRANSLATION": ("VEC3",), "ROTATION": ("VEC4",), "SCALE": ("VEC3",)}
+    arrays = {key: file.real(attributes[key], kind, name) for key, kind in kinds.items() if key in attributes}
+    counts = {len(values) for values in arrays.values()}
+    if len(counts) != 1:
+        file.fail(
+            name, f"has {' and '.join(map(str, sorted(counts))) or 'no'} instances; every attribute needs as many"
+        )
+    (count,) = counts
+    file.take("instances", count, MAX_INSTANCES, name)
+    out = np.tile(np.eye(4), (count, 1, 1))
+    x, y, z, w = _unit(arrays.get("ROTATION", np.tile([0.0, 0.0, 0.0, 1.0], (count, 1)))).T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    out[:, :3, :3] = np.moveaxis(np.array(rows), 2, 0) * arrays.get("SCALE", np.ones((count, 3)))[:, None, :]
+    out[:, :3, 3] = arrays.get("TRANSLATION", np.zeros((count, 3)))
+    if not (np.abs(out) < 1e18).all():
+        file.fail(name, "has instances beyond 1e18")
+    return out
+
+
+def _unit(quaternions: np.ndarray) -> np.ndarray:
+    """Quaternions (k, 4) of length 1; one of length 0 is no rotation."""
+    size = np.linalg.norm(quaternions.astype("f8"), axis=1, keepdims=True)
+    return np.where(size > 1e-12, quaternions / np.maximum(size, 1e-12), [0.0, 0.0, 0.0, 1.0])
 
 
 def _camera(file: Container, index: Any, node: str) -> Camera:
@@ -172,21 +222,41 @@ def _light(file: Container, index: Any, node: str) -> Light:
     return Light(str(entry.get("name", name)), kind, np.eye(4), power, inner, outer)
 
 
-def _mesh(file: Container, index: int, materials: list[Material]) -> list[MeshPrimitive]:
+def _variants(file: Container) -> tuple[str, ...]:
+    """The names of the file's material variants."""
+    extension = file.part(file.part(file.tree, "extensions", "the file"), VARIANTS, "the file")
+    count = len(file.list_of("variants", extension, VARIANTS))
+    return tuple(str(file.item("variants", i, VARIANTS, extension).get("name", i)) for i in range(count))
+
+
+def _material(file: Container, primitive: dict, variant: int, name: str) -> int:
+    """The material of a primitive, -1 for none: that of the variant (-1 for none) where it has one."""
+    extension = file.part(file.part(primitive, "extensions", name), VARIANTS, name)
+    material: Any = primitive.get("material", -1)
+    for number in range(len(file.list_of("mappings", extension, name))):
+        mapping = file.item("mappings", number, name, extension)
+        if variant in file.list_of("variants", mapping, name):
+            material = mapping.get("material")
+    if material != -1:
+        file.item("materials", material, name)
+    return material
+
+
+def _mesh(file: Container, index: int, materials: list[Material], variant: int) -> list[MeshPrimitive]:
     parts = []
     for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", index, "a node"))):
         name = f"meshes[{index}].primitives[{number}]"
         if not isinstance(primitive, dict):
             file.fail(name, f"is {format_value(primitive)}; it must be an object")
-        if "KHR_draco_mesh_compression" in file.part(primitive, "extensions", name):
-            file.fail(name, "is compressed by KHR_draco_mesh_compression, which cannot be read")
         mode = file.count(primitive, "mode", 4, name, 6)
         if mode >= 4 and "POSITION" in file.part(primitive, "attributes", name):  # not points and lines
-            parts.append(_triangles(file, primitive, mode, name, materials))
+            parts.append(_triangles(file, primitive, mode, name, materials, variant))
     return [part for part in parts if len(part.faces)]
 
 
-def _triangles(file: Container, primitive: dict, mode: int, name: str, materials: list[Material]) -> MeshPrimitive:
+def _triangles(
+    file: Container, primitive: dict, mode: int, name: str, materials: list[Material], variant: int
+) -> MeshPrimitive:
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
     file.take("vertices", len(vertices), MAX_VERTICES, name)
@@ -202,9 +272,7 @@ def _triangles(file: Container, primitive: dict, mode: int, name: str, materials
             file.fail(name, f"names vertex {corners.max()}; there are {len(vertices)}, from 0")
     else:
         corners = np.arange(len(vertices))
-    material = primitive.get("material", -1)
-    if material != -1:
-        file.item("materials", material, name)
+    material = _material(file, primitive, variant, name)
     slots = materials[material].textures.values() if material != -1 else ()
     sets = {0} | {slot.texcoord_set for slot in slots}
     normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)

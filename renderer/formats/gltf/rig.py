@@ -38,10 +38,12 @@ def in_pose(model: Model, values: Values) -> Model:
     for row, (node, world) in enumerate(zip(rig.nodes, worlds, strict=True)):
         if node.skin:
             skins.append(row)
-        elif node.mesh >= 0 and (visible := _visible(world, bool(values))) is not None:
-            node_rows.append(row)
-            mesh_nodes.append((len(meshes) if node.deforms else node.mesh, visible))
-            if node.deforms:
+        elif node.mesh >= 0:
+            matrices = [world] if node.instances is None else world @ node.instances
+            places = [place for m in matrices if (place := _visible(m, bool(values))) is not None]
+            node_rows += [row] * len(places)
+            mesh_nodes += [(len(meshes) if node.deforms else node.mesh, place) for place in places]
+            if node.deforms and places:
                 meshes.append(_deformed(rig, node, values, None))
         if node.camera:
             if abs(np.linalg.det(world[:3, :3])) < HIDDEN_DETERMINANT:

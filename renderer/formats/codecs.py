@@ -1,0 +1,159 @@
+"""Native decoders of strangers' bytes, Draco and Basis Universal, in one child process a file.
+
+They are written in C++ and may crash on damaged input, loop, or allocate what a header asks for: that must cost one
+file and one sentence. The child decodes the jobs in order, and writes each result before it begins the next, so that
+the job at which it ended is known. It has a time limit and, where the system can, a limit of memory.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError, import_optional
+from renderer.host import die_after, end_process_group
+from renderer.paths import temporary_directory
+from renderer.process import module_child, shorten
+
+SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
+MAX_BYTES = 6 << 30  # of the child's memory
+INSTALL = "pip install 'rayfold[models]'"
+PACKAGES = {"draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)")}
+
+
+@dataclass(frozen=True)
+class Job:
+    """Bytes for a codec ("draco" or "basis"); `item` names them in errors."""
+
+    codec: str
+    item: str
+    data: bytes
+    max_items: int  # of what it decodes to: vertices and triangles, or pixels
+
+
+def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
+    """The arrays of each job, by name (see decode_draco, decode_basis); InputError names `path` and the item.
+
+    UnavailableError where the package of a codec is not installed.
+    """
+    for codec in {job.codec for job in jobs}:
+        package, name = PACKAGES[codec]
+        import_optional(package, f"{path}: holds data compressed by {name}: {INSTALL}")
+    if not jobs:
+        return []
+    with temporary_directory("decode") as folder:
+        for number, job in enumerate(jobs):
+            Path(folder, f"{number}.in").write_bytes(job.data)
+        rows = [[job.codec, job.max_items] for job in jobs]
+        Path(folder, "jobs.json").write_text(json.dumps(rows), encoding="utf-8")
+        seconds = SECONDS + sum(len(job.data) for job in jobs) / (1 << 20)
+        reason = _run_child(Path(folder), seconds)
+        return [_result(path, Path(folder), number, job, reason) for number, job in enumerate(jobs)]
+
+
+def _run_child(folder: Path, seconds: float) -> str:
+    """Run the decoders; why they ended early, or ""."""
+    command, environment = module_child("renderer.formats.codecs")
+    with open(folder / "stderr", "w+b") as stderr:
+        child = subprocess.Popen(
+            [*command, str(folder), str(seconds + 5)], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = child.wait(seconds)
+        except BaseException as error:
+            end_process_group(child)
+            child.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return f"takes longer than {seconds:.0f} seconds to decode"
+            raise
+    return "" if code == 0 else "ends the process that decodes it"
+
+
+def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dict[str, np.ndarray]:
+    told, arrays = folder / f"{number}.error", folder / f"{number}.npz"
+    if told.exists():
+        raise InputError(f"{path}: {job.item} {told.read_text(encoding='utf-8')}")
+    if not arrays.exists():
+        raise InputError(f"{path}: {job.item} is damaged: it {reason or 'was not decoded'}")
+    with np.load(arrays, allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
+# ---- the child ------------------------------------------------------------------------------------------------------
+class Refused(Exception):
+    """Why a job cannot be decoded."""
+
+
+def decode_draco(data: bytes, max_items: int) -> dict[str, np.ndarray]:
+    """`faces` (m, 3) uint32 of a mesh, and its attributes (n, width) by their unique id."""
+    import DracoPy
+
+    try:
+        mesh = DracoPy.decode(data)
+    except Exception as error:  # the package has no closed set
+        raise Refused(f"is damaged: {shorten(str(error))}") from error
+    if not hasattr(mesh, "faces"):
+        raise Refused("is a cloud of points; a mesh is wanted")
+    arrays = {str(entry["unique_id"]): np.asarray(entry["data"]) for entry in mesh.attributes}
+    faces = np.asarray(mesh.faces, "u4").reshape(-1, 3)
+    if max(len(faces), *(len(values) for values in arrays.values()), 0) > max_items:
+        raise Refused(f"decodes to more than the {max_items} vertices or triangles allowed")
+    arrays = {key: values.reshape(len(values), -1) for key, values in arrays.items()}
+    return {"faces": faces, **arrays}
+
+
+def decode_basis(data: bytes, max_items: int) -> dict[str, np.ndarray]:
+    """`pixels` (height, width, 4) uint8 of the largest image of a KTX 2 file with ETC1S or UASTC data."""
+    import opengl_basisu
+
+    try:
+        texture = opengl_basisu.open(data)
+        if texture.width * texture.height > max_items:
+            raise Refused(f"has {texture.width} x {texture.height} pixels; {max_items} are allowed")
+        if texture.faces != 1 or texture.layers != 1:
+            raise Refused(f"has {texture.faces} faces and {texture.layers} layers; a plain picture is wanted")
+        return {"pixels": np.asarray(texture.transcode("rgba8").data, "u1")}
+    except (opengl_basisu.BasisuError, ValueError) as error:
+        raise Refused(f"is damaged or no KTX 2 picture of ETC1S or UASTC: {shorten(str(error))}") from error
+
+
+CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {"draco": decode_draco, "basis": decode_basis}
+
+
+def _limit_memory() -> None:
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main(folder: str, seconds: str) -> int:
+    """The child: decode the jobs of a folder. Ends after `seconds` if its parent was killed."""
+    die_after(float(seconds))
+    _limit_memory()
+    rows: list[Any] = json.loads(Path(folder, "jobs.json").read_text(encoding="utf-8"))
+    for number, (codec, max_items) in enumerate(rows):
+        try:
+            arrays = CODECS[codec](Path(folder, f"{number}.in").read_bytes(), max_items)
+        except MemoryError:
+            Path(folder, f"{number}.error").write_text("is damaged: it needs too much memory", encoding="utf-8")
+            continue
+        except Refused as error:
+            Path(folder, f"{number}.error").write_text(str(error), encoding="utf-8")
+            continue
+        part = Path(folder, f"{number}.part.npz")
+        np.savez(part, allow_pickle=False, **arrays)
+        part.rename(Path(folder, f"{number}.npz"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

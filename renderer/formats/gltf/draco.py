@@ -1,0 +1,42 @@
+"""Primitives compressed by KHR_draco_mesh_compression: decoded together, then read as if they were not compressed."""
+
+from typing import Any
+
+import numpy as np
+
+from renderer.formats import codecs
+from renderer.formats.gltf.container import Container
+
+NAME = "KHR_draco_mesh_compression"
+MAX_ITEMS = 1 << 25  # vertices or triangles of one primitive
+
+
+def decompress(file: Container, meshes: set[int]) -> None:
+    """Give the compressed primitives of these meshes accessors of the decoded arrays, in place of their own."""
+    found: list[tuple[dict, dict, str]] = []
+    for mesh in sorted(meshes):
+        for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", mesh, "a node"))):
+            name = f"meshes[{mesh}].primitives[{number}]"
+            extensions = file.part(primitive, "extensions", name) if isinstance(primitive, dict) else {}
+            if NAME in extensions:
+                found.append((primitive, file.part(extensions, NAME, name), name))
+    views: dict[int, codecs.Job] = {}
+    for _, table, name in found:
+        view: Any = table.get("bufferView")
+        data, _ = file.view(view, name)
+        views.setdefault(view, codecs.Job("draco", name, bytes(data), MAX_ITEMS))
+    decoded = dict(zip(views, codecs.decode(file.path, list(views.values())), strict=True))
+    for primitive, table, name in found:
+        _replace(file, primitive, table, decoded[table["bufferView"]], name)
+
+
+def _replace(file: Container, primitive: dict, table: dict, arrays: dict[str, np.ndarray], name: str) -> None:
+    """Name new accessors of decoded arrays in a primitive; attributes that are not compressed stay."""
+    attributes = dict(file.part(primitive, "attributes", name))
+    for key, unique_id in file.part(table, "attributes", name).items():
+        if key not in attributes or str(unique_id) not in arrays:
+            file.fail(name, f"has no compressed {key[:40]} with the id {str(unique_id)[:20]}")
+        attributes[key] = file.add_accessor(attributes[key], arrays[str(unique_id)], f"{name}.{key[:40]}")
+    primitive["attributes"] = attributes
+    primitive["indices"] = file.add_scalars(arrays["faces"].reshape(-1, 1))
+    primitive["mode"] = 4

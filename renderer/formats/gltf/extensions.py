@@ -1,0 +1,118 @@
+"""The extensions of glTF 2.0 that are read, and the count of what a file says and is not."""
+
+from collections import Counter
+from typing import Any
+
+MATERIALS: dict[str, frozenset[str]] = {  # keys by extension
+    "KHR_materials_anisotropy": frozenset({"anisotropyStrength", "anisotropyRotation", "anisotropyTexture"}),
+    "KHR_materials_clearcoat": frozenset({
+        "clearcoatFactor", "clearcoatTexture", "clearcoatRoughnessFactor", "clearcoatRoughnessTexture",
+        "clearcoatNormalTexture",
+    }),
+    "KHR_materials_diffuse_transmission": frozenset({
+        "diffuseTransmissionFactor", "diffuseTransmissionTexture", "diffuseTransmissionColorFactor",
+        "diffuseTransmissionColorTexture",
+    }),
+    "KHR_materials_dispersion": frozenset({"dispersion"}),
+    "KHR_materials_emissive_strength": frozenset({"emissiveStrength"}),
+    "KHR_materials_ior": frozenset({"ior"}),
+    "KHR_materials_iridescence": frozenset({
+        "iridescenceFactor", "iridescenceTexture", "iridescenceIor", "iridescenceThicknessMinimum",
+        "iridescenceThicknessMaximum", "iridescenceThicknessTexture",
+    }),
+    "KHR_materials_pbrSpecularGlossiness": frozenset({
+        "diffuseFactor", "diffuseTexture", "specularFactor", "glossinessFactor", "specularGlossinessTexture",
+    }),
+    "KHR_materials_sheen": frozenset({
+        "sheenColorFactor", "sheenColorTexture", "sheenRoughnessFactor", "sheenRoughnessTexture",
+    }),
+    "KHR_materials_specular": frozenset({
+        "specularFactor", "specularTexture", "specularColorFactor", "specularColorTexture",
+    }),
+    "KHR_materials_transmission": frozenset({"transmissionFactor", "transmissionTexture"}),
+    "KHR_materials_unlit": frozenset(),
+    "KHR_materials_volume": frozenset({
+        "thicknessFactor", "thicknessTexture", "attenuationDistance", "attenuationColor",
+    }),
+}  # fmt: skip
+MATERIAL_KEYS = frozenset({
+    "name", "pbrMetallicRoughness", "normalTexture", "occlusionTexture", "emissiveTexture", "emissiveFactor",
+    "alphaMode", "alphaCutoff", "doubleSided",
+})  # fmt: skip
+SURFACE_KEYS = frozenset({
+    "baseColorFactor", "baseColorTexture", "metallicFactor", "roughnessFactor", "metallicRoughnessTexture",
+})  # fmt: skip
+MESHOPT = ("KHR_meshopt_compression", "EXT_meshopt_compression")
+READ: dict[str, frozenset[str]] = {  # extensions by the plural of what holds them
+    "files": frozenset({"KHR_lights_punctual", "KHR_materials_variants"}),
+    "nodes": frozenset({"KHR_lights_punctual", "EXT_mesh_gpu_instancing", "KHR_node_visibility"}),
+    "primitives": frozenset({"KHR_draco_mesh_compression", "KHR_materials_variants"}),
+    "materials": frozenset(MATERIALS),
+    "texture infos": frozenset({"KHR_texture_transform"}),
+    "textures": frozenset({"EXT_texture_webp", "KHR_texture_basisu"}),
+    "buffers": frozenset(MESHOPT),
+    "bufferViews": frozenset(MESHOPT),
+}
+# What these say has no bearing on a picture: metadata, behavior, sound, physics, and coarser versions of meshes.
+INVISIBLE = frozenset({
+    "EXT_feature_metadata", "EXT_instance_features", "EXT_mesh_features", "EXT_structural_metadata",
+    "GODOT_single_root", "KHR_audio_emitter", "KHR_collision_shapes", "KHR_implicit_shapes", "KHR_interactivity",
+    "KHR_node_hoverability", "KHR_node_selectability", "KHR_physics_rigid_bodies", "KHR_xmp", "KHR_xmp_json_ld",
+    "MSFT_audio_emitter", "MSFT_lod",
+})  # fmt: skip
+SUPPORTED = frozenset({"KHR_mesh_quantization"}).union(*READ.values(), INVISIBLE)
+PRIMITIVE_MODES = ("POINTS", "LINES", "LINE_LOOP", "LINE_STRIP")
+SKIPPED = ("extras", "extensions", "extensionsUsed", "extensionsRequired", "asset", "animations")
+
+
+def unread(tree: dict) -> Counter[str]:
+    """What the file's JSON says and the reader ignores, as renderer.plain.format_ignored takes it.
+
+    Counted are extensions by where they stand, unknown keys of materials and of their extensions, primitives of points
+    and lines, and scenes but the default one. Not counted are `extras`, and animations, which animation.py reads.
+    """
+    count: Counter[str] = Counter()
+    _count_extensions(count, tree, "files")
+    left: list[tuple[Any, str]] = [(value, key) for key, value in tree.items() if key not in SKIPPED]
+    lights = _table(_table(tree, "extensions"), "KHR_lights_punctual").get("lights")
+    left.append((lights, "lights"))
+    while left:
+        value, unit = left.pop()
+        if isinstance(value, list):
+            left += [(item, unit) for item in value if isinstance(item, (dict, list))]
+        elif isinstance(value, dict):
+            _count_extensions(count, value, unit)
+            if unit == "materials":
+                left += _inside_material(count, value)
+            elif unit == "meshes":
+                left.append((value.get("primitives"), "primitives"))
+            elif unit == "primitives" and value.get("mode") in (0, 1, 2, 3):
+                count[f"{PRIMITIVE_MODES[value['mode']]} primitives"] += 1
+    scenes = tree.get("scenes")
+    if isinstance(scenes, list) and len(scenes) > 1:
+        count["scenes"] += len(scenes) - 1
+    return count
+
+
+def _table(table: dict, key: str) -> dict:
+    value = table.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _count_extensions(count: Counter[str], entry: dict, unit: str) -> None:
+    known = READ.get(unit, frozenset())
+    told = "textures" if unit == "texture infos" else unit
+    count.update(f"{name} {told}" for name in _table(entry, "extensions") if name not in known | INVISIBLE)
+
+
+def _inside_material(count: Counter[str], material: dict) -> list[tuple[Any, str]]:
+    """The texture infos of a material; its unknown keys are counted."""
+    extensions = _table(material, "extensions")
+    tables = [("", material, MATERIAL_KEYS), ("pbrMetallicRoughness.", _table(material, "pbrMetallicRoughness"),
+              SURFACE_KEYS)]  # fmt: skip
+    tables += [(f"{name}.", _table(extensions, name), MATERIALS[name]) for name in extensions if name in MATERIALS]
+    infos: list[tuple[Any, str]] = []
+    for prefix, table, known in tables:
+        count.update(f"{prefix}{key} materials" for key in table if key not in known and key not in SKIPPED)
+        infos += [(value, "texture infos") for key, value in table.items() if key in known and key.endswith("Texture")]
+    return infos

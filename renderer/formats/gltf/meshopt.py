@@ -1,0 +1,307 @@
+"""Buffer views compressed by EXT_meshopt_compression or KHR_meshopt_compression, decoded in NumPy and Python.
+
+Source: appendices A (bitstream) and B (filters) of the two extensions. Nothing native runs, so damaged bytes can only
+raise ValueError. Attributes take about 1 us for 16 bytes, triangles 1 us each.
+"""
+
+from itertools import islice
+
+import numpy as np
+
+GROUP = 16  # elements
+BLOCK_BYTES, BLOCK_ELEMENTS = 8192, 256
+BITS = {0: (0, 2, 4, 8)}, {0: (0, 1, 2, 4), 1: (1, 2, 4, 8)}  # by version, then the control bits: of a group's deltas
+ZERO, LITERAL = 2, 3  # control bits of version 1
+TAIL_BYTES = 32, 24  # by version, at least
+STRIDES: dict[str, tuple[int, ...]] = {  # bytes an element that attributes of a filter may have
+    "NONE": tuple(range(4, 257, 4)), "OCTAHEDRAL": (4, 8), "QUATERNION": (8,),
+    "EXPONENTIAL": tuple(range(4, 257, 4)), "COLOR": (4, 8),
+}  # fmt: skip
+INDEX_TABLE_BYTES, SEQUENCE_TAIL_BYTES = 16, 4
+MAX_VARINT_BYTES = 5
+_BIT_COUNT = np.array([bin(i).count("1") for i in range(256)])
+_PAIR_COUNT = np.array([sum(i >> s & 3 == 3 for s in (0, 2, 4, 6)) for i in range(256)])
+_NIBBLE_COUNT = np.array([(i & 15 == 15) + (i >> 4 == 15) for i in range(256)])
+_SENTINELS = {
+    bits: bytes(table.astype("u1")) for bits, table in ((1, _BIT_COUNT), (2, _PAIR_COUNT), (4, _NIBBLE_COUNT))
+}
+
+
+def decode(data: bytes, count: int, stride: int, mode: str, filter_name: str = "NONE") -> bytes:
+    """The `count` elements of `stride` bytes of a compressed buffer view; ValueError where the bytes are damaged."""
+    if mode == "ATTRIBUTES":
+        rows = _FILTERS[filter_name](_attributes(data, count, stride))
+        return np.ascontiguousarray(rows).tobytes()
+    indices = _triangles(data, count) if mode == "TRIANGLES" else _sequence(data, count)
+    return np.array(indices, "u4").astype(f"<u{stride}").tobytes()
+
+
+# ---- attributes -----------------------------------------------------------------------------------------------------
+def _attributes(data: bytes, count: int, stride: int) -> np.ndarray:
+    """Elements (count, stride) uint8."""
+    version = data[0] & 15 if data else -1
+    if version not in (0, 1) or data[0] & 0xF0 != 0xA0:
+        raise ValueError("the header of its attributes is damaged")
+    tail = stride + (stride // 4 if version else 0)
+    end = len(data) - max(tail, TAIL_BYTES[version])
+    if end < 1:
+        raise ValueError("its attributes end within their tail")
+    last = np.frombuffer(data, "u1", stride, len(data) - tail)
+    channels = data[len(data) - stride // 4 :] if version else bytes(stride // 4)
+    out = np.empty((count, stride), "u1")
+    block, at = min(BLOCK_BYTES // stride & ~(GROUP - 1), BLOCK_ELEMENTS), 1
+    places = _Groups(data, end)
+    for first in range(0, count, block):
+        at = places.add_block(at, first, min(block, count - first), stride, version)
+    if at != end:
+        raise ValueError(f"its attributes end at byte {at} of {end}")
+    places.write_deltas(out)
+    for first in range(0, stride, 4):
+        _undo_deltas(out[:, first : first + 4], last[first : first + 4], channels[first // 4])
+    return out
+
+
+class _Groups:
+    """Where the deltas of each group of 16 elements lie: found one after another, decoded all at once."""
+
+    def __init__(self, data: bytes, end: int) -> None:
+        self.data, self.end = data, end
+        self.rows: dict[int, list[tuple[int, int, int]]] = {
+            1: [],
+            2: [],
+            4: [],
+            8: [],
+        }  # by bits: byte, element, column
+        self.literals: list[tuple[int, int, int, int]] = []  # byte, element, column, count
+
+    def add_block(self, at: int, first: int, count: int, stride: int, version: int) -> int:
+        """Note the groups of a block that begins at byte `at` with element `first`; returns its end."""
+        control = self.data[at : at + stride // 4] if version else b""
+        at += len(control)
+        groups = -(-count // GROUP)
+        for column in range(stride):
+            choice = control[column // 4] >> column % 4 * 2 & 3 if version else 0
+            if choice == ZERO:
+                continue
+            if choice == LITERAL:
+                self.literals.append((at, first, column, count))
+                at += count
+            else:
+                at = self._add_groups(at, first, column, groups, BITS[version][choice])
+            if at > self.end:
+                raise ValueError("its attributes are cut off")
+        return at
+
+    def _add_groups(self, at: int, first: int, column: int, groups: int, choices: tuple[int, ...]) -> int:
+        data, rows, header = self.data, self.rows, at
+        at += -(-groups // 4)
+        if at > self.end:
+            raise ValueError("its attributes are cut off")
+        for group in range(groups):
+            bits = choices[data[header + (group >> 2)] >> (group & 3) * 2 & 3]
+            if bits:
+                rows[bits].append((at, first + GROUP * group, column))
+                at += 2 * bits
+                if bits < 8:
+                    at += sum(data[at - 2 * bits : at].translate(_SENTINELS[bits]))
+        return at
+
+    def write_deltas(self, out: np.ndarray) -> None:
+        """Write the deltas to `out` (count, stride)."""
+        out[:] = 0
+        data = np.frombuffer(self.data + bytes(GROUP), "u1")
+        padded = np.zeros((-(-len(out) // GROUP) * GROUP, out.shape[1]), "u1")
+        for bits, rows in self.rows.items():
+            if rows:
+                at, element, column = np.array(rows).T
+                deltas = _unpack(data, at, bits)
+                padded[element[:, None] + np.arange(GROUP), column[:, None]] = deltas
+        out[:] = padded[: len(out)]
+        for begin, first, column_, count in self.literals:
+            out[first : first + count, column_] = data[begin : begin + count]
+
+
+def _unpack(data: np.ndarray, at: np.ndarray, bits: int) -> np.ndarray:
+    """Deltas (n, 16) of groups at bytes `at` (n,); a delta of all ones is a whole byte behind the group's bits."""
+    packed = data[at[:, None] + np.arange(2 * bits)]
+    if bits == 8:
+        return packed
+    shifts = np.arange(0, 8, bits) if bits == 1 else np.arange(8 - bits, -1, -bits)
+    deltas = (packed[:, :, None] >> shifts.astype("u1") & np.uint8((1 << bits) - 1)).reshape(len(at), GROUP)
+    whole = deltas == (1 << bits) - 1
+    place = at[:, None] + 2 * bits + np.cumsum(whole, 1) - 1
+    return np.where(whole, data[np.where(whole, place, 0)], deltas)
+
+
+def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
+    """Turn deltas (n, 4) into values in place; `last` (4,) is the element before the first."""
+    kind = channel & 3
+    if kind == 3:
+        raise ValueError(f"its attributes have a channel of the unknown kind {channel}")
+    size = (1, 2, 4)[kind]
+    words = np.ascontiguousarray(columns).view(f"<u{size}")
+    before = np.ascontiguousarray(last).view(f"<u{size}")
+    if size == 4:
+        turn = 32 - (channel >> 4) & 31
+        turned = words << np.uint32(turn) | (words >> np.uint32(32 - turn) if turn else np.uint32(0))
+        values = np.bitwise_xor.accumulate(turned, axis=0) ^ before
+    else:
+        one = words.dtype.type(1)
+        signed = words >> one ^ (np.zeros_like(words) - (words & one))
+        values = np.add.accumulate(signed, axis=0, dtype=words.dtype) + before
+    columns[:] = np.ascontiguousarray(values).view("u1").reshape(columns.shape)
+
+
+# ---- indices --------------------------------------------------------------------------------------------------------
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """An unsigned LEB128 integer of at most 32 bits, and the byte behind it."""
+    value = 0
+    for shift, byte in enumerate(data[at : min(at + MAX_VARINT_BYTES, end)]):
+        value |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return value & 0xFFFFFFFF, at + shift + 1
+    raise ValueError("its indices are cut off")
+
+
+def _sequence(data: bytes, count: int) -> list[int]:
+    end = len(data) - SEQUENCE_TAIL_BYTES
+    if end < 1 or data[0] not in (0xD0, 0xD1):
+        raise ValueError("the header of its indices is damaged")
+    last, at, out = [0, 0], 1, []
+    for _ in range(count):
+        value, at = _varint(data, at, end)
+        delta = value >> 2 ^ -(value >> 1 & 1)
+        last[value & 1] = last[value & 1] + delta & 0xFFFFFFFF
+        out.append(last[value & 1])
+    if at != end:
+        raise ValueError(f"its indices end at byte {at} of {end}")
+    return out
+
+
+def _triangles(data: bytes, count: int) -> list[int]:
+    """The indices of a list of triangles. The newest entry of each of the two fifos is its last one."""
+    end = len(data) - INDEX_TABLE_BYTES
+    if end < 1 + count // 3 or data[0] not in (0xE0, 0xE1):
+        raise ValueError("the header of its triangles is damaged")
+    reader = _Indices(data, 1 + count // 3, end)
+    limit = 13 if data[0] & 15 else 15  # from which on codes stand for a vertex near the last explicit one
+    table, out = data[end:], list[int]()
+    edges: list[tuple[int, int]] = [(0, 0)] * 16
+    vertices = [0] * 16
+    following = 0
+    for code in islice(data, 1, 1 + count // 3):
+        if code < 0xF0:
+            a, b = edges[-1 - (code >> 4)]
+            choice = code & 15
+            if choice == 0:
+                c, following = following, following + 1
+                vertices.append(c)
+            elif choice < limit:
+                c = vertices[-1 - choice]
+            else:
+                c = reader.explicit() if choice == 15 else reader.near(2 * choice - 27)
+                vertices.append(c)
+            edges += (c, b), (a, c)
+        else:
+            pair = table[code & 15] if code < 0xFE else reader.byte()
+            if code >= 0xFE and pair == 0:
+                following = 0
+            corners: list[int] = []
+            fresh = []
+            for choice in (15 if code == 0xFF else 0, pair >> 4, pair & 15):
+                if choice == 0:
+                    corner, following = following, following + 1
+                else:
+                    corner = vertices[-choice] if choice < 15 else -1
+                corners.append(corner)
+                fresh.append(choice in (0, 15))
+            a, b, c = (reader.explicit() if corner < 0 else corner for corner in corners)
+            vertices += [v for v, new in zip((a, b, c), fresh, strict=True) if new]
+            edges += (b, a), (c, b), (a, c)
+        out += (a, b, c)
+        if len(edges) > 4096:
+            del edges[:-16], vertices[:-16]
+    if reader.at != end:
+        raise ValueError(f"its triangles end at byte {reader.at} of {end}")
+    return [index & 0xFFFFFFFF for index in out]
+
+
+class _Indices:
+    """Reads the extra bytes of triangles: those of indices are relative to the last one."""
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self.data, self.at, self.end = data, at, end
+        self.last = 0
+
+    def byte(self) -> int:
+        if self.at >= self.end:
+            raise ValueError("its triangles are cut off")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def explicit(self) -> int:
+        value, self.at = _varint(self.data, self.at, self.end)
+        return self.near(value >> 1 ^ -(value & 1))
+
+    def near(self, delta: int) -> int:
+        self.last = self.last + delta & 0xFFFFFFFF
+        return self.last
+
+
+# ---- filters --------------------------------------------------------------------------------------------------------
+def _octahedral(rows: np.ndarray) -> np.ndarray:
+    """Unit vectors of octahedral coordinates; the third component is one, the fourth is kept."""
+    values = rows.view("<i1" if rows.shape[1] == 4 else "<i2")
+    x, y, one = (values[:, k].astype("f4") for k in range(3))
+    z = one - np.abs(x) - np.abs(y)
+    fold = np.minimum(z, 0)
+    xyz = np.stack([x + np.where(x >= 0, fold, -fold), y + np.where(y >= 0, fold, -fold), z], 1)
+    size = np.linalg.norm(xyz, axis=1, keepdims=True)
+    unit = np.divide(xyz, size, out=np.zeros_like(xyz), where=size > 0)
+    out = values.copy()
+    out[:, :3] = np.trunc(unit * np.iinfo(values.dtype).max + np.copysign(np.float32(0.5), xyz))
+    return out
+
+
+def _quaternion(rows: np.ndarray) -> np.ndarray:
+    """Unit quaternions of three components; the fourth holds their scale, and in two bits which one is left out."""
+    values = rows.view("<i2")
+    scale = (values[:, 3] | 3).astype("f4") * np.float32(np.sqrt(2))
+    xyz = values[:, :3] / scale[:, None]
+    w = np.sqrt(np.maximum(1 - (xyz * xyz).sum(1), 0))
+    parts = np.concatenate([w[:, None], xyz], 1)
+    rounded = np.clip(np.trunc(parts * 32767 + np.copysign(0.5, parts)), -32768, 32767).astype("<i2")
+    order = (values[:, 3:] & 3) + np.arange(4) & 3  # where w, x, y, z go
+    out = np.empty_like(values)
+    np.put_along_axis(out, order.astype("i8"), rounded, 1)
+    return out
+
+
+def _exponential(rows: np.ndarray) -> np.ndarray:
+    """float32 of a mantissa of 24 bits and an exponent of 8, both signed."""
+    words = rows.view("<u4")
+    mantissa = (words << np.uint32(8)).view("<i4") >> 8
+    exponent = words.view("<i4") >> 24
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(mantissa.astype("f4"), exponent).astype("<f4")
+
+
+def _color(rows: np.ndarray) -> np.ndarray:
+    """RGBA of YCoCg; the highest bit of the fourth component tells the number of bits."""
+    width = rows.shape[1] // 4
+    values = rows.view(f"<u{width}").astype("i4")
+    y, alpha = values[:, 0], values[:, 3]
+    co, cg = (rows.view(f"<i{width}")[:, k].astype("i4") for k in (1, 2))
+    one = alpha.copy()
+    for shift in (1, 2, 4, 8):
+        one |= one >> shift
+    red_to_alpha = np.stack([y + co - cg, y + cg, y - co - cg, (alpha << 1 & one) | (alpha & 1)], 1)
+    most = (1 << 8 * width) - 1
+    scale = np.divide(np.float32(most), one, out=np.zeros(len(one), "f4"), where=one > 0)
+    return np.clip(np.trunc(red_to_alpha * scale[:, None] + 0.5), 0, most).astype(f"<u{width}")
+
+
+_FILTERS = {
+    "NONE": lambda rows: rows, "OCTAHEDRAL": _octahedral, "QUATERNION": _quaternion, "EXPONENTIAL": _exponential,
+    "COLOR": _color,
+}  # fmt: skip

@@ -1,0 +1,76 @@
+"""The textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 of ETC1S or UASTC by renderer.formats.codecs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.formats import codecs
+from renderer.formats.gltf.container import Container
+from renderer.formats.gltf.model import Texture
+from renderer.formats.images import read_pixels
+
+MAX_TOTAL_PIXELS = 1 << 27  # pixels of all
+MAX_TEXTURES = 1 << 12
+WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
+KTX2 = b"\xabKTX 20\xbb\r\n\x1a\n"
+SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # the first that a texture has stands before its own source
+
+
+def textures_of(file: Container) -> list[Texture]:
+    """One Texture for each entry of `textures`; those of one image share its pixels."""
+    count = len(file.list_of("textures"))
+    if count > MAX_TEXTURES:
+        file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
+    sources = [_source(file, index) for index in range(count)]
+    images = _images(file, list(dict.fromkeys(source for source in sources if source >= 0)))
+    out = []
+    for index, source in enumerate(sources):
+        entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
+        sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
+        wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
+        out.append(Texture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
+    return out
+
+
+def _source(file: Container, index: int) -> int:
+    """The image of a texture."""
+    entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
+    extensions = file.part(entry, "extensions", name)
+    source: Any = entry.get("source")
+    for extension in SOURCES:
+        if extension in extensions:
+            source = file.part(extensions, extension, name).get("source", source)
+            break
+    if source is None:  # of an extension that is not read, and which is told as ignored
+        return -1
+    file.item("images", source, name)
+    return source
+
+
+def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
+    """The pixels (height, width, 4) uint8 of images by their index, read-only; -1 is a white one."""
+    out: dict[int, np.ndarray] = {-1: np.full((1, 1, 4), 255, "u1")}
+    jobs: dict[int, codecs.Job] = {}
+    for index in wanted:
+        name = f"images[{index}]"
+        data = _content(file, file.item("images", index, "a texture"), name)
+        if data.startswith(KTX2):
+            jobs[index] = codecs.Job("basis", name, data, MAX_TOTAL_PIXELS)
+        elif data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
+            out[index] = read_pixels(Path(f"{file.path}: {name}"), data=data)
+            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+        else:
+            file.fail(name, "is neither PNG nor JPEG nor WebP nor KTX 2")
+    for index, arrays in zip(jobs, codecs.decode(file.path, list(jobs.values())), strict=True):
+        out[index] = arrays["pixels"]
+        file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+    for pixels in out.values():
+        pixels.flags.writeable = False
+    return out
+
+
+def _content(file: Container, image: dict, name: str) -> bytes:
+    if "bufferView" in image:
+        return bytes(file.view(image["bufferView"], name)[0])
+    return file.content(image.get("uri"), name)
