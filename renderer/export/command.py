@@ -25,6 +25,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--animation", metavar="NAME", help="of a model: name or number, from 0, of what plays (default: the first)")
     add("--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    environment = "light of a model or scene: studio, overcast, sunset, none, or an .exr or .hdr file"
+    add("--environment", metavar="NAME", help=environment)
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
     add("--bit-depth", type=int, choices=(8, 16), default=8, help="bits per channel of a PNG (default 8)")
     tile = "draw in tiles of N x N (default: only large pictures)"

@@ -18,6 +18,7 @@ class ExportOptions:
     animation: str | None = None
     seed: int | None = None
     device: str = "auto"
+    environment: str | None = None
     set: tuple[str, ...] | list[str] = ()
     bit_depth: int = 8
     tile: int = 0  # 0: only large pictures are drawn in tiles

@@ -1,5 +1,6 @@
 """The checked plan of an export: everything that can be wrong is found here, before any work."""
 
+import json
 import os
 import tempfile
 from dataclasses import dataclass, fields, replace
@@ -13,6 +14,8 @@ from renderer.export.options import ExportOptions
 from renderer.export.render import MAX_UNTILED_PIXELS
 from renderer.images import denoise
 from renderer.pictures import load, picture_class, recipe_of
+from renderer.plain import format_value
+from renderer.raytracing.environment_presets import PRESETS
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
@@ -142,6 +145,8 @@ def load_scene(options: ExportOptions) -> Scene:
     if options.animation is not None:
         scene = picture_class(scene.picture).with_animation(scene, options.animation)
     settings, tone = scene.settings, scene.tone
+    if options.environment is not None:
+        settings = with_environment(scene, options.environment)
     for assignment in options.set:
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -155,6 +160,22 @@ def load_scene(options: ExportOptions) -> Scene:
             raise UserError(f"--seed {options.seed}: a {scene.picture} picture has no random numbers")
         settings = set_from_text(settings, "seed", str(options.seed), "--seed")
     return replace(scene, settings=settings, tone=tone)
+
+
+def with_environment(scene: Scene, name: str) -> Any:
+    """The scene's settings in the environment of --environment: a preset, none, or a file. Raises UserError."""
+    if scene.picture != "raytrace":
+        raise UserError(f"--environment {name}: a {scene.picture} picture has no environment; allowed is raytrace")
+    is_file = Path(name).suffix.lower() in (".exr", ".hdr")
+    if not is_file and name not in (*PRESETS, "none"):
+        allowed = f"{', '.join(PRESETS)}, none, and .exr and .hdr files"
+        raise UserError(f"--environment {format_value(name)}: allowed are {allowed}")
+    plain = replace(scene.settings.environment, preset="none", file="")
+    settings = replace(scene.settings, environment=plain)
+    if name == "none":
+        return settings
+    key = "environment.file" if is_file else "environment.preset"
+    return set_from_text(settings, key, json.dumps(name, ensure_ascii=False), "--environment")
 
 
 def frames_recipe(plan: ExportPlan) -> dict[str, Any]:

@@ -195,6 +195,7 @@ def print_result(
     digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]
     answer = _answer(plan.scene, _one(written), plan.size, samples, count, seconds, device, _one(digests))
     print_ignored(plan.scene.path, answer["ignored"])
+    print_notes(plan.scene)
     if plan.options.json:
         print(json.dumps(answer | {"report": facts}, default=_to_json))
         return
@@ -221,6 +222,12 @@ def print_ignored(path: Path, phrases: list[str]) -> None:
         print(f"rayfold: {path}: ignored: {', '.join(phrases)}", file=sys.stderr)
 
 
+def print_notes(scene: Scene) -> None:
+    """Print in one line on stderr what was decided for the input, if anything was."""
+    if scene.notes:
+        print(f"rayfold: {scene.path}: {'; '.join(scene.notes)}", file=sys.stderr)
+
+
 def _answer(
     scene: Scene,
     output: Any,
@@ -235,7 +242,7 @@ def _answer(
     return {
         "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
         "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
-        "ignored": ignored_of(scene),
+        "ignored": ignored_of(scene), "notes": list(scene.notes),
     }  # fmt: skip
 
 

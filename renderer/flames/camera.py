@@ -21,14 +21,16 @@ def bucket_transform(
 def pixels_per_unit(view: View2D | Camera, size: Size) -> float:
     """Pixels per unit of the flame; in 3D at the camera's target."""
     if isinstance(view, Camera):
-        return size[1] / (2 * math.tan(math.radians(view.fov_degrees) / 2) * math.dist(view.position, view.target))
+        half = math.tan(math.radians(view.fov_degrees) / 2) * view.fit_scale(size[0] / size[1])
+        return size[1] / (2 * half * math.dist(view.position, view.target))
     return size[1] / view.height
 
 
 def world_to_buckets(view: Camera, size: Size, supersample: int, gutter: int) -> np.ndarray:
     """(12,) float64: three rows of four; column and row of the bucket are the first two over the third, the depth."""
     right, up, forward = view.axes()
-    focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * supersample
+    half = math.tan(math.radians(view.fov_degrees) / 2) * view.fit_scale(size[0] / size[1])
+    focal = size[1] / 2 / half * supersample
     middle = np.array(size) / 2 * supersample + gutter
     rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
     return np.concatenate([rows, -rows @ np.array(view.position)[:, None]], 1).ravel()

@@ -16,6 +16,7 @@ from scipy.ndimage import maximum_filter
 from renderer.errors import InputError, reading
 from renderer.files import read_file
 from renderer.formats.images import read_exr
+from renderer.raytracing.environment_presets import preset_map
 from renderer.raytracing.settings import Environment, Settings, Sky
 
 MAX_PIXELS = 1 << 25
@@ -31,7 +32,9 @@ XYZ_TO_RGB = np.array(
 
 
 def environment_map(settings: Settings) -> np.ndarray | None:
-    """The environment map of the settings' file or sky; None if they have neither."""
+    """The environment map of the settings' file, preset or sky; None if they have none."""
+    if settings.environment.preset != "none":
+        return preset_map(settings.environment.preset) * np.float32(settings.environment.strength)
     if settings.environment.file:
         with reading(settings.environment.file):
             state = os.stat(settings.environment.file)
@@ -42,7 +45,7 @@ def environment_map(settings: Settings) -> np.ndarray | None:
 
 def is_lit(environment: Environment, sky: Sky) -> bool:
     """Whether the settings have an environment map or a sky that emits light."""
-    return bool(environment.file and environment.strength or sky.strength)
+    return bool((environment.file or environment.preset != "none") and environment.strength or sky.strength)
 
 
 @lru_cache(maxsize=2)
@@ -174,6 +177,14 @@ def _daylight(theta: np.ndarray, sun_angle: np.ndarray, sky: Sky) -> np.ndarray:
     }
     luminance, x, y = np.maximum(xyy["Y"], 0), xyy["x"], np.maximum(xyy["y"], 1e-3)
     return np.stack([luminance * x / y, luminance, luminance * (1 - x - y) / y], -1)
+
+
+def level_irradiance(radiance: np.ndarray) -> np.ndarray:
+    """The irradiance (3,) of a level surface that faces up, by a map (height, width, 3)."""
+    height, width = radiance.shape[:2]
+    edges = np.arange(height // 2 + 1) * np.pi / height
+    projected = np.diff(np.sin(edges) ** 2) / 2 * (2 * np.pi / width)  # solid angle times cosine of a row's pixels
+    return np.tensordot(projected, radiance[: height // 2].sum(1, dtype="f8"), 1)
 
 
 class EnvironmentCdf(NamedTuple):

@@ -1,4 +1,4 @@
-"""Mesh and glTF files as scenes: on a floor under an area light, unless the file has lights and a camera."""
+"""Mesh and glTF files as scenes: their shapes, cameras, lights and animations in the default picture."""
 
 import math
 from dataclasses import replace
@@ -11,60 +11,54 @@ from renderer.formats import gltf
 from renderer.formats.gltf.animation import find_animation, key_of
 from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import load_mesh
-from renderer.raytracing.gltf_shapes import ModelShape, bounds_of
-from renderer.raytracing.model_motion import animation_names, bounds_in_motion
-from renderer.raytracing.settings import Material, MeshShape, Point, PointLight, Quad, Settings, Sun
+from renderer.raytracing.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
+from renderer.raytracing.gltf_shapes import ModelShape
+from renderer.raytracing.model_motion import animation_names, models_in_motion
+from renderer.raytracing.settings import MeshShape, Point, PointLight, Settings, Sun
 from renderer.scene.animation import Animation
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.scene import Scene
 
-TONE = ToneMapping(curve="none")
-BACKGROUND = Settings(horizon=(0.55, 0.6, 0.68), zenith=(0.25, 0.35, 0.55))
-FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
-AREA_LIGHT = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))
+__all__ = ["TONE", "lights_of", "open_file", "play_animation", "with_animation"]
 MIN_SPAN = 1e-17  # its reciprocal is a scale that MeshShape accepts
 HEIGHT = 720  # pixels of the picture of a file whose camera has an aspect ratio
+SAMPLES = 64
+MAX_TRIANGLES = 1 << 18  # of a file that are looked at; of larger ones every n-th
 
 
 def open_file(path: Path) -> Scene:
-    """The scene of a mesh file, seen from the front and above, or of a glTF file with its own camera and lights."""
+    """The scene of a mesh file or of a glTF file."""
     path = Path(path)
     if path.suffix.lower() in (".glb", ".gltf"):
         return _open_model(path)
-    vertices, _ = load_mesh(path)
+    vertices, faces = load_mesh(path)
     low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
     scale, position = _rescaled(low, high, path)
-    low, high = low * scale + position, high * scale + position
-    center, radius = _bounding_sphere(low, high)
-    settings = replace(
-        BACKGROUND,
-        view=_camera_around(center, radius),
-        samples=64,
-        materials=(Material("body", color=(0.72, 0.55, 0.4)), FLOOR, AREA_LIGHT),
-        meshes=(MeshShape("body", str(path.resolve()), scale, position=_point(position)),),
-        quads=_floor_and_light(center, radius, float(low[1])),
-    )
-    return Scene(path, path.stem, "raytrace", settings, TONE)
+    vertices = vertices.astype("f8") * scale + position
+    step = max(1, len(faces) // MAX_TRIANGLES)
+    corners = vertices[faces[::step]]
+    mesh = MeshShape("body", str(path.resolve()), scale, position=_point(position))
+    settings = Settings(samples=SAMPLES, materials=(BODY,), meshes=(mesh,))
+    return default_scene(path, Content(vertices, corners, np.zeros(len(corners)), step), settings)
 
 
 def _open_model(path: Path) -> Scene:
     model = gltf.load(path)
-    low, high = bounds_in_motion(model, 0) if model.animations else bounds_of(model)
-    center, radius = _bounding_sphere(low, high)
+    count = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
+    step = max(1, count // MAX_TRIANGLES)
+    poses = models_in_motion(model, 0) if model.animations else [model]
+    vertices = np.concatenate([vertices_of(pose) for pose in poses])
+    corners, emitted = triangles_of(poses[0], step)
+    suns, points = lights_of(model)
     camera = model.cameras[0] if model.cameras else None
-    view = _gltf_camera(camera, center, radius) if camera else _camera_around(center, radius)
-    models = (_shape(path, model),)
-    if model.lights:
-        suns, points = lights_of(model)
-        settings = Settings(view=view, samples=64, models=models, suns=suns, point_lights=points)
-    else:
-        quads = _floor_and_light(center, radius, float(low[1]))
-        quads = quads[1:] if camera else quads  # a file with a camera has its own floor
-        settings = replace(BACKGROUND, view=view, samples=64, models=models, materials=(FLOOR, AREA_LIGHT), quads=quads)
+    view = _gltf_camera(camera, vertices) if camera else None
+    names = [camera.name for camera in model.cameras]
+    content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names))
+    settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))
     if camera and camera.height:
         settings = replace(settings, projection="orthographic")
     size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
-    return Scene(path, path.stem, "raytrace", settings, TONE, size, animation=_animation(model, 0))
+    return replace(default_scene(path, content, settings), size=size, animation=_animation(model, 0))
 
 
 def _shape(path: Path, model: gltf.Model) -> ModelShape:
@@ -129,15 +123,17 @@ def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...
     return tuple(suns), tuple(points)
 
 
-def _gltf_camera(camera: gltf.Camera, center: np.ndarray, radius: float) -> Camera:
+def _gltf_camera(camera: gltf.Camera, vertices: np.ndarray) -> Camera:
     """The view of a file's camera; its target is at the distance of the scene's center, for the mouse and the lens.
 
     That of an orthographic camera is elsewhere if the angle of view could not be that of its height there.
     """
+    low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
+    center, radius = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
     matrix = camera.matrix
     forward = -matrix[:3, 2] / np.linalg.norm(matrix[:3, 2])
     position = matrix[:3, 3]
-    reach = max(float((center - position) @ forward), 0.1 * radius)
+    reach = max(float((center - position) @ forward), 0.1 * radius, 1e-7)
     fov = camera.fov_degrees
     if fov is None:
         assert camera.height is not None
@@ -157,33 +153,6 @@ def _rescaled(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.
         return 1.0, np.zeros(3)
     scale = 10.0 ** -round(np.log10(span))
     return scale, -(low + high) / 2 * scale
-
-
-def _bounding_sphere(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float]:
-    return (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
-
-
-def _camera_around(center: np.ndarray, radius: float) -> Camera:
-    away = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
-    return Camera(_point(center + 2.7 * radius * away), _point(center), fov_degrees=40.0)
-
-
-def _floor_and_light(center: np.ndarray, radius: float, lowest: float) -> tuple[Quad, ...]:
-    """A floor just below the object, and an area light, a square that faces the object."""
-    floor = np.array([center[0], lowest - 1e-3 * radius, center[2]])
-    position = center + radius * np.array([-1.5, 3.5, 2.0])
-    normal = (center - position) / np.linalg.norm(center - position)
-    side = np.cross(normal, [0, 1, 0])
-    side *= radius / np.linalg.norm(side)
-    return (
-        Quad("floor", _corners(floor, np.array([20 * radius, 0, 0]), np.array([0, 0, 20 * radius]))),
-        Quad("lamp", _corners(position, side, np.cross(side, normal))),
-    )
-
-
-def _corners(center: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[Point, Point, Point, Point]:
-    """The corners of a rectangle about `center` with half-sides a and b; its front normal is b x a."""
-    return _point(center - a - b), _point(center - a + b), _point(center + a + b), _point(center + a - b)
 
 
 def _point(p: np.ndarray) -> Point:

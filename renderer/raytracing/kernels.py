@@ -12,7 +12,7 @@ from renderer.raytracing.environment import is_lit
 from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.lights import has_non_area_lights
 from renderer.raytracing.ray_buffers import WORDS_PER_WARP
-from renderer.raytracing.settings import MATERIALS, Settings
+from renderer.raytracing.settings import MATERIALS, Settings, catches_shadows
 
 REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
@@ -26,7 +26,8 @@ SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
 LAUNCH_PARAMS = np.dtype([
     ("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
-    ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"),
+    ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("inverse_irradiance", "f4", (4,)),
+    ("width", "i4"), ("height", "i4"),
     ("tile_x", "i4"), ("tile_y", "i4"), ("tile_width", "i4"), ("tile_height", "i4"), ("blocks_x", "i4"),
     ("seed", "i4"), ("sample_index", "i4"), ("max_depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
     ("ray_count", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("rr_depth", "i4"),
@@ -108,6 +109,7 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
         "SHADOW_RAYS_CROSS": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
+        "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
         "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }
@@ -150,6 +152,7 @@ def launch_params(
     half_height = np.tan(np.radians(camera.fov_degrees) / 2)
     if settings.projection == "orthographic":
         half_height = camera.target_plane_height() / 2
+    half_height *= camera.fit_scale(width / height)
     params = np.zeros((), LAUNCH_PARAMS)
     params["eye"][:3], params["forward"][:3] = camera.position, forward
     params["right"][:3], params["up"][:3] = right * half_height * width / height, up * half_height

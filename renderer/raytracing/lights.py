@@ -3,7 +3,7 @@
 shaders/raytracing/lights.h describes the layout of the buffer.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from renderer.raytracing.environment import (
     environment_cdf,
     environment_map,
     is_lit,
+    level_irradiance,
     sun_direction,
     sun_radiance,
 )
-from renderer.raytracing.settings import PointLight, Settings
+from renderer.raytracing.settings import MATERIALS, PointLight, Settings
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
@@ -62,7 +63,8 @@ class LightSampler:
         cdf = environment_cdf(radiance) if radiance is not None else None
         static_ids, static_power = _area_lights(primitives, materials)
         instanced_ids, instanced_power = _area_lights(instanced, materials)
-        others = _non_area_lights(settings, _scene_radius2(primitives), cdf)
+        bounded = primitives[~_is_shadow_catcher(primitives, materials)]
+        others = _non_area_lights(settings, _scene_radius2(bounded), cdf)
         power = np.concatenate([static_power, instanced_power, np.array([light.power for light in others], "f8")])
         ids = np.concatenate([static_ids, INSTANCED_LIGHT + instanced_ids, ~np.arange(len(others))]).astype("i4")
         total_power = float(power.sum())
@@ -75,10 +77,11 @@ class LightSampler:
             table[:, 1] = ids[emits].view("f4")
         triangles = instanced.view("f4").reshape(-1, 4)
         self.constants = {"INSTANCED_LIGHTS": int(len(instanced) > 0)}
-        self.fields: dict[str, float] = {
+        self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
             "non_area_lights": len(table) + len(triangles),
             "sun_count": sum(light.kind >= 0 for light in others),
+            "inverse_irradiance": _inverse_irradiance(others, radiance),
         }  # fmt: skip
         records = np.zeros((len(others), 3, 4), "f4")
         for record, light, p in zip(records, others, probability[len(probability) - len(others) :], strict=True):
@@ -86,7 +89,7 @@ class LightSampler:
         parts = [table, triangles, records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
             first = sum(map(len, parts))
-            rotation = settings.environment.rotation_degrees / 360 if settings.environment.file else 0.0
+            rotation = 0.0 if settings.sky.strength else settings.environment.rotation_degrees / 360
             fields, rows = _environment_rows(radiance, cdf, first, rotation, probability[-1])
             self.fields |= fields
             parts += rows
@@ -94,6 +97,21 @@ class LightSampler:
         self.buffer = device.buffer((max(len(all_rows), 1), 4))
         if len(all_rows):
             self.buffer.write(all_rows)
+
+
+def _is_shadow_catcher(primitives: np.ndarray, materials: np.ndarray) -> np.ndarray:
+    """Whether each primitive is a shadow catcher, which is no part of the scene's size."""
+    return materials["kind"][primitives["edge1"].view("i4")[:, 3]] == MATERIALS.index("shadow_catcher")
+
+
+def _inverse_irradiance(lights: list["NonAreaLight"], radiance: np.ndarray | None) -> tuple[float, ...]:
+    """1 over the irradiance (4,) of an unoccluded level surface by suns and environment; 0 where there is none."""
+    total = np.zeros(3) if radiance is None else level_irradiance(radiance)
+    for light in lights:
+        if light.kind >= 0:  # a disc's irradiance is its radiance times its projected solid angle, pi sin(radius)^2
+            solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
+            total = total + light.emitted * solid * max(float(light.place[1]), 0.0)
+    return *np.divide(1, total, out=np.zeros(3), where=total > 0), 0.0
 
 
 def _environment_rows(

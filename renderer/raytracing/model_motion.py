@@ -11,7 +11,7 @@ from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import find_animation, key_of
 from renderer.formats.gltf.rig import in_pose, model_at
-from renderer.raytracing.gltf_shapes import ModelShape, bounds_of
+from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Point
 
 BOUND_SAMPLES = 16  # poses of an animation whose bounds are united, at most
@@ -122,13 +122,12 @@ def _moved_lights(settings: Any, shape: ModelShape, model: gltf.Model) -> tuple[
     return tuple(suns), tuple(points)
 
 
-def bounds_in_motion(model: gltf.Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
-    """The AABB of the model's nodes in the poses of an animation: min and max corner (3,) float64."""
+def models_in_motion(model: gltf.Model, animation: int) -> list[gltf.Model]:
+    """The model in poses of an animation, from its start on: at most BOUND_SAMPLES, of BOUND_VERTICES together."""
     drawn = sum(len(part.vertices) for number, _ in model.mesh_nodes for part in model.meshes[number])
     samples = max(2, min(BOUND_SAMPLES, BOUND_VERTICES // max(drawn, 1)))
     times = np.linspace(0, model.animations[animation].duration, samples, endpoint=False)
-    boxes = [bounds_of(model_at(model, animation, float(time))) for time in times]
-    return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0)
+    return [model_at(model, animation, float(time)) for time in times]
 
 
 def _point(p: np.ndarray) -> Point:

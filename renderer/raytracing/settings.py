@@ -9,6 +9,7 @@ import numpy as np
 from renderer.paths import SHADERS
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
+from renderer.raytracing.environment_presets import PresetName
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Point, Scattered
 from renderer.raytracing.model_motion import follow_models, stop_following
@@ -148,8 +149,9 @@ class PointLight:
 
 @dataclass(frozen=True)
 class Environment:
-    """An equirectangular environment map: top row = zenith, -z in the middle."""
+    """An equirectangular environment map, of a file or a preset: top row = zenith, -z in the middle."""
 
+    preset: PresetName = setting("none", help="an environment map of our own: soft boxes, clouds, or a low sun")
     file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
     strength: float = setting(1.0, 0.0, 1e6, "factor of the radiance", logarithmic=True)
     rotation_degrees: float = setting(0.0, -360.0, 360.0, TURN_HELP)
@@ -260,8 +262,15 @@ class Settings(PictureSettings):
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for group in (*SHAPE_GROUPS, "models") for shape in getattr(self, group)}
         self._check_instances(shapes - {""}, names)
-        if self.environment.file and self.sky.strength:
-            raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
+        sources = {
+            "environment.file": self.environment.file,
+            "environment.preset": self.environment.preset != "none",
+            "sky.strength": self.sky.strength,
+        }
+        given = [name for name, value in sources.items() if value]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are both set; allowed is one of them")
+        self._check_shadow_catchers()
         emissive = {material.name for material in self.materials if any(material.emission)}
         for index, quad in enumerate(self.quads):
             if quad.material in emissive and not _quad_area(quad) > 0:
@@ -275,6 +284,21 @@ class Settings(PictureSettings):
             raise ValueError(
                 f"lens_shift is {list(self.lens_shift)}; {camera} camera has no film to shift, so it must be [0, 0]"
             )
+
+    def _check_shadow_catchers(self) -> None:
+        """Raises ValueError if a shadow catcher is on anything but level quads, or cannot take shadows."""
+        catchers = {material.name for material in self.materials if material.kind == "shadow_catcher"}
+        if not catchers:
+            return
+        if self.direct_lighting == "bsdf":
+            raise ValueError("direct_lighting is bsdf; a shadow_catcher needs mis or nee")
+        for group in (*SHAPE_GROUPS, "distance_fields", "instances", "scattered"):
+            for index, shape in enumerate(getattr(self, group)):
+                if shape.material in catchers and (group != "quads" or shape.name or not _faces_up(shape)):
+                    raise ValueError(
+                        f"{group}[{index}]: material {shape.material!r} is a shadow_catcher; allowed are quads without "
+                        "a name whose corners have one y and run counter-clockwise seen from above"
+                    )
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""
@@ -331,6 +355,17 @@ class Settings(PictureSettings):
         """These settings without what at_time() added to `original`; a view that was moved follows no camera."""
         out = replace(self, shutter_close=original.shutter_close, shutter=original.shutter)
         return stop_following(out, original, shown) if self.is_animated else out
+
+
+def catches_shadows(settings: Settings) -> bool:
+    """Whether a material is a shadow catcher."""
+    return any(material.kind == "shadow_catcher" for material in settings.materials)
+
+
+def _faces_up(quad: Quad) -> bool:
+    a, b, c, d = np.array(quad.corners, "f8")
+    level = len({corner[1] for corner in quad.corners}) == 1
+    return level and all(np.cross(q - p, r - p)[1] > 0 for p, q, r in ((a, b, c), (a, c, d)))
 
 
 def _quad_area(quad: Quad) -> float:

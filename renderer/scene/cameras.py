@@ -55,12 +55,18 @@ class Camera(View):
 
     An orthographic camera shows as much as a perspective one shows of the plane through the target, so that a movement
     towards the target magnifies in both.
+
+    With a `fit_aspect`, the rectangle of that aspect which fov_degrees is high fits into a picture of any aspect: one
+    that is narrower sees more above and below.
     """
 
     position: tuple[float, float, float] = (0.0, 0.0, 5.0)
     target: tuple[float, float, float] = (0.0, 0.0, 0.0)
     up: tuple[float, float, float] = (0.0, 1.0, 0.0)
     fov_degrees: float = setting(40.0, 0.1, 179.0, "vertical angle of view")
+    fit_aspect: float = setting(
+        0.0, 0.0, 1e3, "width over height of what pictures of any aspect show whole; 0: they show fov_degrees"
+    )
 
     can_fly = True
 
@@ -77,6 +83,10 @@ class Camera(View):
         right = np.cross(forward, self.up)
         right /= np.linalg.norm(right)
         return np.array([right, np.cross(right, forward), forward])
+
+    def fit_scale(self, aspect: float) -> float:
+        """The factor for the tangent of half of fov_degrees in a picture of `aspect`, its width over its height."""
+        return max(1.0, self.fit_aspect / aspect)
 
     def drag(self, dx: float, dy: float) -> Self:
         """Orbits about the target: a drag over the panel's height turns half a circle."""

@@ -19,7 +19,8 @@ class Scene:
     """All that draws one picture. `bench` and `test` are the scene file's tables for the benchmarks and the tests.
 
     `settings` is the frozen dataclass of the picture's kind. `samples` and `time` (seconds) are set where the scene
-    comes from an exported PNG, which was rendered with them. `animation` is an animation.Animation or None.
+    comes from an exported PNG, which was rendered with them. `animation` is an animation.Animation or None. `notes` say
+    what was decided for an input that does not say it itself, such as which of its cameras was taken.
     """
 
     path: Path
@@ -33,3 +34,4 @@ class Scene:
     animation: Any = None
     bench: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

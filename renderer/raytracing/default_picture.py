@@ -1,0 +1,150 @@
+"""The default picture of models and meshes: what of camera, light, ground and exposure a file leaves open.
+
+A file's own camera is kept (the first, if it has several); else the camera stands at the front three-quarter
+(framing.py). A file without lights stands in a studio (environment_presets.py); one with lights, or with emissive
+surfaces that light it, keeps them, with the studio dimmed to FILL of their light, so that what they leave out is not
+black. The exposure is that of an incident-light meter (light_meter.py). A ground takes the model's shadow, unless the
+model has a floor of its own.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from renderer.formats import gltf
+from renderer.raytracing.framing import frame, has_floor, three_quarter
+from renderer.raytracing.gltf_shapes import materials_of
+from renderer.raytracing.light_meter import (
+    EMITTER_SAMPLES,
+    LUMINANCE,
+    emitter_irradiance,
+    lamp_irradiance,
+    metered,
+    sample_surface,
+)
+from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sun
+from renderer.scene.cameras import Camera, to_point
+from renderer.scene.scene import Scene, ToneMapping
+
+TONE = ToneMapping(curve="none")
+GROUND = Material("ground", "shadow_catcher")
+BODY = Material("body", "metallic", color=(0.62, 0.60, 0.57), roughness=0.5)
+GROUND_SIZE = 12.0  # side of the ground, in diameters of the model
+FILL = 0.18  # strength of the studio beside a file's own lights, as a fraction of theirs
+WHITE = 0.7  # radiance, times exposure, of a white surface that has the metered irradiance
+MAX_STRENGTH = 1e6  # of an environment
+EMITTERS_LIGHT = 1.0  # radiance of white surfaces from which on emissive triangles count as the file's own lights
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the default picture needs of a file: its geometry, lights and cameras."""
+
+    vertices: np.ndarray  # (n, 3), in all poses
+    corners: np.ndarray  # (m, 3, 3) of every step-th triangle
+    emitted: np.ndarray  # (m,) luminance of the radiance of these triangles
+    step: int = 1
+    suns: tuple[Sun, ...] = ()
+    points: tuple[PointLight, ...] = ()
+    view: Camera | None = None  # of its first camera
+    cameras: tuple[str, ...] = ()  # their names
+
+
+def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
+    """The scene of `settings`, which hold the file's shapes alone, with camera, light, ground and exposure."""
+    low, high = content.vertices.min(0).astype("f8"), content.vertices.max(0).astype("f8")
+    has_own_floor = has_floor(content.corners, content.step, low, high)
+    view = content.view or frame(content.vertices, three_quarter(high - low, has_own_floor))
+    own_light = _own_light(content)
+    strength = min(float(f"{FILL * own_light:.4g}"), MAX_STRENGTH) if own_light else 1.0
+    quads = () if has_own_floor else (_ground(low, high),)
+    settings = replace(
+        settings,
+        view=view,
+        environment=Environment("studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
+        suns=content.suns,
+        point_lights=content.points,
+        materials=(*settings.materials, GROUND) if quads else settings.materials or (BODY,),
+        quads=quads,
+    )
+    ev = float(np.round(np.log2(WHITE / own_light), 2)) if own_light else 0.0
+    tone, notes = replace(TONE, exposure="manual", ev=ev), _notes(content, own_light, has_own_floor, ev)
+    return Scene(path, path.stem, "raytrace", settings, tone, notes=notes)
+
+
+def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float) -> tuple[str, ...]:
+    """What of the default picture was decided for the file."""
+    notes = []
+    if content.cameras:
+        name, count = content.cameras[0], len(content.cameras)
+        notes.append(f"camera {name!r} of the file" + (f", the first of {count}" if count > 1 else ""))
+    if own_light:
+        lamps = len(content.suns) + len(content.points)
+        light = f"{lamps} light{'s' * (lamps != 1)} of the file" if lamps else "emissive surfaces of the file"
+        notes.append(f"{light} and a dim studio, exposure {ev:+.2f} EV")
+    if has_own_floor:
+        notes.append("no ground: the model has a floor")
+    return tuple(notes)
+
+
+def _own_light(content: Content) -> float:
+    """The radiance of a white surface in the file's own light; 0 if it brings none."""
+    surface = sample_surface(content.corners, content.emitted)
+    lamps = lamp_irradiance(surface, content.suns, content.points)
+    shining = content.emitted > 0
+    emitters = sample_surface(content.corners[shining], content.emitted[shining], EMITTER_SAMPLES)
+    reflected = surface.emitted <= 0  # the emitters themselves are not what the exposure is for
+    glow = emitter_irradiance(surface, emitters)[reflected]
+    total = metered(lamps[reflected] + glow) / np.pi
+    return total if metered(lamps) > 0 or total >= EMITTERS_LIGHT else 0.0
+
+
+def vertices_of(model: gltf.Model) -> np.ndarray:
+    """The vertices (n, 3) float32 of a model's triangles, in world space."""
+    placed = [
+        part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+        for mesh, matrix in model.mesh_nodes
+        for part in model.meshes[mesh]
+    ]
+    return np.concatenate(placed).astype("f4")
+
+
+def triangles_of(model: gltf.Model, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (n, 3, 3) float64 of every step-th triangle of a model, and the luminance (n,) of its radiance."""
+    glow = [_emitted_luminance(material, model.textures) for material in materials_of(model)]
+    corners, emitted = [], []
+    for mesh, matrix in model.mesh_nodes:
+        flip = 1 if np.linalg.det(matrix[:3, :3]) >= 0 else -1
+        for part in model.meshes[mesh]:
+            chosen = part.vertices[part.faces[::step, ::flip]].astype("f8")
+            corners.append(chosen @ matrix[:3, :3].T + matrix[:3, 3])
+            emitted.append(np.full(len(chosen), glow[part.material]))
+    return np.concatenate(corners), np.concatenate(emitted)
+
+
+def _emitted_luminance(material: gltf.Material, textures: list[gltf.Texture]) -> float:
+    """Luminance of the radiance that a material emits, the mean over its texture."""
+    emission = np.array(material.emission)
+    slot = material.textures.get("emissive")
+    if slot is not None and emission.any():
+        pixels = textures[slot.texture].pixels[::8, ::8, :3] / 255.0
+        emission = emission * (pixels**2.2).mean((0, 1))
+    return float(emission @ LUMINANCE)
+
+
+def _azimuth_degrees(view: Camera) -> float:
+    """The rotation of the environment that puts the presets' camera, which looks along -z, where the view's stands."""
+    back = -view.axes()[2]
+    return float(np.round(np.degrees(np.arctan2(back[0], back[2])), 3))
+
+
+def _ground(low: np.ndarray, high: np.ndarray) -> Quad:
+    """A level square just below the AABB of a model, so that no face of the model lies in it."""
+    center, radius = (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
+    y = float(low[1] - max(1e-4 * radius, 4 * float(np.spacing(np.float32(abs(low[1]))))))
+    half = GROUND_SIZE * radius
+    (west, east), (north, south) = ((center[axis] - half, center[axis] + half) for axis in (0, 2))
+    corners = (west, south), (east, south), (east, north), (west, north)
+    a, b, c, d = (to_point((x, y, z)) for x, z in corners)
+    return Quad("ground", (a, b, c, d))

@@ -1,0 +1,117 @@
+"""Environment maps of our own making, for models that bring no light: `studio`, `overcast` and `sunset`.
+
+Each is a smooth function of direction, evaluated in float64 at PRESET_SIZE: a surround without a horizon line, and
+lights that are wide enough for next-event estimation and for reflections in metal. Directions are seen from the camera
+of the default picture: the model is lit from the upper left of a camera that looks along -z. The lights stand above 20
+degrees of elevation and below the floor there is none, so that a picture from the front shows a plain background.
+"""
+
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+PresetName = Literal["none", "studio", "overcast", "sunset"]
+PRESETS = get_args(PresetName)[1:]
+PRESET_SIZE = 512, 256  # width, height
+RGB = tuple[float, float, float]
+
+
+class SoftBox(NamedTuple):
+    """A rectangular light at infinity.
+
+    Its direction in degrees, azimuth 0 behind the camera and 90 to its right; the tangents of its half angles; its
+    radiance; and the width of its soft rim as a fraction of the half angles.
+    """
+
+    azimuth: float
+    elevation: float
+    half_width: float
+    half_height: float
+    radiance: RGB
+    rim: float = 0.35
+
+
+STUDIO_BOXES = (
+    SoftBox(-48, 42, 0.55, 0.55, (4.2, 4.12, 4.0)),  # key, to the left
+    SoftBox(70, 30, 0.32, 0.75, (1.5, 1.53, 1.58)),  # fill: a strip to the right
+    SoftBox(150, 48, 0.75, 0.28, (2.4, 2.44, 2.5)),  # rim, behind
+    SoftBox(0, 90, 0.75, 0.5, (1.1, 1.1, 1.1)),  # overhead
+)
+SUNSET_BOXES = (SoftBox(-62, 24, 0.16, 0.16, (124.0, 69.0, 27.0), 0.8),)
+
+
+@lru_cache(maxsize=3)
+def preset_map(name: str) -> np.ndarray:
+    """The map (height, width, 3) float32 of a preset: top row = zenith, -z in the middle, +x to its right."""
+    direction = _directions(*PRESET_SIZE)
+    radiance = {"studio": _studio, "overcast": _overcast, "sunset": _sunset}[name](direction)
+    return np.ascontiguousarray(radiance, "f4")
+
+
+def _directions(width: int, height: int) -> np.ndarray:
+    """The unit directions (height, width, 3) of the pixels' centers."""
+    theta = (np.arange(height) + 0.5) / height * np.pi
+    phi = ((np.arange(width) + 0.5) / width - 0.5) * 2 * np.pi
+    theta, phi = np.meshgrid(theta, phi, indexing="ij")
+    return np.stack([np.sin(theta) * np.sin(phi), np.cos(theta), -np.sin(theta) * np.cos(phi)], -1)
+
+
+def _studio(direction: np.ndarray) -> np.ndarray:
+    """A cyclorama, light on the floor and darker towards the ceiling, and four soft boxes."""
+    surround = _by_height(direction, ((-1.0, 0.50), (-0.3, 0.56), (0.1, 0.50), (0.55, 0.16), (1.0, 0.10)))
+    return surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES)
+
+
+def _overcast(direction: np.ndarray) -> np.ndarray:
+    """The CIE overcast sky, three times as bright at the zenith as at the horizon, over a light ground."""
+    y = direction[..., 1]
+    sky = 1.35 * (1 + 2 * np.maximum(y, 0)) / 3
+    weight = _smoothstep((y + 0.35) / 0.5)[..., None]  # the ground fades into the sky
+    ground = _by_height(direction, ((-1.0, 0.36), (0.0, 0.42)))[..., None] * np.array([1.0, 0.99, 0.97])
+    return ground * (1 - weight) + sky[..., None] * np.array([0.95, 1.0, 1.07]) * weight
+
+
+def _sunset(direction: np.ndarray) -> np.ndarray:
+    """A low sun in haze to the left, a sky from apricot to dusk, and a warm ground."""
+    y = direction[..., 1]
+    azimuth = np.radians(SUNSET_BOXES[0].azimuth)
+    towards = np.maximum(direction @ np.array([np.sin(azimuth), 0.0, np.cos(azimuth)]), -1.0)
+    glow = ((1 + towards) / 2)[..., None] ** 2
+    horizon = np.array([0.62, 0.40, 0.33]) * (1 - glow) + np.array([1.55, 0.80, 0.38]) * glow
+    high = np.array([0.20, 0.25, 0.42])
+    sky = horizon + (high - horizon) * _smoothstep(np.maximum(y, 0) / 0.75)[..., None]
+    ground = np.array([0.40, 0.315, 0.285])
+    weight = _smoothstep((y + 0.45) / 0.6)[..., None]
+    return ground * (1 - weight) + sky * weight + _boxes(direction, SUNSET_BOXES)
+
+
+def _by_height(direction: np.ndarray, stops: tuple[tuple[float, float], ...]) -> np.ndarray:
+    """Values (height, width) between stops (y of the direction, value), with a continuous slope (zero at the stops)."""
+    y = direction[..., 1]
+    out = np.full(y.shape, stops[0][1])
+    for (low, before), (high, after) in zip(stops, stops[1:], strict=False):
+        out += (after - before) * _smoothstep((y - low) / (high - low))
+    return out
+
+
+def _boxes(direction: np.ndarray, boxes: tuple[SoftBox, ...]) -> np.ndarray:
+    """The radiance (height, width, 3) of soft boxes."""
+    out = np.zeros(direction.shape)
+    for box in boxes:
+        azimuth, elevation = np.radians([box.azimuth, box.elevation])
+        level = np.array([np.sin(azimuth), 0.0, np.cos(azimuth)])
+        axis = np.cos(elevation) * level + np.array([0.0, np.sin(elevation), 0.0])
+        right = np.array([np.cos(azimuth), 0.0, -np.sin(azimuth)])
+        depth = direction @ axis
+        in_front = np.maximum(depth, 1e-6)
+        across = np.abs(direction @ right) / in_front / box.half_width
+        along = np.abs(direction @ np.cross(axis, right)) / in_front / box.half_height
+        inside = _smoothstep((1 - across) / box.rim) * _smoothstep((1 - along) / box.rim)
+        out += np.where(depth > 0, inside, 0.0)[..., None] * np.array(box.radiance)
+    return out
+
+
+def _smoothstep(x: np.ndarray) -> np.ndarray:
+    x = np.clip(x, 0.0, 1.0)
+    return x * x * (3 - 2 * x)
