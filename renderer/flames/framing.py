@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from renderer.flames.camera import FlameView
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.evolve import random_flame
 from renderer.flames.genome import Flame
-from renderer.scene.cameras import View2D
 
 RESOLUTION = 256  # buckets along each side
 CHAINS, STEPS = 4096, 64
@@ -22,7 +22,7 @@ def bucket_counts(game: ChaosGame, flame: Flame, center, half_size: float) -> np
     return game.sums.read()[:, 3].reshape(RESOLUTION, RESOLUTION).astype("f8")
 
 
-def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "up") -> View2D:
+def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "up") -> FlameView:
     """A view of width over height `aspect` that encloses nearly all points; the default view if none are found."""
     center, half_size, height = np.zeros(2), 16.0, 4.0
     for _ in range(3):  # each round zooms in
@@ -41,10 +41,10 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
         half_size = float(max(size.max() * 0.6, 1e-6))
         height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6)
     x, y = map(float, center)
-    return View2D((x, y if y_axis == "up" else -y), height)
+    return FlameView((x, y if y_axis == "up" else -y), height)
 
 
-def propose_flame(game: ChaosGame, rng: np.random.Generator) -> tuple[Flame, View2D, bool]:
+def propose_flame(game: ChaosGame, rng: np.random.Generator) -> tuple[Flame, FlameView, bool]:
     """A random flame, its view, and whether it neither fills the view evenly nor gathers in a few buckets."""
     flame = random_flame(rng)
     view = fit_view(game, flame)

@@ -35,7 +35,7 @@ class Xform:
     """One function of the system: an affine map, then the weighted sum of its variations, then the post-affine.
 
     `affine`: a b c d e f with x' = a x + b y + c, y' = d x + e y + f; a 3D xform has 12 coefficients, three rows of
-    four.
+    four. So has `post`, 6 or 12.
     """
 
     affine: tuple[float, ...] = IDENTITY_2D
@@ -49,6 +49,7 @@ class Xform:
     variations: dict[str, float] = field(default_factory=lambda: LINEAR)
     parameters: dict[str, float] = field(default_factory=lambda: EMPTY)
     xaos: tuple[float, ...] = ()  # factors on the weights of the xforms chosen after this one; missing ones are 1
+    var_color: float = setting(1.0, None, None, "how far variations that set colors (direct color) move the color")
     animate: float = 1.0  # 0: flam3's sequences do not rotate this xform
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)  # unknown attributes of a file, kept for writing
     motion: tuple[str, ...] = ()  # <motion> elements of a file, by their attributes, kept for writing
@@ -56,8 +57,8 @@ class Xform:
     def __post_init__(self) -> None:
         if len(self.affine) not in (6, 12):
             raise ValueError(f"affine has {len(self.affine)} numbers; a 2D xform has 6, a 3D one 12")
-        if len(self.post) != 6:
-            raise ValueError(f"post has {len(self.post)} numbers; it must have 6")
+        if len(self.post) not in (6, 12):
+            raise ValueError(f"post has {len(self.post)} numbers; it must have 6, in 3D 6 or 12")
         for name in self.variations:
             _require_known(name, variation_table(), "variation")
         for name in self.parameters:
@@ -104,6 +105,26 @@ class Flame:
     temporal_filter_type: Literal["box", "gaussian", "exp"] = "box"
     temporal_filter_width: float = 1.0
     temporal_filter_exp: float = 0.0
+    # The camera of flames with z: angles in radians, as in .flame files.
+    cam_pitch: float = setting(0.0, None, None, "rotation of the camera about the x axis, radians")
+    cam_yaw: float = setting(0.0, None, None, "rotation of the camera about the z axis, radians")
+    cam_roll: float = setting(0.0, None, None, "JWildfire's bank, radians")
+    cam_perspective: float = setting(0.0, None, None, "strength of perspective: places are divided by 1 - this times z")
+    cam_zpos: float = setting(0.0, None, None, "z of the camera's plane; for JWildfire's older lens: of the focus")
+    cam_pos_x: float = setting(0.0, None, None, "JWildfire's camera: added to x before perspective")
+    cam_pos_y: float = setting(0.0, None, None, "JWildfire's camera: added to y before perspective")
+    cam_pos_z: float = setting(0.0, None, None, "JWildfire's camera: added to z before perspective")
+    cam_dof: float = setting(0.0, None, None, "depth of field: blur by distance from the focus; 0: all is sharp")
+    cam_xfocus: float = setting(0.0, None, None, "x of the focus of JWildfire's newer lens")
+    cam_yfocus: float = setting(0.0, None, None, "y of the focus of JWildfire's newer lens")
+    cam_zfocus: float = setting(0.0, None, None, "z of the focus of JWildfire's newer lens")
+    cam_dof_area: float = setting(0.5, 0.0, 1e9, "distance from the focus that is sharp, of JWildfire's newer lens")
+    cam_dof_exponent: float = setting(
+        2.0, 1e-3, 1e3, "of JWildfire's newer lens: blur is the squared distance^(1/this)"
+    )
+    new_dof: bool = setting(False, help="JWildfire's newer lens, which has a focus in space")
+    cam_model: Literal["apophysis", "jwildfire"] = "apophysis"
+    preserve_z: bool = setting(False, help="z passes through variations that do not define it")
 
     def __post_init__(self) -> None:
         if not self.xforms:
@@ -113,8 +134,8 @@ class Flame:
                 raise ValueError(f"{name} has {len(entries)} entries; it must have 256")
         if not self.colors and self.palette not in palettes.builtin_names():
             raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.builtin_names())}")
-        if len({len(xform.affine) for xform in self.all_xforms}) > 1:
-            raise ValueError("affine: some xforms have 6 numbers and some 12; all must be 2D, or all 3D")
+        if not self.has_z and any(len(xform.post) == 12 for xform in self.all_xforms):
+            raise ValueError("post has 12 numbers; the flame has no z, so it must have 6")
 
     @property
     def all_xforms(self) -> tuple[Xform, ...]:
@@ -129,4 +150,17 @@ class Flame:
     @property
     def is_3d(self) -> bool:
         """Whether the xforms are 3D."""
-        return len(self.xforms[0].affine) == 12
+        return any(len(xform.affine) == 12 for xform in self.all_xforms)
+
+    @property
+    def has_camera(self) -> bool:
+        """Whether its camera shows z."""
+        numbers = (self.cam_pitch, self.cam_yaw, self.cam_roll, self.cam_perspective, self.cam_dof)
+        return any(numbers) or self.cam_model == "jwildfire" and any((self.cam_pos_x, self.cam_pos_y, self.cam_pos_z))
+
+    @property
+    def has_z(self) -> bool:
+        """Whether its points need z: it is 3D, its camera shows z, or a variation reads it."""
+        table = variation_table()
+        names = {name for xform in self.all_xforms for name, weight in xform.variations.items() if weight != 0}
+        return self.is_3d or self.has_camera or any(table[name].reads_z for name in names)

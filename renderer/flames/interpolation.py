@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from renderer.flames.camera import FlameView
 from renderer.flames.genome import EMPTY, IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.palettes import interpolate_hsv
 from renderer.flames.variations import parameter_owners, variation_table
-from renderer.scene.cameras import View2D
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class KeyFrame:
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)
 
     @property
-    def view(self) -> View2D:
+    def view(self) -> FlameView:
         """The camera, with y pointing up."""
         height = self.size[1] / (self.scale * 2.0**self.zoom)
-        return View2D((self.center[0], -self.center[1]), height, self.rotate)
+        return FlameView((self.center[0], -self.center[1]), height, self.rotate, orbits=self.flame.has_camera)
 
     @property
     def quality(self) -> float:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.flames.genome import IDENTITY_2D, Flame, Xform
-from renderer.flames.variations import Variation, header_source, variation_table
+from renderer.flames.camera import plane_in_space
+from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.variations import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 
 APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
@@ -26,17 +27,19 @@ class XformSignature:
     variations: tuple[str, ...]
     post: bool
 
-    @property
-    def payload_floats(self) -> int:
+    def payload_floats(self, has_z: bool) -> int:
         """Floats of the xform's record after the header."""
-        return 6 * self.post + sum(2 + len(variation_table()[name].parameters) for name in self.variations)
+        affine = affine_floats(has_z) * self.post
+        return affine + sum(2 + len(variation_table()[name].parameters) for name in self.variations)
 
 
 @dataclass(frozen=True)
 class Specialization:
     """What a specialized kernel's source depends on.
 
-    `stochastic_rounding`: whether a sample may add fractions, because of palette interpolation, opacity or weights.
+    `is_3d`: whether points have z. `stochastic_rounding`: whether a sample may add fractions, because of palette
+    interpolation, opacity or weights. `preserves_z`: whether z passes through variations that do not define it.
+    `defocus`: whether the camera has depth of field.
     """
 
     signatures: tuple[XformSignature, ...]
@@ -45,11 +48,38 @@ class Specialization:
     is_3d: bool
     linear_palette: bool
     stochastic_rounding: bool
+    preserves_z: bool = False
+    defocus: bool = False
+
+    @property
+    def used_variations(self) -> list[Variation]:
+        """The variations of its signatures, without stages, in the table's order."""
+        table = variation_table()
+        used = {table[name].function: table[name] for signature in self.signatures for name in signature.variations}
+        return sorted(used.values(), key=lambda v: v.index)
+
+    @property
+    def direct_color(self) -> bool:
+        """Whether a variation sets colors."""
+        return any(v.sets_color for v in self.used_variations)
+
+    @property
+    def hides(self) -> bool:
+        """Whether a variation hides points."""
+        return any(v.hides for v in self.used_variations)
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether the generic kernel runs it: it knows flam3's variations, without stages and without preserved z."""
+        names = {name for signature in self.signatures for name in signature.variations}
+        known = all(dict.__contains__(generic_variations(), name) for name in names)
+        return known and not self.preserves_z and not self.defocus
 
     @property
     def record_floats(self) -> int:
         """Floats of an xform's record: the header and the longest payload."""
-        return header_floats(self.is_3d) + max(signature.payload_floats for signature in self.signatures)
+        longest = max(signature.payload_floats(self.is_3d) for signature in self.signatures)
+        return header_floats(self.is_3d, self.direct_color) + longest
 
     @property
     def random_per_xform(self) -> int:
@@ -58,8 +88,11 @@ class Specialization:
 
     @property
     def random_per_step(self) -> int:
-        """Upper bound of the random numbers of one step: two xforms, the final one's probability, one rounding."""
-        return 2 * self.random_per_xform + 2
+        """Upper bound of the random numbers of one step.
+
+        Those of two xforms, the final one's probability, one rounding, and two of a lens.
+        """
+        return 2 * self.random_per_xform + 2 + 2 * self.defocus
 
     @property
     def feature_flags(self) -> int:
@@ -79,42 +112,56 @@ def signature_of(xform: Xform) -> XformSignature:
     """The signature of an xform.
 
     Variations of weight 0 are left out. An xform without variations maps every point to the origin, as in flam3.
+    pre_ variations come first, in the xform's order, pre_blur before all; then the others in the table's order, which
+    gives a sum the same bits in any order of writing; then post_ variations in the xform's order.
     """
+    table = variation_table()
     names = [name for name, weight in xform.variations.items() if weight != 0]
-    # pre_blur comes first: it moves the point that the other variations transform
-    names.sort(key=lambda name: (name != "pre_blur", variation_table()[name].index))
-    return XformSignature(tuple(names), xform.post != IDENTITY_2D)
+    rank = {"pre_": 1, "": 2, "post_": 3}
+    names.sort(key=lambda name: (0, 0) if name == "pre_blur" else (rank[table[name].stage], table[name].stage_rank))
+    return XformSignature(tuple(names), xform.post not in (IDENTITY_2D, IDENTITY_3D))
 
 
-def header_floats(is_3d: bool) -> int:
-    """Floats of a record's header: affine, color, speed, opacity, signature, packed counts."""
-    return 11 + 6 * is_3d
+def affine_floats(has_z: bool) -> int:
+    """Coefficients of an affine in a record."""
+    return 12 if has_z else 6
+
+
+def header_floats(is_3d: bool, direct_color: bool = False) -> int:
+    """Floats of a record's header: affine, color, speed, opacity, direct color if any, signature, packed counts."""
+    return affine_floats(is_3d) + 5 + direct_color
+
+
+def generic_variations() -> dict[str, Variation]:
+    """The variations of the generic kernels: flam3's. Others are rare, and their own kernels compile faster."""
+    return {v.name: v for v in variation_table().values() if v.origin == "flam3"}
 
 
 def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
     """The specialization that runs all of these temporal samples of one flame."""
     signatures = {signature_of(xform) for flame in flames for xform in flame.all_xforms}
     linear_palette = flames[0].palette_mode == "linear"
+    has_z = any(flame.has_z for flame in flames)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
         any(flame.final_xform is not None for flame in flames),
         any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
-        flames[0].is_3d,
+        has_z,
         linear_palette,
         stochastic_rounding or linear_palette,
+        has_z and flames[0].preserve_z,
+        has_z and any(flame.cam_dof != 0 for flame in flames),
     )
 
 
 def specialized_source(spec: Specialization) -> GeneratedSource:
     """The source of a specialization's kernel."""
-    table = variation_table()
-    used = {name for signature in spec.signatures for name in signature.variations}
     last = len(spec.signatures) - 1
     functions = [
-        *(table[name].source for name in sorted(used, key=lambda name: table[name].index)),
-        *(_xform_source(k, signature, spec.is_3d) for k, signature in enumerate(spec.signatures)),
+        *sources(spec.used_variations),
+        *(_xform_source(k, signature, spec) for k, signature in enumerate(spec.signatures)),
         f"DEVICE {APPLY_XFORM}",
-        f"    switch ((int)a[{header_floats(spec.is_3d) - 2}]) {{" if last else "",
+        f"    switch ((int)a[{header_floats(spec.is_3d, spec.direct_color) - 2}]) {{" if last else "",
         *(f"    case {k}: return xform_{k}(p, a, random);" for k in range(last)),
         "    }" if last else "",
         f"    return xform_{last}(p, a, random);",
@@ -125,6 +172,9 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         functions,
         GENERIC=0,
         IS_3D=int(spec.is_3d),
+        DIRECT_COLOR=int(spec.direct_color),
+        HIDES=int(spec.hides),
+        DEFOCUS=int(spec.defocus),
         HAS_XAOS=int(spec.xaos),
         HAS_FINAL=int(spec.final),
         LINEAR_PALETTE=int(spec.linear_palette),
@@ -136,23 +186,24 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
 
 
 def generic_source(is_3d: bool) -> GeneratedSource:
-    """The source of the kernel that runs any 2D or any 3D flame: the records say which variations to apply."""
+    """The source of the kernel that runs any 2D or any 3D flame of flam3's variations: the records say which."""
     header = header_floats(is_3d)
-    pre_blur = variation_table()["pre_blur"]
+    table = generic_variations()
+    pre_blur = table["pre_blur"]
     cases = []
-    for v in variation_table().values():
+    for v in table.values():
         if v is not pre_blur:
-            z = " sum.z = sum.z + v[1] * q.z;" if v.name == "linear" and is_3d else ""
-            cases.append(f"        case {v.index}: sum = moved_by(sum, {_call(v, 'v', 0)});{z}")
+            cases.append(f"        case {v.index}: {_application(v, 'v', 0, is_3d, False)}")
             cases.append(f"            v += {2 + len(v.parameters)}; break;")
+    apply_post = "apply_affine" if is_3d else "apply_post"
     functions = [
-        *(v.source for v in variation_table().values()),
+        *sources(table.values()),
         f"DEVICE_NOINLINE {APPLY_XFORM}",
         "    Point q = apply_affine(p, a), sum = at_origin(p);",
         f"    int packed_counts = (int)a[{header - 1}], left = packed_counts >> 1, has_post = packed_counts & 1;",
-        f"    GLOBAL const float *v = a + {header} + has_post * 6;",
+        f"    GLOBAL const float *v = a + {header} + has_post * {affine_floats(is_3d)};",
         f"    if (left > 0 && (int)v[0] == {pre_blur.index}) {{",
-        f"        q = moved_by(q, {_call(pre_blur, 'v', 0)});",
+        f"        {_application(pre_blur, 'v', 0, is_3d, False)}",
         "        v += 2; left--;",
         "    }",
         "    for (; left > 0; left--) {",
@@ -161,40 +212,87 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         "        default: return p;",
         "        }",
         "    }",
-        f"    return has_post ? apply_post(sum, a + {header}) : sum;",
+        f"    return has_post ? {apply_post}(sum, a + {header}) : sum;",
         "}",
     ]
-    return _kernel_source("flame.cu of any flame", functions, GENERIC=1, IS_3D=int(is_3d))
+    return _kernel_source(
+        "flame.cu of any flame", functions, GENERIC=1, IS_3D=int(is_3d), DIRECT_COLOR=0, HIDES=0, DEFOCUS=0
+    )
 
 
 def _kernel_source(name: str, functions: list[str], **macros: int | str) -> GeneratedSource:
-    """The kernel of flame.cu after its macros, the head of variations.h and generated functions."""
+    """The kernel of flame.cu after its macros, the head of the variations and generated functions."""
     defines = (f"#define {macro} {value}" for macro, value in macros.items())
     return GeneratedSource(name, "\n".join([*defines, header_source(), *functions, '#include "flames/flame.cu"']))
 
 
-def _call(v: Variation, record: str, offset: int) -> str:
-    """A variation of the point q, its index, weight and parameters at `offset` of a record whose affine is `a`."""
+def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_z: bool) -> str:
+    """The statements that apply a variation, whose index, weight and parameters are at `offset` of a record.
+
+    The affine is `a`; pre_ variations change the point q, post_ ones `sum`; the others add to `sum` for the point q.
+    """
+    place, target = ("sum" if v.stage == "post_" else "q"), ("q" if is_pre(v) else "sum")
+    weight = f"{record}[{offset + 1}]"
     parameters = "".join(f", {record}[{offset + 2 + k}]" for k in range(len(v.parameters)))
-    return f"variation_{v.name}(q.x, q.y, {record}[{offset + 1}], a, random{parameters})"
+    in_stage = v.stage != "" or is_pre(v)
+    sets = v.replaces if not in_stage else not (v.adds or is_pre_blur(v))
+    move = "moved_to" if sets else "moved_by"
+    if v.is_plain:
+        call = f"variation_{v.function}({place}.x, {place}.y, {weight}, a, random{parameters})"
+    else:
+        head = f"{place}.x, {place}.y, {place}.z, {weight}, a, random, &color, &hidden"
+        call = f"variation_{v.function}({head}{parameters})"
+    if v.in_space:
+        z = f" {target}.z = {'' if in_stage and sets else f'{target}.z + '}t.z;" if is_3d else ""
+        return f"{{ Triple t = {call}; {target} = {move}({target}, flat(t));{z} }}"
+    z = _z_of_plain(v, place, weight, parameters, preserves_z) if is_3d else ""
+    if z and in_stage:
+        before = f"real z = {z}; "
+        return f"{{ {before}{target} = {move}({target}, {call}); {target}.z = {'z' if sets else f'{target}.z + z'}; }}"
+    return f"{target} = {move}({target}, {call});" + (f" sum.z = sum.z + {z};" if z else "")
 
 
-def _xform_source(index: int, signature: XformSignature, is_3d: bool) -> str:
+def _z_of_plain(v: Variation, place: str, weight: str, parameters: str, preserves_z: bool) -> str:
+    """What a variation of x and y adds to z, or as a stage sets z to; empty: nothing."""
+    if v.z_body:
+        return f"z_of_{v.function}({place}.x, {place}.y, {place}.z, {weight}{parameters})"
+    if v.function == "linear" or preserves_z and v.stage == "" and not is_pre_blur(v):
+        return f"{weight} * {place}.z"
+    return ""
+
+
+def is_pre_blur(v: Variation) -> bool:
+    """Whether it is flam3's pre_blur, which has its own place in the table."""
+    return v.name == "pre_blur"
+
+
+def is_pre(v: Variation) -> bool:
+    """Whether it changes the point before the other variations."""
+    return v.stage == "pre_" or is_pre_blur(v)
+
+
+def _xform_source(index: int, signature: XformSignature, spec: Specialization) -> str:
     """The function xform_INDEX: the point p after an xform of this signature, whose record is `a`."""
-    header = header_floats(is_3d)
-    offset = header + 6 * signature.post
+    header = header_floats(spec.is_3d, spec.direct_color)
+    offset = header + affine_floats(spec.is_3d) * signature.post
     lines = [
         f"DEVICE Point xform_{index}(Point p, GLOBAL const float *a, Random *random) {{",
         "    Point q = apply_affine(p, a), sum = at_origin(p);",
     ]
-    for name in signature.variations:
-        v = variation_table()[name]
-        target = "q" if name == "pre_blur" else "sum"
-        lines.append(f"    {target} = moved_by({target}, {_call(v, 'a', offset)});")
-        if name == "linear" and is_3d:
-            lines.append(f"    sum.z = sum.z + a[{offset + 1}] * q.z;")
+    used = [variation_table()[name] for name in signature.variations]
+    if not all(v.is_plain for v in used) or spec.direct_color:
+        lines.append("    real blended = blend_color(p, a), color = blended;")
+        lines.append("    mask hidden = (mask)(0);")
+    for v in used:
+        lines.append(f"    {_application(v, 'a', offset, spec.is_3d, spec.preserves_z)}")
         offset += 2 + len(v.parameters)
-    result = f"apply_post(sum, a + {header})" if signature.post else "sum"
+    if spec.direct_color:
+        lines.append("    sum.color = direct_color(blended, color, a);")
+    if spec.hides:
+        hidden = any(v.hides for v in used)
+        lines.append(f"    sum.hidden = {'hidden ? (real)(1.0f) : (real)(0.0f)' if hidden else '(real)(0.0f)'};")
+    apply_post = "apply_affine" if spec.is_3d else "apply_post"
+    result = f"{apply_post}(sum, a + {header})" if signature.post else "sum"
     return "\n".join([*lines, f"    return {result};", "}"])
 
 
@@ -206,29 +304,40 @@ def adjusted_opacity(opacity: float) -> float:
     return 0.0 if opacity <= 0 else min(1.0, 10.0 ** np.log2(opacity))
 
 
+def in_space(affine: Sequence[float]) -> tuple[float, ...]:
+    """The 12 coefficients of an affine, which may have 6: then z stays."""
+    if len(affine) == 12:
+        return tuple(affine)
+    a, b, c, d, e, f = affine
+    return (a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 1.0, 0.0)
+
+
 def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
     """(record_floats,) float32: the record of one xform.
 
     The opacity of an xform that is no final one is a uint in 1/65536, stored in a float's bits.
     """
     signature = signature_of(xform)
-    values = [*xform.affine, xform.color, xform.color_speed, xform.opacity if final else 0.0]
+    affine = in_space(xform.affine) if spec.is_3d else xform.affine
+    values = [*affine, xform.color, xform.color_speed, xform.opacity if final else 0.0]
+    values += [xform.var_color] if spec.direct_color else []
     values += [float(spec.signatures.index(signature)), 2.0 * len(signature.variations) + signature.post]
     if signature.post:
-        values += xform.post
+        values += in_space(xform.post) if spec.is_3d else xform.post
     for name in signature.variations:
         v = variation_table()[name]
         values += [v.index, xform.variations[name], *(xform.parameter_value(p) for p in v.parameters)]
     out = np.zeros(spec.record_floats, "f4")
     out[: len(values)] = np.clip(values, -3e38, 3e38)
     if not final:
-        out.view("u4")[len(xform.affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
+        out.view("u4")[len(affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
     return out
 
 
 def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
     """(n,) float32: the parameters of one temporal sample: camera, final xform if any, xforms."""
-    parts = [np.asarray(camera, "f4").ravel()]
+    camera = np.asarray(camera, "f8").ravel()
+    parts = [(plane_in_space(camera) if spec.is_3d and len(camera) == 6 else camera).astype("f4")]
     if spec.final:
         parts.append(pack_xform(flame.final_xform or Xform(opacity=0.0), spec, final=True))
     parts += [pack_xform(xform, spec, final=False) for xform in flame.xforms]

@@ -127,4 +127,4 @@ def relative_view(view: View2D, base: View2D, moved: View2D) -> View2D:
     """The view, moved as `moved` differs from `base`."""
     x, y = (v + m - b for v, m, b in zip(view.center, moved.center, base.center, strict=True))
     rotation = view.rotation_degrees + moved.rotation_degrees - base.rotation_degrees
-    return View2D((x, y), view.height * moved.height / base.height, rotation)
+    return replace(moved, center=(x, y), height=view.height * moved.height / base.height, rotation_degrees=rotation)

@@ -1,21 +1,36 @@
-"""The table of variations, read from shaders/flames/variations.h: names, parameters with defaults, source.
+"""The table of variations, read from shaders/flames/variations: names, parameters with defaults, origin, source.
 
-To add a variation, add it to that file and its formula to tests/flames/reference_variations.py; nothing else.
+Kernels, files, scenes, the editor and the reference page are made from this table. `pre_NAME` and `post_NAME` exist for
+every variation: the same function, applied to the point before the others, or to their sum.
 """
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from renderer.paths import SHADERS
 
-VARIATION_RE = re.compile(
-    r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{(?: ([^\n]*) \}|\n(.*?)^\})\n", re.MULTILINE | re.DOTALL
+FOLDER = "flames/variations"
+FILES = ("flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry")  # in the order of the table
+ITEM_RE = re.compile(
+    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?)\((?P<name>\w+)"
+    r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{"
+    r"(?: (?P<line>[^\n]*) \}|\n(?P<lines>.*?)^\})\n|^// Origin: (?P<origin>[^\n]*)\n",
+    re.MULTILINE | re.DOTALL,
+)
+# C functions and constants between the variations of a file.
+HELPER_RE = re.compile(
+    r"^DEVICE [\w ]+?(?P<name>\w+)\([^{]*\) \{(?:[^\n]*\}|\n.*?^\})\n|^CONSTANT [\w ]+? (?P<table>\w+)\[.*?\};\n",
+    re.MULTILINE | re.DOTALL,
 )
 PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
-RESERVED_NAMES = {"x", "y", "weight", "circle"}  # parameters of these names are called NAME_PARAMETER in the body
+# Parameters of these names are called NAME_PARAMETER in the body.
+RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random"}
 GAUSS4_RANDOM_COUNT = 4
-COMMON_PARAMETERS = "GLOBAL const float *affine, Random *random"
+STAGES = ("pre_", "post_")
+Stage = Literal["", "pre_", "post_"]
 # Names that other programs write for the same parameter.
 ALIASES = {
     "oscope_separation": "oscilloscope_separation", "oscope_frequency": "oscilloscope_frequency",
@@ -28,47 +43,179 @@ ALIASES = {
 class Variation:
     """One variation.
 
-    `parameters`: file name -> default, in the order of the C arguments. `random_count`: random numbers that one
-    application consumes. `source`: its C function, `variation_NAME`.
+    `parameters`: file name -> default, in the order of the C arguments. `origin`: the program that defines it.
+    `body`: of its C function; `z_body`: of that of its z, if it has one of its own. `in_space`: it returns x, y and z.
+    `replaces`: its x and y replace the sum of the variations before it. `helpers`: the C functions and constants of
+    its file that it uses.
     """
 
     index: int
     name: str
     parameters: dict[str, float]
-    random_count: int
-    source: str
+    body: str
+    origin: str
+    in_space: bool = False
+    replaces: bool = False
+    z_body: str = ""
+    helpers: tuple[str, ...] = ()
+    stage: Stage = ""
+
+    @property
+    def function(self) -> str:
+        """The variation's name without its stage: that of the C function variation_NAME."""
+        return self.name.removeprefix(self.stage)
+
+    @property
+    def stage_rank(self) -> int:
+        """Its place among variations of its stage: the index, or for pre_ and post_ the same for all."""
+        return 0 if self.stage else self.index
+
+    @cached_property
+    def random_count(self) -> int:
+        """Random numbers that one application consumes."""
+        return self.body.count("uniform(random)") + GAUSS4_RANDOM_COUNT * self.body.count("gauss4(random)")
+
+    @cached_property
+    def sets_color(self) -> bool:
+        """Whether it sets the point's color (direct color)."""
+        return _mentions(self.body, "color")
+
+    @cached_property
+    def hides(self) -> bool:
+        """Whether it hides points from the picture."""
+        return _mentions(self.body, "hidden")
+
+    @cached_property
+    def reads_z(self) -> bool:
+        """Whether its result depends on z, so that flames with it have three dimensions."""
+        return self.in_space and _mentions(self.body, "z")
+
+    @cached_property
+    def adds(self) -> bool:
+        """Whether its pre_ and post_ forms add to the point instead of replacing it.
+
+        True of those that do not read the point, such as blurs.
+        """
+        return not _mentions(self.body, "[xyz]")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the C function takes only x, y, the weight and parameters, and returns a Pair."""
+        return not (self.in_space or self.sets_color or self.hides)
+
+    @cached_property
+    def source(self) -> str:
+        """Its C functions: variation_NAME, and z_of_NAME if its z has one of its own."""
+        arguments = "".join(f", float {word}" for word in self._arguments())
+        place = "real x, real y" if self.is_plain else "real x, real y, real z"
+        state = "Random *random" if self.is_plain else "Random *random, real *color, mask *hidden"
+        result = "Triple" if self.in_space else "Pair"
+        common = f"float weight, GLOBAL const float *affine, {state}{arguments}"
+        source = f"DEVICE {result} variation_{self.function}({place}, {common}) {{\n{self.body}}}\n"
+        if self.z_body:
+            head = f"DEVICE real z_of_{self.function}(real x, real y, real z, float weight{arguments})"
+            source += f"{head} {{\n{self.z_body}}}\n"
+        return source
+
+    def _arguments(self) -> Iterable[str]:
+        for name in self.parameters:
+            word = name.removeprefix(f"{self.name}_")
+            yield f"{self.function}_{word}" if word in RESERVED_NAMES else word
+
+
+def _mentions(body: str, word: str) -> bool:
+    """Whether a body has a word, but not as a struct's member."""
+    return re.search(rf"(?<![.\w]){word}\b", body) is not None
+
+
+def sources(variations: Iterable[Variation]) -> Iterable[str]:
+    """The C texts of variations, each after the helpers that it uses, which are written once."""
+    written: set[str] = set()
+    for v in variations:
+        yield from (helper for helper in v.helpers if helper not in written)
+        written.update(v.helpers)
+        yield v.source
+
+
+class _StagedTable(dict):
+    """A dict whose entries are found under pre_ and post_ names too; these are not listed."""
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or isinstance(key, str) and self._unstaged(key) is not None
+
+    def _unstaged(self, key: str) -> tuple[Stage, str] | None:
+        for stage in STAGES:
+            if key.startswith(stage) and dict.__contains__(self, key[len(stage) :]):
+                return stage, key[len(stage) :]  # type: ignore[return-value]
+        return None
+
+    def __missing__(self, key: str) -> Any:
+        found = self._unstaged(key)
+        if found is None:
+            raise KeyError(key)
+        self._staged = getattr(self, "_staged", {})
+        if key not in self._staged:
+            self._staged[key] = staged(self[found[1]], found[0])
+        return self._staged[key]
+
+
+def staged(entry: Any, stage: Stage) -> Any:
+    """A variation, or a variation's name, with a stage."""
+    if isinstance(entry, str):
+        return stage + entry
+    parameters = {stage + name: default for name, default in entry.parameters.items()}
+    return replace(entry, name=stage + entry.name, stage=stage, parameters=parameters)
+
+
+def parse_variations(text: str, first_index: int) -> dict[str, Variation]:
+    """The variations of a text in the grammar of shaders/flames/variations."""
+    table: dict[str, Variation] = {}
+    origin, helpers = "", {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
+    for match in ITEM_RE.finditer(text):
+        if match["origin"] is not None:
+            origin = match["origin"]
+            continue
+        name, kind = match["name"], match["kind"]
+        body = match["lines"] if match["line"] is None else f"    {match['line']}\n"
+        if kind == "VARIATION_Z":
+            table[name] = replace(table[name], z_body=body)
+            continue
+        parameters = {f"{name}_{word}": float(value) for word, value in PARAMETER_RE.findall(match["parameters"])}
+        table[name] = Variation(
+            first_index + len(table), name, parameters, body, origin, kind.endswith("3D"),
+            kind.startswith("REPLACING"), helpers=tuple(_used_helpers(body, helpers)),
+        )  # fmt: skip
+    return table
+
+
+def _used_helpers(text: str, helpers: dict[str, str]) -> list[str]:
+    """The helpers that a text uses, and those that they use, in the order of their file."""
+    words = set(re.findall(r"\w+", text))
+    while True:
+        used = [helper for name, helper in helpers.items() if name in words]
+        more = words.union(*(re.findall(r"\w+", helper) for helper in used))
+        if more == words:
+            return used
+        words = more
 
 
 @lru_cache(maxsize=1)
-def _parse() -> tuple[str, dict[str, Variation]]:
-    text = (SHADERS / "flames/variations.h").read_text(encoding="utf-8")
-    matches = list(VARIATION_RE.finditer(text))
-    table = {}
-    for index, match in enumerate(matches):
-        name, listed, line, lines = match.groups()
-        body = lines if line is None else f"    {line}\n"
-        words = PARAMETER_RE.findall(listed)
-        parameters = {f"{name}_{word}": float(value) for word, value in words}
-        arguments = "".join(
-            f", float {name}_{word}" if word in RESERVED_NAMES else f", float {word}" for word, _ in words
-        )
-        head = f"DEVICE Pair variation_{name}(real x, real y, float weight, {COMMON_PARAMETERS}{arguments})"
-        random_count = body.count("uniform(random)") + GAUSS4_RANDOM_COUNT * body.count("gauss4(random)")
-        table[name] = Variation(index, name, parameters, random_count, f"{head} {{\n{body}}}\n")
-    return text[: matches[0].start()], table
-
-
 def variation_table() -> dict[str, Variation]:
-    """Every variation by name, in flam3's order."""
-    return _parse()[1]
+    """Every variation by name, in flam3's order, then the others; pre_ and post_ names are found but not listed."""
+    table = _StagedTable()
+    for file in FILES:
+        text = (SHADERS / FOLDER / f"{file}.h").read_text(encoding="utf-8")
+        table.update(parse_variations(text, len(table)))
+    return table
 
 
+@lru_cache(maxsize=1)
 def header_source() -> str:
-    """The text of variations.h before the first variation."""
-    return _parse()[0]
+    """The text of base.h, which every variation may use."""
+    return (SHADERS / FOLDER / "base.h").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
 def parameter_owners() -> dict[str, str]:
-    """Parameter name -> name of its variation."""
-    return {parameter: v.name for v in variation_table().values() for parameter in v.parameters}
+    """Parameter name -> name of its variation; pre_ and post_ names are found but not listed."""
+    return _StagedTable({parameter: v.name for v in variation_table().values() for parameter in v.parameters})

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from renderer.errors import InputError, UserError
-from renderer.flames.camera import bucket_transform, pixels_per_unit
+from renderer.flames.camera import FlameView, bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import BLOCK, ChaosGame
 from renderer.flames.genome import Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
@@ -23,7 +23,7 @@ from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temp
 from renderer.flames.xml.read import print_warnings, read_flames
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
-from renderer.scene.cameras import Camera, View2D
+from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -37,7 +37,7 @@ class Settings(Flame, PictureSettings):
     With key frames, they give the flame of each time, and the view is relative to the first one's.
     """
 
-    view: View2D = View2D()
+    view: FlameView = FlameView()
     y_axis: Literal["up", "down"] = "up"
     seed: int = 0
     transparent: bool = setting(False, help="alpha instead of the background")
@@ -175,7 +175,13 @@ class Picture(AccumulatingPicture):
         one: Pass = plan.passes[index]
         cameras = [
             bucket_transform(
-                sample.view, settings.y_axis, plan.size, plan.flame.supersample, plan.grid.gutter, settings.pixel_aspect
+                sample.view,
+                sample.flame,
+                settings.y_axis,
+                plan.size,
+                plan.flame.supersample,
+                plan.grid.gutter,
+                settings.pixel_aspect,
             )
             for sample in one.temporal_samples
         ]

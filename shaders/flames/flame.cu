@@ -8,9 +8,10 @@
 // exactly.
 //
 // Parameters of one temporal sample: CAMERA_FLOATS floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
-// 3D 12: three such rows of four, the last the depth), then the records of the final xform (if any) and of the xforms.
-// A record: affine (6, in 3D 12), color, color speed, opacity, signature, packed counts (twice the number of
-// variations, plus 1 with a post-affine); then the post-affine, and of each variation its index, weight and parameters.
+// 3D 13: three such rows of four, the last the depth, and the least depth; then those of defocus()), then the records
+// of the final xform (if any) and of the xforms. A record: affine (6, in 3D 12), color, color speed, opacity, with
+// DIRECT_COLOR its factor, signature, packed counts (twice the number of variations, plus 1 with a post-affine); then
+// the post-affine (6, in 3D 12), and of each variation its index, weight and parameters.
 #if GENERIC
 #define HAS_FINAL layout.has_final
 #define HAS_XAOS layout.has_xaos
@@ -34,15 +35,11 @@
 #define PUT(value, to) STORE_LANES(value, to)
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
 #endif
-#define CAMERA_FLOATS (6 + 6 * IS_3D)  // of the transform from points to buckets
+#define CAMERA_FLOATS (6 + 7 * IS_3D + 19 * DEFOCUS)  // of the transform from points to buckets
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
 #define BAD_VALUE_LIMIT 1e10f
-// Offsets in a record.
-#define COLOR (6 + 6 * IS_3D)
-#define COLOR_SPEED (COLOR + 1)
-#define OPACITY (COLOR + 2)
 
 typedef struct {
     int has_final, has_xaos, linear_palette, stochastic_rounding, record_floats;
@@ -102,9 +99,8 @@ DEVICE real tagged_random(real u, whole tag) {
 
 // p after its xform, with bad values replaced by random points; `bad`: which points are not plotted.
 DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, mask *bad) {
-    real speed = (real)(record[COLOR_SPEED]);
     Point q = apply_xform(p, record, random);
-    q.color = speed * record[COLOR] + (1.0f - speed) * p.color;
+    if (!DIRECT_COLOR) q.color = blend_color(p, record);
     q.last_xform = p.last_xform;
     mask good = magnitude(q.x) <= BAD_VALUE_LIMIT && magnitude(q.y) <= BAD_VALUE_LIMIT;
     if (IS_3D) good = good && magnitude(q.z) <= BAD_VALUE_LIMIT;
@@ -130,21 +126,55 @@ DEVICE Point select_point(mask m, Point a, Point b) {
     c.z = m ? a.z : b.z;
     c.color = m ? a.color : b.color;
     c.last_xform = m ? a.last_xform : b.last_xform;
+#if HIDES
+    c.hidden = m ? a.hidden : b.hidden;
+#endif
     return c;
 }
 
+#if DEFOCUS
+// The offset in buckets, before the division by depth, of a point p seen through a lens. `lens`: three rows of four that
+// give the vector from the focus, the matrix from the plane to buckets times the lens's strength, the exponent of the
+// squared distance, the distance within which points are sharp, and whether only those on one side are blurred.
+// (Apophysis 7X; JWildfire's both models.)
+DEVICE Pair defocus(Point p, const float *lens, Random *random) {
+    real vx = FUSED(lens[0], p.x, FUSED(lens[1], p.y, FUSED(lens[2], p.z, lens[3])));
+    real vy = FUSED(lens[4], p.x, FUSED(lens[5], p.y, FUSED(lens[6], p.z, lens[7])));
+    real vz = FUSED(lens[8], p.x, FUSED(lens[9], p.y, FUSED(lens[10], p.z, lens[11])));
+    real distance = power_of(vx * vx + vy * vy + vz * vz, (real)(lens[16]));
+    float fade = lens[17] * (1.0f / 2.25f) + 1e-12f;
+    real t = (distance - (lens[17] - fade)) / fade;
+    t = t < 0.0f ? (real)(0.0f) : t > 1.0f ? (real)(1.0f) : t;
+    distance = distance * (t * t * t * (t * (6.0f * t - 15.0f) + 10.0f));
+    distance = lens[18] != 0.0f && vz <= 0.0f ? (real)(0.0f) : distance;
+    real radius = uniform(random) * distance;
+    Pair c = circle(TWO_PI * uniform(random));
+    return pair(radius * (lens[12] * c.x + lens[13] * c.y), radius * (lens[14] * c.x + lens[15] * c.y));
+}
+#endif
+
 // Index of a point's bucket in the rectangle, -1 outside it. The bucket in the whole grid is found first, so that every
 // rectangle sees the same buckets.
-DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect) {
+DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random *random) {
 #if IS_3D
     real depth = FUSED(camera[8], p.x, FUSED(camera[9], p.y, FUSED(camera[10], p.z, camera[11])));
-    real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, FUSED(camera[2], p.z, camera[3]))) / depth;
-    real fy = FUSED(camera[4], p.x, FUSED(camera[5], p.y, FUSED(camera[6], p.z, camera[7]))) / depth;
-    mask seen = depth > 1e-6f && fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
+    real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, FUSED(camera[2], p.z, camera[3])));
+    real fy = FUSED(camera[4], p.x, FUSED(camera[5], p.y, FUSED(camera[6], p.z, camera[7])));
+#if DEFOCUS
+    Pair offset = defocus(p, camera + 13, random);
+    fx = fx + offset.x;
+    fy = fy + offset.y;
+#endif
+    fx = fx / depth;
+    fy = fy / depth;
+    mask seen = depth > camera[12] && fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
 #else
     real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, camera[2]));
     real fy = FUSED(camera[3], p.x, FUSED(camera[4], p.y, camera[5]));
     mask seen = fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
+#endif
+#if HIDES
+    seen = seen && p.hidden == 0.0f;
 #endif
     whole column = truncated(seen ? fx : (real)(0.0f)) - rect.left;
     whole row = truncated(seen ? fy : (real)(0.0f)) - rect.top;
@@ -334,7 +364,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
         p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad, &opacity);
         if (step > fuse) {
             bad_count += bad ? 1u : 0u;
-            int bucket = bucket_index(seen, camera, rect);
+            int bucket = bucket_index(seen, camera, rect, &random);
             if (bucket >= 0 && !bad && opacity > 0u) {
                 uint rounding = STOCHASTIC_ROUNDING ? draw(&random) : 0u;
                 int entry = palette_index(layout, seen.color);
@@ -402,7 +432,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                         STORE_LANES(bad, flags);
                         for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
                     }
-                    whole bucket = bucket_index(seen, camera, rect), entry = palette_index(layout, seen.color);
+                    whole bucket = bucket_index(seen, camera, rect, &random), entry = palette_index(layout, seen.color);
                     bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
                     int buckets[LANES], entries[LANES];
                     STORE_LANES(bucket, buckets);

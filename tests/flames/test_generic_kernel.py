@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.flames import chaos_game, evolve, kernel_cache, kernel_source, variations
+from renderer.flames import chaos_game, evolve, kernel_cache, kernel_source
 from renderer.flames.camera import world_to_buckets
 from renderer.flames.genome import Flame, Xform
 from renderer.paths import SCENES
@@ -32,7 +32,7 @@ def run_generic_then_specialized(device, flame, lanes: int, camera=CAMERA):
 def flame_with_every_feature(rng):
     """All that the interpreter must tell apart: post-affines, a final map, xaos, opacity, blended palettes."""
     flame = evolve.random_flame(rng)
-    names = [str(name) for name in rng.choice(list(variations.variation_table()), 3, replace=False)]
+    names = [str(name) for name in rng.choice(list(kernel_source.generic_variations()), 3, replace=False)]
     weights = {name: float(rng.uniform(0.1, 0.4)) for name in names}
     xforms = [replace(m, xaos=tuple(map(float, rng.integers(0, 3, len(flame.xforms)) + 0.5))) for m in flame.xforms]
     xforms[0] = replace(
@@ -63,7 +63,7 @@ def test_generic_kernel_adds_the_bits_of_specialized_ones(device, rng, lanes, ki
 
 def test_generic_kernel_has_every_variation(device, rng):
     """Four xforms of 25 variations each, one after another in the file's order."""
-    names = list(variations.variation_table())
+    names = list(kernel_source.generic_variations())
     xforms = []
     for number in range(4):
         chosen = names[number::4]

@@ -157,7 +157,6 @@ def test_numbered_palettes_win_and_their_hue_turns():
 @pytest.mark.parametrize(
     ("attributes", "inside", "told"),
     [
-        ('cam_pitch="0.5" cam_yaw="0" cam_dof="0.0"', "", 'cam_pitch is "0.5", of a 3D camera'),
         ('filter_shape="sinc"', "", 'filter_shape is "sinc"'),
         ("", '<symmetry kind="0"/>', "symmetry kind is 0"),
         ("", '<xform weight="1" opacity="2" linear="1"/>', "xform 1: opacity is 2; using 1 instead"),

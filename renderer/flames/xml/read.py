@@ -22,12 +22,12 @@ from renderer.plain import format_value
 MAX_XFORMS = 4096
 MAX_SIZE = 1 << 17  # pixels along each side
 FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000)  # where flam3's differ from ours
-XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity")
-ATTRIBUTE_ALIASES = {"linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample"}
+XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity", "var_color")
+ATTRIBUTE_ALIASES = {
+    "linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample",
+    "cam_persp": "cam_perspective",
+}  # fmt: skip
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
-CAMERA_3D_ATTRIBUTES = (  # of Apophysis 7X
-    "cam_pitch", "cam_yaw", "cam_roll", "cam_perspective", "cam_persp", "cam_zpos", "cam_dof",
-)  # fmt: skip
 FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
 OTHER_FIELDS = ("flame", "extra", "xforms", "final_xform", "palette", "colors", "alphas")  # no attributes
 CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
@@ -97,7 +97,7 @@ def print_warnings(path: Path, warnings: list[str]) -> None:
 
 
 def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
-    flame: dict[str, Any] = dict(FLAM3_DEFAULTS)
+    flame: dict[str, Any] = FLAM3_DEFAULTS | _space_of(element.get("version", ""))
     camera: dict[str, Any] = {}
     extra = {}
     for name, text in element.attrib.items():
@@ -106,8 +106,6 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
             (camera if attribute.of_keyframe else flame)[attribute.field] = _parse_value(parser, name, text, attribute)
         elif name != "soloxform":
             extra[name] = text
-            if name in CAMERA_3D_ATTRIBUTES and text.strip("0. "):
-                parser.warn(f"{name} is {format_value(text)}, of a 3D camera; the flame is drawn in 2D, as flam3 does")
     xforms, final = _parse_xforms(parser, element)
     colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
     flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
@@ -115,6 +113,15 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
         return KeyFrame(Flame(**flame), extra=read_only(extra), **camera)
     except ValueError as error:
         parser.fail(str(error))
+
+
+def _space_of(version: str) -> dict[str, Any]:
+    """The camera and the fate of z in files of a program, by the version that it writes.
+
+    In Apophysis and Fractorium z passes through variations of the plane, in JWildfire only with preserve_z.
+    """
+    jwildfire = version.upper().startswith("JWF")
+    return {"preserve_z": not jwildfire, "cam_model": "jwildfire" if jwildfire else "apophysis"}
 
 
 def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:

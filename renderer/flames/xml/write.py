@@ -1,6 +1,7 @@
 """Writing .flame files: key frames as flam3's XML, which read.py reads as the same key frames."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from renderer.errors import InputError
@@ -9,12 +10,17 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.xml.attributes import escape_attribute
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
-OMITTED = {"pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0}  # values that are not written: the defaults
+# values that are not written: the defaults
+OMITTED = {"pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0} | {
+    field.name: field.default for field in fields(Flame) if field.name.startswith("cam_") or field.name == "new_dof"
+}
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return " ".join(map(_format_value, value))
+    if isinstance(value, bool):
+        return str(int(value))
     if isinstance(value, float):
         return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
     return str(value)
@@ -51,6 +57,7 @@ def _xform_element(xform: Xform, tag: str) -> str:
         raise InputError("a 3D flame cannot be written as a .flame file; its xforms have 12 coefficients")
     attributes: dict[str, Any] = {} if tag == "finalxform" else {"weight": xform.weight}
     attributes |= {name: getattr(xform, name) for name in ("color", "color_speed", "animate", "opacity")}
+    attributes |= {"var_color": xform.var_color} if xform.var_color != 1 else {}
     attributes |= {**xform.variations, **xform.parameters, "coefs": _coefs(xform.affine)}
     if xform.post != IDENTITY_2D:
         attributes["post"] = _coefs(xform.post)

@@ -1,157 +1,7 @@
-// The variations of fractal flames (S. Draves and E. Reckase, "The Fractal Flame Algorithm"; the later ones by the
-// community around flam3), in flam3's order.
-//
-// VARIATION(name, parameter = default, ...) { body } returns the vector that the variation adds for the point (x, y).
-// renderer/flames/variations.py reads names, parameters and the count of random numbers from this file and writes each
-// function's head:
-//     Pair variation_NAME(real x, real y, float weight, GLOBAL const float *affine, Random *random,
-//                         float PARAMETER, ...)
-// Files call a parameter NAME_PARAMETER; so does the body if it is called x, y, weight or circle. `affine` is the
-// pre-affine a b c d e f: x = a X + b Y + c, y = d X + e Y + f.
-//
-// To add a variation, append one here (its file index is its position) and its formula in float64 to
-// tests/flames/reference_variations.py. Only uniform(random) and gauss4(random) draw random numbers, each call written
-// out, outside loops: calls are counted in the text. Use no library functions but those of reproducible_math.h, so that
-// every device gives the same bits, and select with ?: instead of branching, because a work-item may carry a vector.
-// Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the
-// later ones.
-#include "common/random_simd.h"
-
-// The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
-typedef struct {
-    real x, y, z, color, last_xform;
-} Point;
-
-#define EPSILON 1e-10f
-#define TWO_PI 6.283185307179586f
-
-// ---- affine maps
-
-// p after an affine of x and y at `a`, 6 coefficients: a post-affine, or in 2D any.
-DEVICE Point apply_post(Point p, GLOBAL const float *a) {
-    Point q = p;
-    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
-    q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
-    return q;
-}
-
-// p after the affine at `a`: 6 coefficients, in 3D 12.
-DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
-    if (!IS_3D) return apply_post(p, a);
-    Point q = p;
-    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
-    q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
-    q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
-    return q;
-}
-
-DEVICE Point at_origin(Point p) {
-    p.x = p.y = p.z = (real)(0.0f);
-    return p;
-}
-
-DEVICE Point moved_by(Point p, Pair v) {
-    p.x = p.x + v.x;
-    p.y = p.y + v.y;
-    return p;
-}
-
-// ---- what variations share
-
-DEVICE Pair scaled(real k, real x, real y) { return pair(k * x, k * y); }
-DEVICE Pair swapped(Pair p) { return pair(p.y, p.x); }
-DEVICE Pair from_polar(real radius, real angle) {
-    Pair c = circle(angle);
-    return scaled(radius, c.x, c.y);
-}
-
-DEVICE real vnorm(real x, real y) { return sqrt(x * x + y * y); }
-DEVICE real atan_xy(real y, real x) { return angle_of(x, y); }
-DEVICE real square(real x) { return x * x; }
-
-// 1 or -1; they differ at 0.
-DEVICE real sign_nonnegative(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
-DEVICE real sign_positive(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
-
-// Sum of four uniform random numbers minus 2: roughly normal, -2 to 2.
-DEVICE real gauss4(Random *random) {
-    real sum = uniform(random);
-    sum = sum + uniform(random);
-    sum = sum + uniform(random);
-    return sum + uniform(random) - 2.0f;
-}
-
-// For h = half the sum of the distances from (1, 0) and (-1, 0): (h - 1, h - |x|), both without cancellation.
-DEVICE Pair elliptic_terms(real x, real y) {
-    real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
-    real from_right = y2 / (sqrt(right * right + y2) + right + 1e-30f);
-    real from_left = y2 / (sqrt(left * left + y2) + left + 1e-30f);
-    real over = 0.5f * (from_right + from_left);
-    return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
-}
-
-// t wrapped to -m .. m.
-DEVICE real wrap(real t, real m) {
-    real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
-    return t > m ? above : t < -m ? below : t;
-}
-
-// The angle a after `count` wedges of `angle` are cut out of the circle.
-DEVICE real cut_wedges(real a, float angle, float count) {
-    real n = floor_of((count * a + PI) * (1.0f / TWO_PI));
-    return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
-}
-
-// The point at radius r and the angle of (x, y), swirled, with wedges cut out.
-DEVICE Pair wedge_of_radius(real r, real x, real y, float weight, float angle, float hole, float count, float swirl) {
-    return from_polar(weight * (r + hole), cut_wedges(angle_of(y, x) + swirl * r, angle, count));
-}
-
-// ---- functions of z = x + i y, times k; those of i z swap x and y: sinh z = -i sin(i z)
-
-DEVICE Pair conjugate(Pair z) { return pair(z.x, -z.y); }
-
-DEVICE Pair complex_exp(real k, real x, real y) { return from_polar(k * exponential_of(x), y); }
-
-DEVICE Pair complex_sin(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(k, c.y * h.x, c.x * h.y);
-}
-
-DEVICE Pair complex_cos(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(k, c.x * h.x, -c.y * h.y);
-}
-
-// The functions below divide by sums such as cos 2x + cosh 2y. They use half angles,
-// cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), because these sums do not cancel. Beyond 40 the squares would overflow,
-// and the quotients have reached their limits. Beyond `end`, where flam3's doubles overflow, the result is NaN, as in
-// flam3: the point counts as a bad value.
-#define DOUBLE_COSH_LIMIT 710.4758f
-DEVICE real clamp_cosh_argument(real t, float end) {
-    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
-    return magnitude(t) > end ? (t - t) / (t - t) : inside;
-}
-
-DEVICE Pair complex_tan(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(k / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
-}
-
-DEVICE Pair conjugate_cot(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
-    return scaled(k / (c.y * c.y + h.y * h.y), c.x * c.y, h.x * h.y);
-}
-
-DEVICE Pair complex_sec(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
-    return scaled(k / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
-}
-
-DEVICE Pair conjugate_csc(real k, real x, real y) {
-    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
-    return scaled(k / (c.y * c.y + h.y * h.y), c.y * h.x, c.x * h.y);
-}
+// The 99 variations of flam3, in its order (S. Draves and E. Reckase, "The Fractal Flame Algorithm"; the later ones by
+// the community around flam3). VARIATION_Z gives the z of a
+// variation in space as Apophysis 7X and JWildfire define it.
+// Origin: flam3
 
 VARIATION(linear) { return scaled(weight, x, y); }
 
@@ -213,15 +63,15 @@ VARIATION(julia) {
 VARIATION(bent) { return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f * y : y); }
 
 VARIATION(waves) {
-    real u = y / (affine[2] * affine[2] + EPSILON), v = x / (affine[5] * affine[5] + EPSILON);
-    return scaled(weight, x + affine[1] * sine_of(u), y + affine[4] * sine_of(v));
+    real u = y / (AFFINE_C * AFFINE_C + EPSILON), v = x / (AFFINE_F * AFFINE_F + EPSILON);
+    return scaled(weight, x + AFFINE_B * sine_of(u), y + AFFINE_E * sine_of(v));
 }
 
 VARIATION(fisheye) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), y, x); }
 
 VARIATION(popcorn) {
     real u = sine_of(tangent_of(3.0f * y)), v = sine_of(tangent_of(3.0f * x));
-    return scaled(weight, x + affine[2] * u, y + affine[5] * v);
+    return scaled(weight, x + AFFINE_C * u, y + AFFINE_F * v);
 }
 
 VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
@@ -235,15 +85,15 @@ VARIATION(cosine) { return complex_cos(weight, PI * x, y); }
 
 VARIATION(rings) {
     real r = vnorm(x, y);
-    float d = affine[2] * affine[2] + EPSILON;
+    float d = AFFINE_C * AFFINE_C + EPSILON;
     real k = remainder_of(r + d, (real)(2.0f * d)) - d + r * (1.0f - d);
     return scaled(weight * k, y / r, x / r);
 }
 
 VARIATION(fan) {
-    float d = PI * (affine[2] * affine[2] + EPSILON);
+    float d = PI * (AFFINE_C * AFFINE_C + EPSILON);
     real phi = atan_xy(y, x);
-    real over = remainder_of(phi + affine[5], (real)(d));
+    real over = remainder_of(phi + AFFINE_F, (real)(d));
     return from_polar(weight * vnorm(x, y), phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
 }
 
@@ -274,7 +124,11 @@ VARIATION(eyefish) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y); 
 
 VARIATION(bubble) { return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y); }
 
+VARIATION_Z(bubble) { return weight * (2.0f / (0.25f * (x * x + y * y) + 1.0f) - 1.0f); }
+
 VARIATION(cylinder) { return scaled(weight, sine_of(x), y); }
+
+VARIATION_Z(cylinder) { return weight * cosine_of(x); }
 
 VARIATION(perspective, angle = 0, dist = 0) {
     Pair c = circle((real)(angle * (PI / 2.0f)));

@@ -1,0 +1,234 @@
+// What the variations of fractal flames share: the state of a chain, affine maps, helpers.
+//
+// A file beside this one lists variations:
+//     VARIATION(name, parameter = default, ...) { body }      returns what it adds to x and y: pair(u, v)
+//     VARIATION_3D(name, parameter = default, ...) { body }   returns what it adds to x, y and z: triple(u, v, w)
+//     REPLACING(...), REPLACING_3D(...)                       the same, but x and y replace the sum before them
+//     VARIATION_Z(name) { body }                              what VARIATION(name) adds to z in flames with z
+//     // Origin: program                                      who defines the variations that follow
+// renderer/flames/variations.py reads names, parameters and the count of random numbers from these texts and writes
+// each function's head. Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call a
+// parameter NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _E
+// and _F are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate
+// (*color, direct color) and hide the point from the picture (*hidden = a mask).
+// Without _3D and _Z, z passes through if the flame preserves z, and always through linear.
+//
+// Only uniform(random) and gauss4(random) draw random numbers, each call written out, outside loops: calls are counted
+// in the text. Use no library functions but those of reproducible_math.h, so that every device gives the same bits, and
+// select with ?: instead of branching on reals, because a work-item may carry a vector. Weights and parameters are plain
+// floats, on which a body may branch.
+// Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the
+// later ones.
+#include "common/random_simd.h"
+
+// The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
+typedef struct {
+    real x, y, z, color, last_xform, hidden;
+} Point;
+
+// Offsets in an xform's record; see flame.cu.
+#define COLOR (6 + 6 * IS_3D)
+#define COLOR_SPEED (COLOR + 1)
+#define OPACITY (COLOR + 2)
+#define VAR_COLOR (COLOR + 3)  // with DIRECT_COLOR
+
+#define EPSILON 1e-10f
+#define TWO_PI 6.283185307179586f
+#define AFFINE_B affine[1]
+#define AFFINE_C affine[2 + IS_3D]
+#define AFFINE_E affine[4 + IS_3D]
+#define AFFINE_F affine[5 + 2 * IS_3D]
+
+typedef struct {
+    real x, y, z;
+} Triple;
+
+DEVICE Triple triple(real x, real y, real z) {
+    Triple t = {x, y, z};
+    return t;
+}
+
+// ---- affine maps
+
+// p after an affine of x and y at `a`, 6 coefficients: a post-affine, or in 2D any.
+DEVICE Point apply_post(Point p, GLOBAL const float *a) {
+    Point q = p;
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
+    q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
+    return q;
+}
+
+// p after the affine at `a`: 6 coefficients, in 3D 12.
+DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
+    if (!IS_3D) return apply_post(p, a);
+    Point q = p;
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
+    q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
+    q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
+    return q;
+}
+
+DEVICE Point at_origin(Point p) {
+    p.x = p.y = p.z = (real)(0.0f);
+    return p;
+}
+
+DEVICE Point moved_by(Point p, Pair v) {
+    p.x = p.x + v.x;
+    p.y = p.y + v.y;
+    return p;
+}
+
+DEVICE Point moved_to(Point p, Pair v) {
+    p.x = v.x;
+    p.y = v.y;
+    return p;
+}
+
+// The palette coordinate of p blended toward that of the xform.
+DEVICE real blend_color(Point p, GLOBAL const float *record) {
+    real speed = (real)(record[COLOR_SPEED]);
+    return speed * record[COLOR] + (1.0f - speed) * p.color;
+}
+
+// The blended palette coordinate moved toward the one that variations set.
+DEVICE real direct_color(real blended, real color, GLOBAL const float *record) {
+    return blended + record[VAR_COLOR] * (color - blended);
+}
+
+DEVICE Pair flat(Triple t) { return pair(t.x, t.y); }
+
+// ---- what variations share
+
+DEVICE Pair scaled(real k, real x, real y) { return pair(k * x, k * y); }
+DEVICE Pair swapped(Pair p) { return pair(p.y, p.x); }
+DEVICE Pair from_polar(real radius, real angle) {
+    Pair c = circle(angle);
+    return scaled(radius, c.x, c.y);
+}
+
+DEVICE real vnorm(real x, real y) { return sqrt(x * x + y * y); }
+DEVICE real atan_xy(real y, real x) { return angle_of(x, y); }
+DEVICE real square(real x) { return x * x; }
+
+// 1 or -1; they differ at 0.
+DEVICE real sign_nonnegative(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+DEVICE real sign_positive(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+
+// Sum of four uniform random numbers minus 2: roughly normal, -2 to 2.
+DEVICE real gauss4(Random *random) {
+    real sum = uniform(random);
+    sum = sum + uniform(random);
+    sum = sum + uniform(random);
+    return sum + uniform(random) - 2.0f;
+}
+
+// For h = half the sum of the distances from (1, 0) and (-1, 0): (h - 1, h - |x|), both without cancellation.
+DEVICE Pair elliptic_terms(real x, real y) {
+    real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
+    real from_right = y2 / (sqrt(right * right + y2) + right + 1e-30f);
+    real from_left = y2 / (sqrt(left * left + y2) + left + 1e-30f);
+    real over = 0.5f * (from_right + from_left);
+    return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
+}
+
+// t wrapped to -m .. m.
+DEVICE real wrap(real t, real m) {
+    real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
+    return t > m ? above : t < -m ? below : t;
+}
+
+// The angle a after `count` wedges of `angle` are cut out of the circle.
+DEVICE real cut_wedges(real a, float angle, float count) {
+    real n = floor_of((count * a + PI) * (1.0f / TWO_PI));
+    return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
+}
+
+// The point at radius r and the angle of (x, y), swirled, with wedges cut out.
+DEVICE Pair wedge_of_radius(real r, real x, real y, float weight, float angle, float hole, float count, float swirl) {
+    return from_polar(weight * (r + hole), cut_wedges(angle_of(y, x) + swirl * r, angle, count));
+}
+
+// ---- functions of z = x + i y, times k; those of i z swap x and y: sinh z = -i sin(i z)
+
+DEVICE Pair conjugate(Pair z) { return pair(z.x, -z.y); }
+
+DEVICE Pair complex_exp(real k, real x, real y) { return from_polar(k * exponential_of(x), y); }
+
+DEVICE Pair complex_sin(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(k, c.y * h.x, c.x * h.y);
+}
+
+DEVICE Pair complex_cos(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(k, c.x * h.x, -c.y * h.y);
+}
+
+// The functions below divide by sums such as cos 2x + cosh 2y. They use half angles,
+// cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), because these sums do not cancel. Beyond 40 the squares would overflow,
+// and the quotients have reached their limits. Beyond `end`, where flam3's doubles overflow, the result is NaN, as in
+// flam3: the point counts as a bad value.
+#define DOUBLE_COSH_LIMIT 710.4758f
+DEVICE real clamp_cosh_argument(real t, float end) {
+    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
+    return magnitude(t) > end ? (t - t) / (t - t) : inside;
+}
+
+DEVICE Pair complex_tan(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
+}
+
+DEVICE Pair conjugate_cot(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.y * c.y + h.y * h.y), c.x * c.y, h.x * h.y);
+}
+
+DEVICE Pair complex_sec(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
+}
+
+DEVICE Pair conjugate_csc(real k, real x, real y) {
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
+    return scaled(k / (c.y * c.y + h.y * h.y), c.y * h.x, c.x * h.y);
+}
+
+// ---- more functions of reals
+
+DEVICE real cube(real x) { return x * x * x; }
+DEVICE real fraction_of(real x) { return x - truncation(x); }  // with the sign of x
+DEVICE real wrap_unit(real x) { return x - floor_of(x); }
+DEVICE real least(real a, real b) { return a < b ? a : b; }
+DEVICE real greatest(real a, real b) { return a > b ? a : b; }
+DEVICE real clamped(real x, real low, real high) { return least(greatest(x, low), high); }
+DEVICE real root_safe(real x) { return sqrt(greatest(x, (real)(0.0f))); }
+DEVICE real arcsine(real x) { return angle_of(x, root_safe((1.0f - x) * (1.0f + x))); }
+DEVICE real arccosine(real x) { return angle_of(root_safe((1.0f - x) * (1.0f + x)), x); }
+DEVICE real arctangent(real x) { return angle_of(x, (real)(1.0f)); }
+DEVICE real hyperbolic_tangent(real x) {
+    Pair h = hyperbola(clamped(x, (real)(-20.0f), (real)(20.0f)));
+    return h.y / h.x;
+}
+// arcosh(1 + t), without cancellation
+DEVICE real area_cosine_1p(real t) {
+    t = greatest(t, (real)(0.0f));
+    return logarithm_of(1.0f + t + sqrt(t * (t + 2.0f)));
+}
+// 0, 1, ... n - 1 for a random number u; n is a whole number
+DEVICE real random_index(real u, float n) { return floor_of(n * u); }
+// 1, 0 or -1
+DEVICE real sign_of(real x) { return x > 0.0f ? (real)(1.0f) : x < 0.0f ? (real)(-1.0f) : (real)(0.0f); }
+DEVICE real zero_real(void) { return (real)(0.0f); }
+
+// A power of any sign of the base: that of its magnitude, with its sign.
+DEVICE real signed_power(real x, float exponent) { return with_sign_of(power_of(magnitude(x), (real)(exponent)), x); }
+
+// The polar coordinates of a square's points on a disc, as circlize has them: (radius, angle).
+DEVICE Pair square_to_disc(real x, real y) {
+    real ax = magnitude(x), ay = magnitude(y);
+    real wide = x >= ay ? ax + y : 5.0f * ax - y, high = y >= ax ? 3.0f * ay - x : 7.0f * ay + x;
+    real side = ax >= ay ? ax : ay, perimeter = ax >= ay ? wide : high;
+    return pair(side, 0.25f * PI * perimeter / side - 0.25f * PI);
+}

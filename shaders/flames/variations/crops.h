@@ -1,0 +1,55 @@
+// Variations that keep the points of a region and hide the others, or move them to its edge.
+// Origin: JWildfire
+
+REPLACING(crop, left = -1, right = 1, top = -1, bottom = 1, scatter_area = 0, zero = 0) {
+    float x0 = fmin(left, right), x1 = fmax(left, right), y0 = fmin(top, bottom), y1 = fmax(top, bottom);
+    mask outside = x < x0 || x > x1 || y < y0 || y > y1;
+    real u = uniform(random) * ((x1 - x0) * 0.5f * scatter_area),
+         v = uniform(random) * ((y1 - y0) * 0.5f * scatter_area);
+    if (zero != 0.0f) {
+        *hidden = outside;
+        return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
+    }
+    return scaled(weight, x < x0 ? x0 + u : x > x1 ? x1 - u : x, y < y0 ? y0 + v : y > y1 ? y1 - v : y);
+}
+
+VARIATION(circlecrop, radius = 1, x = 0, y = 0, scatter_area = 0, zero = 1) {
+    real u = x - circlecrop_x, v = y - circlecrop_y, r = vnorm(u, v);
+    real edge = radius + uniform(random) * 0.5f * clamped((real)(scatter_area), (real)(-1.0f), (real)(1.0f));
+    mask outside = r > radius;
+    if (zero == 1.0f) {
+        *hidden = outside;
+        return pair(outside ? (real)(0.0f) : weight * u + circlecrop_x,
+                    outside ? (real)(0.0f) : weight * v + circlecrop_y);
+    }
+    real k = outside ? weight * edge / r : (real)(weight);
+    return pair(k * u + circlecrop_x, k * v + circlecrop_y);
+}
+
+DEVICE Pair cropped(float weight, real x, real y, mask outside, mask *hidden) {
+    *hidden = outside;
+    return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
+}
+
+// The signed distances are I. Quilez's.
+DEVICE real distance_to_box(real x, real y, float width, float height) {
+    real u = magnitude(x) - width, v = magnitude(y) - height;
+    real inside = least(greatest(u, v), (real)(0.0f));
+    return vnorm(greatest(u, (real)(0.0f)), greatest(v, (real)(0.0f))) + inside;
+}
+
+REPLACING(crop_box, width = 0.5, height = 0.5, invert = 0) {
+    real d = distance_to_box(x, y, width, height);
+    return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
+}
+
+REPLACING(crop_rhombus, width = 0.5, height = 0.5, invert = 0) {
+    mask outside = magnitude(x) * height + magnitude(y) * width > (real)(width * height);
+    return cropped(weight, x, y, invert == 0.0f ? outside : !outside, hidden);
+}
+
+REPLACING(crop_vesica, width = 0.2, height = 0.1, invert = 0) {
+    float r = 1.0f + height, d = 0.8f + width;
+    mask outside = square(magnitude(x) + d) + y * y > (real)(r * r);
+    return cropped(weight, x, y, invert == 0.0f ? outside : !outside, hidden);
+}

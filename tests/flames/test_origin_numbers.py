@@ -1,0 +1,98 @@
+"""Every variation that is not flam3's, against numbers that its origin's program gave for the same points.
+
+origin_numbers.npz holds, for each variation with its default parameters and with others, a weight and either results at
+points where the formula is well conditioned, or, of variations that draw random numbers, quantiles of 20,000 draws at
+two points: x, y, 0.6 x + 0.8 y, 0.8 x - 0.6 y, z and color. They were measured with JWildfire (in double precision,
+z not preserved) and contain no text of it.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer.flames.variations import variation_table
+from tests.flames.variation_kernel import apply_cases
+
+NUMBERS = np.load(Path(__file__).with_name("origin_numbers.npz"))
+DRAWS = 8192
+PROJECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 1]])
+START_POINTS = np.array([[0.6, 0.35, -0.3, 0.4], [-0.4, 0.9, 0.5, 0.8]])
+PARTS = 6
+
+
+@cache
+def recorded():
+    """(name, weight, parameters, expected) of every case: (points, results), or (quantiles, hidden, finite)."""
+    cases, at, distribution = [], 0, 0
+    for name, weight, said, kind, *rest in json.loads(str(NUMBERS["index"])):
+        if kind == "points":
+            rows = slice(at, at + rest[0])
+            expected = (NUMBERS["points"][NUMBERS["chosen"][rows]], NUMBERS["values"][rows])
+            at += rest[0]
+        else:
+            expected = (NUMBERS["quantiles"][distribution], *rest)
+            distribution += 1
+        cases.append((name, weight, said, expected))
+    return cases
+
+
+def check_points(name, said, found, wanted):
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.abs(found - wanted) <= 1e-4 * (1 + np.abs(wanted)))
+    assert not wrong.any(), (name, said, found[wrong.any(1)][0], wanted[wrong.any(1)][0])
+
+
+def check_distribution(rng, name, said, found, quantiles, hidden, finite):
+    """At each of two points: the distribution function at the recorded quantiles, within 2.6 / sqrt(draws) + 0.005."""
+    for k in range(2):
+        rows = found[k * DRAWS : (k + 1) * DRAWS].astype("f8")
+        good = np.isfinite(rows[:, :3]).all(1)
+        assert abs(good.mean() - finite[k]) < 0.02 and abs(rows[:, 4].mean() - hidden[k]) < 0.02, (name, said)
+        columns = np.concatenate([rows[good, :3] @ PROJECTIONS.T, rows[good, 3:4]], 1)
+        columns += rng.uniform(-1e-3, 1e-3, columns.shape)  # atoms become as wide as their rounding
+        for column, levels in zip(columns.T, quantiles[k], strict=True):
+            cumulative = np.searchsorted(np.sort(column), levels) / max(len(column), 1)
+            apart = np.abs(cumulative - NUMBERS["levels"]).max()
+            assert apart < 2.6 / np.sqrt(DRAWS) + 0.005 or finite[k] < 0.01, (name, said, k, apart)
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, PARTS))])
+def test_variations_give_the_numbers_of_their_origin(device, part):
+    rng = np.random.default_rng(17)
+    table = variation_table()
+    mine = [case for case in recorded() if table[case[0]].index % PARTS == part]
+    variations = list({case[0]: table[case[0]] for case in mine}.values())
+    cases = []
+    for name, weight, said, expected in mine:
+        points = expected[0] if len(expected) == 2 else np.repeat(START_POINTS, DRAWS, 0)
+        if len(expected) == 2:
+            points = np.asarray(points, "f4")
+        cases.append((table[name], weight, said, points))
+    results = apply_cases(device, variations, cases, NUMBERS["affine"])
+    for (name, _, said, expected), found in zip(mine, results, strict=True):
+        if len(expected) == 2:
+            check_points(name, said, found, expected[1])
+        else:
+            check_distribution(rng, name, said, found, *expected)
+
+
+def test_every_variation_has_numbers_or_a_formula():
+    measured = {case[0] for case in recorded()}
+    missing = [v.name for v in variation_table().values() if v.origin == "JWildfire" and v.name not in measured]
+    assert missing == []
+
+
+@pytest.mark.parametrize("part", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, *range(2, PARTS)))])
+def test_vectors_of_points_give_the_bits_of_single_ones(device, part):
+    if device.simd_width == 1:
+        pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
+    rng = np.random.default_rng(3)
+    variations = [v for v in variation_table().values() if v.index % PARTS == part]
+    cases = [(v, 0.7, {}, rng.normal(size=(64, 4))) for v in variations]
+    alone = apply_cases(device, variations, cases, NUMBERS["affine"])
+    together = apply_cases(device, variations, cases, NUMBERS["affine"], device.simd_width)
+    for v, one, many in zip(variations, alone, together, strict=True):
+        assert np.array_equal(one, many, equal_nan=True), v.name
