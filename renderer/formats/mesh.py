@@ -1,14 +1,14 @@
-"""Untrusted mesh files as one array of triangles: .obj, .ply and .stl by trimesh (its only user), .glb by gltf.
+"""Untrusted mesh files as arrays of triangles: .obj, .ply and .off by formats/meshes, .stl by trimesh, .glb by gltf.
 
 A file may hold anything: its size is bounded before it is read, and what cannot be drawn (no triangle, a coordinate
-that is not finite, a face with an index out of range) is an InputError that names the place. Of an .obj, no other
-file is opened; a .glb follows links as renderer.formats.gltf does.
+that is not finite, a face with an index out of range) is an InputError that names the place. Only files in the folder
+of an .obj, and below, are opened for it; a .glb follows links as renderer.formats.gltf does.
 """
 
 import io
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,43 +16,85 @@ from renderer.errors import InputError
 from renderer.files import read_file
 from renderer.formats import gltf
 from renderer.formats.gltf.container import stamp_of
+from renderer.formats.images import read_pixels
+from renderer.formats.meshes.contents import MeshError, MeshFile, part_of
+from renderer.formats.meshes.mtl import find_beside
+from renderer.formats.meshes.obj import read_obj
+from renderer.formats.meshes.off import read_off
+from renderer.formats.meshes.ply import read_ply, texture_names
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
-SUFFIXES = (".obj", ".ply", ".stl", ".glb")
+SUFFIXES = (".obj", ".ply", ".stl", ".off", ".glb")
+PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # of colored vertices without a material
 
 
 def load_mesh(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
-    return _load(Path(path), stamp_of(path))[:2]
+    part = load_part(path)
+    return part.vertices, part.faces
 
 
 def load_normals(path: Path | str) -> np.ndarray | None:
     """The vertex normals (n, 3) float32 in a mesh file, (0, 0, 0) for a vertex without; None if the file has none."""
-    return _load(Path(path), stamp_of(path))[2]
+    return load_part(path).normals
+
+
+def load_part(path: Path | str) -> gltf.MeshPrimitive:
+    """All triangles of a mesh file as one MeshPrimitive without a material; its arrays are read-only."""
+    return _load(Path(path), stamp_of(path)).part
+
+
+def ignored_of(path: Path | str) -> dict[str, int]:
+    """What a mesh file says and no picture shows, as renderer.plain.format_ignored takes it."""
+    return _load(Path(path), stamp_of(path)).ignored
+
+
+def has_materials(path: Path | str) -> bool:
+    """Whether a mesh file has materials or vertex colors, so that load_model() shows more of it than load_part()."""
+    file = _load(Path(path), stamp_of(path))
+    return file.face_materials is not None or file.part.colors is not None
+
+
+def load_model(path: Path | str) -> gltf.Model:
+    """A mesh file as a Model: one mesh with a primitive for each material."""
+    file = _load(Path(path), stamp_of(path))
+    materials, rows = list(file.materials), file.face_materials
+    if file.part.colors is not None and (rows is None or (rows < 0).any()):
+        rows = np.full(len(file.part.faces), -1, "i4") if rows is None else rows
+        rows = np.where(rows < 0, len(materials), rows)
+        materials.append(PLAIN_MATERIAL)
+    if rows is None:
+        parts = [file.part]
+    else:
+        parts = [replace(file.part, faces=file.part.faces[rows == row], material=int(row)) for row in np.unique(rows)]
+    return gltf.Model([parts], [(0, np.eye(4))], materials, file.textures, ignored=file.ignored)
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, stamp: tuple[int, int] | None) -> Any:
+def _load(path: Path, stamp: tuple[int, int] | None) -> MeshFile:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
     with np.errstate(all="ignore"):  # of numbers that are not finite, which check_mesh() refuses
         return _checked(path)
 
 
-def _checked(path: Path) -> Any:
-    vertices, faces, normals = (_merge_nodes if path.suffix.lower() == ".glb" else _parse)(path)
-    check_mesh(vertices, faces, str(path))
-    vertices, faces = np.ascontiguousarray(vertices, "f4"), np.ascontiguousarray(faces, "i4")
-    vertices.flags.writeable = faces.flags.writeable = False
+def _checked(path: Path) -> MeshFile:
+    file = MeshFile(_merge_nodes(path)) if path.suffix.lower() == ".glb" else _parse(path)
+    part = file.part
+    check_mesh(part.vertices, part.faces, str(path))
+    vertices, faces = np.ascontiguousarray(part.vertices, "f4"), np.ascontiguousarray(part.faces, "i4")
+    normals = part.normals
     if normals is not None:
         valid = np.isfinite(normals).all(1) & (np.abs(normals) < 1e18).all(1)
         normals = np.where(valid[:, None], normals, 0).astype("f4")
-        normals.flags.writeable = False
-    return vertices, faces, normals
+    for array in (vertices, faces, normals, *part.texcoords, part.colors):
+        if array is not None:
+            array.flags.writeable = False
+    return replace(file, part=replace(part, vertices=vertices, faces=faces, normals=normals))
 
 
-def _merge_nodes(path: Path) -> tuple[np.ndarray, np.ndarray, None]:
+def _merge_nodes(path: Path) -> gltf.MeshPrimitive:
     """The triangles of all nodes of a .glb in world space."""
     model = gltf.load(path)
     vertices, faces, count = [], [], 0
@@ -61,30 +103,42 @@ def _merge_nodes(path: Path) -> tuple[np.ndarray, np.ndarray, None]:
             vertices.append(part.vertices @ matrix[:3, :3].T + matrix[:3, 3])
             faces.append(part.faces + count)
             count += len(part.vertices)
-    return np.concatenate(vertices), np.concatenate(faces), None
+    return part_of(np.concatenate(vertices), np.concatenate(faces))
 
 
-def _parse(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Vertices, faces and the vertex normals, if there are any, as trimesh reads them, unchecked."""
-    import trimesh  # slow to import, and most scenes have no mesh
-
+def _parse(path: Path) -> MeshFile:
+    """The contents of a file, unchecked."""
     data, kind = read_file(path, MAX_FILE_BYTES), path.suffix.lower()[1:]
-    options = {"skip_materials": True, "split_objects": False} if kind == "obj" else {}
-    has_normals = kind == "obj" and b"\nvn " in data or kind == "ply"
-    keep_order = kind != "obj" or not has_normals  # a corner of an .obj that has two normals becomes two vertices
     try:
-        scene = trimesh.load(io.BytesIO(data), file_type=kind, process=False, maintain_order=keep_order, **options)
-        mesh = scene.to_mesh() if hasattr(scene, "to_mesh") else scene
-        vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
-        faces = np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)
-        normals = mesh._cache.cache.get("vertex_normals") if has_normals else None  # the property would compute some
-        if normals is None or np.shape(normals) != vertices.shape:
-            return vertices, faces, None
-        return vertices, faces, np.asarray(normals, "f8")
+        if kind == "obj":
+            return read_obj(data, path)
+        if kind == "ply":
+            return read_ply(data, _ply_textures(data, path))
+        return read_off(data) if kind == "off" else _read_stl(data)
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
-    except Exception as error:  # the parsers raise anything on a malformed file
-        raise InputError(f"{path}: not a .{kind} mesh that can be read: {type(error).__name__}: {error}") from error
+    except MeshError as error:
+        raise InputError(f"{path}: not a .{kind} mesh that can be read: {error}") from error
+
+
+def _ply_textures(data: bytes, path: Path) -> dict[str, gltf.Texture]:
+    """The pictures beside a .ply file that its comments name, by their names there."""
+    found = {name: find_beside(path.parent, name) for name in texture_names(data)[:1]}
+    return {name: gltf.Texture(read_pixels(file)) for name, file in found.items() if file}
+
+
+def _read_stl(data: bytes) -> MeshFile:
+    import trimesh  # slow to import, and most scenes have no such mesh
+
+    try:
+        mesh = trimesh.load(io.BytesIO(data), file_type="stl", process=False, maintain_order=True)
+        mesh = mesh.to_mesh() if hasattr(mesh, "to_mesh") else mesh
+        vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
+        return MeshFile(part_of(vertices, np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)))
+    except MemoryError:
+        raise
+    except Exception as error:  # the parser raises anything on a malformed file
+        raise MeshError(f"{type(error).__name__}: {error}") from error
 
 
 def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
@@ -93,15 +147,13 @@ def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
         raise InputError(f"{where}: has no triangle")
     if len(faces) > MAX_FACES:
         raise InputError(f"{where}: {len(faces)} triangles are more than the {MAX_FACES} allowed")
-    wrong = np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(1))
-    if len(wrong):
-        face = wrong[0]
+    if faces.min() < 0 or faces.max() >= len(vertices):
+        face = np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(1))[0]
         raise InputError(
             f"{where}: face {face} names the vertices {faces[face].tolist()}; there are {len(vertices)}, from 0"
         )
-    wrong = np.flatnonzero(~(np.abs(vertices) < 1e18).all(1))  # NaN fails the comparison too
-    if len(wrong):
-        vertex = wrong[0]
+    if not (vertices.min() > -1e18 and vertices.max() < 1e18):  # NaN fails the comparisons too
+        vertex = np.flatnonzero(~(np.abs(vertices) < 1e18).all(1))[0]
         raise InputError(
             f"{where}: vertex {vertex} is {vertices[vertex].tolist()}; coordinates must be numbers below 1e18"
         )

@@ -1,0 +1,199 @@
+"""What a mesh file holds, and helpers of its readers: numbers in text, polygons, corners with several indices."""
+
+import codecs
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
+from renderer.plain import format_value
+
+CHUNK_LINES = 1 << 16  # that are parsed together: their numbers take some MiB
+MAX_CORNERS = 1 << 29  # of all polygons
+
+
+class MeshError(Exception):
+    """What is wrong in a mesh file, without its name."""
+
+
+@dataclass(frozen=True)
+class MeshFile:
+    """The triangles of a file, and the material of each.
+
+    `face_materials` (m,) int32 are rows of `materials`, -1 for none; None stands for -1 everywhere. `ignored` is as
+    renderer.plain.format_ignored takes it.
+    """
+
+    part: MeshPrimitive
+    face_materials: np.ndarray | None = None
+    materials: list[Material] = field(default_factory=list)
+    textures: list[Texture] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)
+
+
+def part_of(
+    vertices: np.ndarray,
+    faces: np.ndarray,
+    normals: np.ndarray | None = None,
+    texcoords: np.ndarray | None = None,
+    colors: np.ndarray | None = None,
+) -> MeshPrimitive:
+    """A MeshPrimitive without a material, of arrays that its fields describe; colors (n, 3) are opaque."""
+    if colors is not None:
+        opaque = np.ones((len(colors), 1), "f4")
+        colors = np.concatenate([colors, opaque], 1) if colors.shape[1] == 3 else colors
+        colors = np.clip(np.nan_to_num(colors), 0, 1).astype("f4", copy=False)
+    if texcoords is not None:
+        texcoords = np.clip(np.nan_to_num(texcoords), -1e6, 1e6).astype("f4", copy=False)
+    return MeshPrimitive(vertices, faces, normals, (texcoords,), -1, None, colors)
+
+
+def decode(data: bytes) -> str:
+    """The text of a file in UTF-8, UTF-16 or UTF-32; bytes that are none of these are read as Windows-1252."""
+    marks = [(codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
+             (codecs.BOM_UTF16_BE, "utf-16"), (codecs.BOM_UTF8, "utf-8-sig")]  # fmt: skip
+    encoding = next((name for mark, name in marks if data.startswith(mark)), "")
+    if not encoding and data[:4].count(0) == 2:  # no mark, but every other byte of ASCII text is 0
+        encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
+    if encoding:
+        return data.decode(encoding, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """The stripped lines of a text in any encoding, in UTF-8, with those joined that end in a backslash."""
+    if not data[:4].isascii() or b"\0" in data[:4]:
+        data = decode(data).encode("utf-8", "replace")
+    if b"\\\n" in data or b"\\\r" in data:
+        data = data.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ").replace(b"\\\r", b" ")
+    return [line.strip() for line in data.splitlines()]
+
+
+def parse_numbers(lines: Sequence[bytes], kind: str = "f8") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The numbers of lines, chunk by chunk: all of them, and how many each line has; MeshError where one is none."""
+    for first in range(0, len(lines), CHUNK_LINES):
+        chunk = lines[first : first + CHUNK_LINES]
+        blob = b"\n".join(chunk)
+        counts = token_counts(blob, len(chunk))
+        values = numbers_in(blob, kind)
+        if len(values) != counts.sum():
+            raise MeshError(_wrong_number(chunk))
+        yield values, counts
+
+
+def numbers_in(blob: bytes, kind: str) -> np.ndarray:
+    """The numbers of a text up to the first word that is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of words that are no numbers, before NumPy 2.3
+            return np.fromstring(blob, kind, sep=" ")
+    except ValueError:
+        return np.zeros(0, kind)
+
+
+def token_counts(blob: bytes, line_count: int) -> np.ndarray:
+    """How many words each line of a text has."""
+    codes = np.frombuffer(blob, "u1")
+    space = codes <= 32
+    starts = ~space
+    starts[1:] &= space[:-1]
+    ends = np.append(np.flatnonzero(codes == 10), len(codes))
+    total = np.concatenate([[0], np.cumsum(starts)])
+    return np.diff(total[ends], prepend=0)[:line_count]
+
+
+def _wrong_number(lines: Sequence[bytes]) -> str:
+    for line in lines:
+        for word in line.split():
+            try:
+                float(word)
+            except ValueError:
+                return f"{format_value(word.decode('utf-8', 'replace'))} is no number"
+    return "a number that cannot be read"
+
+
+def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
+    """All whole numbers of lines, one behind the other."""
+    values = np.concatenate([np.zeros(0), *(values for values, _ in parse_numbers(lines))])
+    if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
+        raise MeshError("a face names a vertex by what is no whole number")
+    return values.astype("i8")
+
+
+def rows_of(lines: Sequence[bytes], least: int, most: int, what: str) -> np.ndarray:
+    """The numbers of lines as rows (n, k), NaN where a line has fewer than the longest; only `most` are kept."""
+    parts = []
+    for values, counts in parse_numbers(lines):
+        if len(counts) and counts.min() < least:
+            row = lines[sum(map(len, parts)) + int(np.argmin(counts))].decode("utf-8", "replace")
+            raise MeshError(f"{what} {format_value(row)} has fewer than {least} numbers")
+        width = min(int(counts.max(initial=least)), most)
+        if len(counts) and (counts == counts[0]).all():
+            parts.append(values.reshape(len(counts), -1)[:, :width])
+            continue
+        out = np.full((len(counts), width), np.nan)
+        begin = np.cumsum(counts) - counts
+        for column in range(width):
+            has = counts > column
+            out[has, column] = values[begin[has] + column]
+        parts.append(out)
+    width = max((part.shape[1] for part in parts), default=least)
+    return np.concatenate([np.zeros((0, width)), *(_widened(part, width) for part in parts)])
+
+
+def _widened(part: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan)
+
+
+def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Triangles (m, 3) of polygons as fans about their first corners, and the polygon of each.
+
+    counts[i] are the corners of polygon i; a corner is numbered through all polygons. Polygons of fewer than three
+    corners have no triangle.
+    """
+    counts = counts.astype("i8")
+    if counts.sum() > MAX_CORNERS:
+        raise MeshError(f"its polygons have more than the {MAX_CORNERS} corners allowed")
+    pieces = np.maximum(counts - 2, 0)
+    owner = np.repeat(np.arange(len(counts)), pieces)
+    first = (np.cumsum(counts) - counts)[owner]
+    nth = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    out = np.stack([first, first + nth + 1, first + nth + 2], 1)
+    second = np.flatnonzero((counts[owner] == 4) & (nth == 1))
+    out[second] = out[second][:, [1, 2, 0]]  # the halves of a quad are turned about its middle
+    return out, owner
+
+
+def strips(corners: np.ndarray) -> np.ndarray:
+    """Triangles (m, 3) of triangle strips, which -1 separates, all turning alike; those without area are left out."""
+    if len(corners) < 3:
+        return np.zeros((0, 3), corners.dtype)
+    begin = np.concatenate([[0], np.flatnonzero(corners < 0) + 1])
+    place = np.arange(len(corners)) - np.repeat(begin, np.diff(np.append(begin, len(corners))))
+    triangles = np.stack([corners[:-2], corners[1:-1], corners[2:]], 1)
+    turned = place[:-2] % 2 == 1
+    triangles[turned] = triangles[turned][:, [1, 0, 2]]
+    a, b, c = triangles.T
+    return triangles[(triangles >= 0).all(1) & (a != b) & (b != c) & (a != c)]
+
+
+def merge_corners(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """One index a corner instead of several.
+
+    `columns` are arrays (k,) of indices, -1 for none. Returns for each different combination its first corner, and for
+    each corner (k,) its combination.
+    """
+    key, size = np.zeros(len(columns[0]), "i8"), 1
+    for column in columns:
+        span = int(column.max(initial=-1)) + 2
+        if size > (1 << 62) // span:  # combinations so far, numbered densely, leave room
+            key = np.unique(key, return_inverse=True)[1].astype("i8")
+            size = int(key.max(initial=0)) + 1
+        key, size = key * span + column + 1, size * span
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return first, inverse

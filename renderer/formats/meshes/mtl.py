@@ -1,0 +1,332 @@
+"""Material libraries of .obj files (.mtl), with the keys for physically based shading that Blender and Clara.io write.
+
+A diffuse color, a highlight and its exponent become the metallic-roughness model as follows. Roughness: the GGX width
+whose highlight is as wide as that of the Blinn-Phong exponent Ns, sqrt(2 / (Ns + 2)) (B. Walter et al. 2007), is the
+square of the roughness. Specular color: a Ks of 0.5 reflects the 4 % of common dielectrics, as Blender reads and writes
+it. illum 4, 6, 7 and 9 make glass of the index Ni and the color Tf. Ka is not used: a path tracer computes what it
+approximates.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.files import read_file
+from renderer.formats.gltf.model import Material, Texture, TextureSlot
+from renderer.formats.images import read_pixels
+from renderer.formats.meshes.contents import MeshError, lines_of
+from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
+from renderer.plain import format_value
+
+MAX_LIBRARY_BYTES = 64 << 20
+MAX_LIBRARIES = 64
+MAX_MATERIALS = 1 << 14
+MAX_TOTAL_PIXELS = 1 << 27
+BUMP_HEIGHT = 0.01  # of white over black at -bm 1, as a fraction of the picture's width: the format gives no unit
+GLASS = (4, 6, 7, 9)  # values of illum
+NUMBERS = ("Ns", "Ni", "d", "Tr", "Pr", "Pm", "Ps", "Pc", "Pcr", "aniso", "anisor", "illum")
+COLORS = ("Kd", "Ks", "Ke", "Tf")
+MAPS = ("map_Kd", "map_Ks", "map_Ns", "map_Ke", "map_d", "map_Tr", "map_Pr", "map_Pm", "map_Ps", "map_Pc", "map_Pcr",
+        "map_aniso", "map_Bump", "norm")  # fmt: skip
+ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "map_norm": "norm", "map_Norm": "norm",
+           "map_Kn": "norm", "map_ke": "map_Ke", "map_kd": "map_Kd", "map_ks": "map_Ks", "map_ns": "map_Ns",
+           "map_D": "map_d", "Ts": "Tf"}  # fmt: skip
+SILENT = ("Ka", "map_Ka", "sharpness", "map_aat", "name")
+OPTION_SIZES = {"-blendu": 1, "-blendv": 1, "-cc": 1, "-clamp": 1, "-mm": 2, "-o": 3, "-s": 3, "-t": 3, "-texres": 1,
+                "-bm": 1, "-imfchan": 1, "-boost": 1, "-type": 1, "-colorspace": 1}  # fmt: skip
+SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
+
+
+@dataclass(frozen=True)
+class Map:
+    """A picture that a material names, with its options."""
+
+    name: str
+    options: dict[str, list[str]]
+
+    def number(self, option: str, index: int, default: float) -> float:
+        """A number of an option; the default where it is missing."""
+        words = self.options.get(option, [])
+        return _float(words[index], default) if index < len(words) else default
+
+
+@dataclass
+class Entry:
+    """A material as the library says it."""
+
+    name: str
+    numbers: dict[str, float] = field(default_factory=dict)
+    colors: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    maps: dict[str, Map] = field(default_factory=dict)
+
+
+@dataclass
+class Library:
+    """The materials of all libraries of an .obj file."""
+
+    materials: list[Material] = field(default_factory=list)
+    textures: list[Texture] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def read_libraries(names: list[str], path: Path) -> Library:
+    """The materials of the libraries that an .obj file at `path` names; what is missing there is in `ignored`."""
+    out = Library()
+    reader = _Maps(path.parent, out)
+    for name in dict.fromkeys(names[:MAX_LIBRARIES]):
+        found = [each for each in ([name] if find_beside(path.parent, name) else name.split())]
+        for each in found:
+            file = find_beside(path.parent, each)
+            if file is None:
+                out.ignored[f"missing {each} files"] += 1
+                continue
+            for entry in _entries(read_file(file, MAX_LIBRARY_BYTES), out.ignored):
+                out.materials.append(reader.material(entry))
+                if len(out.materials) > MAX_MATERIALS:
+                    raise MeshError(f"its libraries have more than the {MAX_MATERIALS} materials allowed")
+    out.ignored.update(f"mtllib {name} statements" for name in names[MAX_LIBRARIES:])
+    return out
+
+
+def find_beside(folder: Path, name: str) -> Path | None:
+    """The file of a name in the folder or below it, else one of the same last part in the folder; None for neither.
+
+    Upper and lower case are the same, as where most such files come from.
+    """
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+    if not parts or "\0" in name:
+        return None
+    for wanted in (parts, parts[-1:]):
+        place: Path | None = folder
+        for part in wanted:
+            place = _entry_of(place, part) if place and part != ".." else None
+        try:
+            if place and place.is_file() and place.resolve().is_relative_to(folder.resolve()):
+                return place
+        except OSError:
+            continue
+    return None
+
+
+def _entry_of(folder: Path, name: str) -> Path | None:
+    try:
+        if (folder / name).exists():
+            return folder / name
+        return next((entry for entry in folder.iterdir() if entry.name.casefold() == name.casefold()), None)
+    except (OSError, ValueError):
+        return None
+
+
+def _entries(data: bytes, ignored: Counter[str]) -> list[Entry]:
+    """The materials of a library."""
+    out: list[Entry] = []
+    for line in lines_of(data):
+        word, _, rest = line.split(b"#")[0].decode("utf-8", "replace").strip().partition(" ")
+        word, _, tail = word.partition("\t")
+        rest = f"{tail} {rest}".strip()
+        word = ALIASES.get(word, word)
+        if word == "newmtl":
+            out.append(Entry(rest))
+        elif not word or word in SILENT or not out:
+            continue
+        elif word in NUMBERS and rest.split()[:1] == ["-halo"]:
+            ignored["d -halo materials"] += 1
+        elif word in NUMBERS:
+            out[-1].numbers[word] = _finite(rest.split()[:1], word)[0]
+        elif word in COLORS and rest.split()[:1] in (["xyz"], ["spectral"]):
+            ignored[f"{word} {rest.split()[0]} materials"] += 1
+        elif word in COLORS:
+            values = _finite(rest.split()[:3], word)
+            out[-1].colors[word] = tuple(values if len(values) == 3 else values[:1] * 3)  # type: ignore[assignment]
+        elif word in MAPS:
+            out[-1].maps[word] = _map(rest)
+        else:
+            ignored[f"{word} materials"] += 1
+    return out
+
+
+def _finite(words: list[str], key: str) -> list[float]:
+    values = [_float(word, np.nan) for word in words]
+    if not values or not all(abs(value) < 1e18 for value in values):
+        raise MeshError(f"its material library has the {key} {format_value(' '.join(words))}; numbers are wanted")
+    return values
+
+
+def _float(word: str, default: float) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return default
+
+
+def _map(rest: str) -> Map:
+    """The options of a map and its file name, which is the rest of the line."""
+    options: dict[str, list[str]] = {}
+    while (match := re.match(r"(-[a-z]+)\s+", rest)) and match[1] in OPTION_SIZES:
+        rest = rest[match.end() :]
+        values: list[str] = []
+        for _ in range(OPTION_SIZES[match[1]]):  # the second and third number may be missing
+            value = re.match(r"(\S+)\s+", rest)
+            if not value or (values and OPTION_SIZES[match[1]] > 1 and np.isnan(_float(value[1], np.nan))):
+                break
+            values.append(value[1])
+            rest = rest[value.end() :]
+        options[match[1]] = values
+    return Map(rest.strip().strip('"'), options)
+
+
+class _Maps:
+    """Makes Materials of entries, and adds their pictures to a Library."""
+
+    def __init__(self, folder: Path, library: Library):
+        self._folder, self._library = folder, library
+        self._pixels: dict[Path, np.ndarray | None] = {}
+        self._rows: dict[tuple, int] = {}
+        self._total = 0
+
+    def material(self, entry: Entry) -> Material:
+        """The Material of an entry."""
+        number, color = entry.numbers.get, entry.colors.get
+        illum, exponent = int(number("illum", 2.0)), max(number("Ns", 0.0), 0.0)
+        glass = illum in GLASS
+        diffuse = _clipped(color("Kd", (0.8, 0.8, 0.8)))
+        if "map_Kd" in entry.maps and not any(diffuse):
+            diffuse = (1.0, 1.0, 1.0)  # exporters write a Kd of 0 where the map replaces it
+        alpha = float(np.clip(number("d", 1.0 - number("Tr", 0.0)), 0, 1))
+        base = _clipped(color("Tf", (1.0, 1.0, 1.0))) if glass else diffuse
+        shiny = illum >= 2 and ("Ks" in entry.colors or "Pr" in entry.numbers or "map_Ks" in entry.maps)
+        specular = np.clip(color("Ks", (0.5, 0.5, 0.5)), 0, 1) / 0.5
+        blends = not glass and (alpha < 1 or "map_d" in entry.maps or "map_Tr" in entry.maps)
+        sheen = float(np.clip(number("Ps", 0.0), 0, 1))
+        out = Material(
+            name=entry.name,
+            color=(*base, 1.0 if glass else alpha),
+            metallic=float(np.clip(number("Pm", 0.0), 0, 1)),
+            roughness=float(np.clip(number("Pr", roughness_of(exponent)), 0, 1)),
+            emission=tuple(np.clip(color("Ke", (1.0,) * 3 if "map_Ke" in entry.maps else (0.0,) * 3), 0, 1e6)),
+            alpha="BLEND" if blends else "OPAQUE",
+            ior=float(np.clip(number("Ni", 1.5), 1, 10)) if glass else 1.5,
+            specular=1.0 if shiny else 0.0,
+            specular_color=tuple(float(s) for s in specular) if shiny else (1.0, 1.0, 1.0),
+            clearcoat=float(np.clip(number("Pc", 0.0), 0, 1)),
+            clearcoat_roughness=float(np.clip(number("Pcr", 0.0), 0, 1)),
+            sheen_color=(sheen,) * 3,
+            sheen_roughness=0.5 if sheen else 0.0,
+            transmission=1.0 if glass else 0.0,
+            anisotropy=float(np.clip(number("aniso", 0.0), 0, 1)),
+            anisotropy_rotation=float(2 * np.pi * number("anisor", 0.0)),
+        )
+        return self._with_maps(out, entry, exponent)
+
+    def _with_maps(self, material: Material, entry: Entry, exponent: float) -> Material:
+        """The material with the texture slots of the entry's maps."""
+        scalar = {"map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha",
+                  "map_Ps": "sheen_color", "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness"}  # fmt: skip
+        slots: dict[str, TextureSlot | None] = {}
+        for word, picture in entry.maps.items():
+            if word in ("map_Kd", "map_Ke", "map_Ks"):
+                slot = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color"}[word]
+                slots[slot] = self._slot(picture, word, lambda pixels: pixels)
+            elif word == "norm" or word == "map_Bump":
+                slots["normal"] = self._normal_slot(picture, word)
+            elif word == "map_Ns" and "Pr" not in entry.numbers:
+                slots["roughness"] = self._slot(picture, word, lambda p: _roughness_pixels(p, exponent))
+                material = replace(material, roughness=1.0)
+            elif word in scalar:
+                invert, auto = word == "map_Tr", "m" if word in ("map_d", "map_Tr") else "l"
+                make = lambda p, m=picture, i=invert, a=auto: _scalar_pixels(p, m, i, a)  # noqa: E731
+                slots[scalar[word]] = self._slot(picture, word, make)
+                if scalar[word] in NEUTRAL and word[4:] not in entry.numbers:
+                    material = replace(material, **{scalar[word]: NEUTRAL[scalar[word]]})
+            else:
+                self._library.ignored[f"{word} materials"] += 1
+        return replace(material, textures={word: slot for word, slot in slots.items() if slot})
+
+    def _normal_slot(self, picture: Map, word: str) -> TextureSlot | None:
+        """A normal map as it is, or normals derived from a picture in gray."""
+        strength = picture.number("-bm", 0, 1.0)
+        pixels = self._read(picture.name)
+        if pixels is not None and word == "map_Bump" and is_gray(pixels):
+            make: Callable = lambda p: normals_from_heights(p[..., 0], strength * BUMP_HEIGHT)  # noqa: E731
+            return self._slot(picture, f"{word} {strength}", make)
+        slot = self._slot(picture, word, lambda p: p)
+        return replace(slot, scale=float(np.clip(strength, -100, 100))) if slot else None
+
+    def _slot(self, picture: Map, kind: str, make: Callable[[np.ndarray], np.ndarray]) -> TextureSlot | None:
+        """The slot of a map whose pixels `make` gives, by kind; None if there is no such picture."""
+        pixels = self._read(picture.name)
+        for option in picture.options:
+            if option not in (*SILENT_OPTIONS, "-s", "-o", "-bm", "-clamp", "-imfchan"):
+                if option != "-mm" or kind not in ("map_Pr", "map_Pm", "map_d", "map_Tr"):
+                    self._library.ignored[f"{option} options"] += 1
+        if pixels is None:
+            return None
+        clamp = picture.options.get("-clamp") == ["on"]
+        key = picture.name, kind, clamp, repr(sorted(picture.options.items()))
+        if key not in self._rows:
+            self._rows[key] = len(self._library.textures)
+            made = np.ascontiguousarray(make(pixels), "u1")
+            made.flags.writeable = False
+            self._library.textures.append(Texture(made, ("clamp", "clamp") if clamp else ("repeat", "repeat")))
+        scale_u, scale_v = picture.number("-s", 0, 1.0), picture.number("-s", 1, 1.0)
+        move_u, move_v = picture.number("-o", 0, 0.0), picture.number("-o", 1, 0.0)
+        transform = (scale_u, 0.0, move_u, 0.0, scale_v, 1.0 - scale_v - move_v)  # v runs downwards here
+        return TextureSlot(self._rows[key], 0, transform)
+
+    def _read(self, name: str) -> np.ndarray | None:
+        """The pixels of a picture beside the library; None, and a note in `ignored`, if it cannot be read."""
+        file = find_beside(self._folder, name)
+        if file is None:
+            self._library.ignored[f"missing {name} files"] = 1
+            return None
+        if file not in self._pixels:
+            try:
+                self._pixels[file] = read_pixels(file)
+            except InputError:
+                self._pixels[file] = None
+                self._library.ignored[f"unreadable {name} files"] = 1
+            else:
+                self._total += self._pixels[file].shape[0] * self._pixels[file].shape[1]  # type: ignore[union-attr]
+                if self._total > MAX_TOTAL_PIXELS:
+                    raise MeshError(f"its maps have more than the {MAX_TOTAL_PIXELS} pixels allowed")
+        return self._pixels[file]
+
+
+NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
+           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip  # of what a map multiplies where its number is not given
+
+
+def roughness_of(exponent: float | np.ndarray) -> float | np.ndarray:
+    """The perceptual roughness of a Blinn-Phong exponent."""
+    return (2.0 / (exponent + 2.0)) ** 0.25
+
+
+def _clipped(color: tuple[float, ...]) -> tuple[float, float, float]:
+    r, g, b = (float(np.clip(c, 0, 1)) for c in color)
+    return r, g, b
+
+
+def _roughness_pixels(pixels: np.ndarray, exponent: float) -> np.ndarray:
+    """Roughness of exponents: the picture's first channel times `exponent`."""
+    return replicated(np.rint(255 * roughness_of(pixels[..., 0] / 255.0 * exponent)).astype("u1"))
+
+
+def _scalar_pixels(pixels: np.ndarray, picture: Map, invert: bool, auto: str) -> np.ndarray:
+    """One channel of a map in all four, times the gain of -mm, plus its base.
+
+    The channel is that of -imfchan, or the matte channel (m) where there is one and it is wanted, or the luminance.
+    """
+    channel = (picture.options.get("-imfchan") or [auto])[0]
+    if channel == "m" and "-imfchan" not in picture.options and (pixels[..., 3] == 255).all():
+        channel = "l"
+    values = pixels[..., CHANNELS.get(channel, 0)].astype("f8")
+    if channel == "l":
+        values = pixels[..., :3] @ np.array([0.2126, 0.7152, 0.0722])
+    base, gain = picture.number("-mm", 0, 0.0), picture.number("-mm", 1, 1.0)
+    values = np.clip(values * gain + 255 * base, 0, 255)
+    return replicated(np.rint(255 - values if invert else values).astype("u1"))

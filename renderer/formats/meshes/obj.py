@@ -1,0 +1,169 @@
+"""Wavefront .obj files (Appendix B1 of the Advanced Visualizer manual) with their material libraries (mtl.py).
+
+Colors may stand behind the vertices, as ZBrush, MeshLab and Blender write them. Polygons become fans of triangles.
+Groups and objects are one mesh; lines, points, curves and smoothing groups are not drawn, which `ignored` says.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from renderer.formats.meshes.contents import (
+    CHUNK_LINES,
+    MeshError,
+    MeshFile,
+    fans,
+    lines_of,
+    merge_corners,
+    numbers_in,
+    part_of,
+    rows_of,
+    token_counts,
+)
+from renderer.formats.meshes.mtl import Library, read_libraries
+from renderer.plain import format_value
+
+DRAWN = (b"v", b"vt", b"vn", b"f", b"fo", b"usemtl", b"mtllib")
+SILENT = (
+    b"g",
+    b"o",
+    b"s",
+    b"maplib",
+    b"usemap",
+    b"shadow_obj",
+    b"trace_obj",
+    b"lod",
+    b"bevel",
+    b"c_interp",
+    b"d_interp",
+)
+
+
+def read_obj(data: bytes, path: Path) -> MeshFile:
+    """The mesh of an .obj file at `path`, whose libraries lie in the same folder or below; raises MeshError."""
+    lines = lines_of(data)
+    rows: dict[bytes, list[int]] = {}  # the lines of each keyword
+    for number, line in enumerate(lines):
+        if line and line[0] != 35:  # a comment
+            rows.setdefault(line.split(None, 1)[0], []).append(number)
+    bodies = {word: [lines[n][len(word) :] for n in rows.get(word, ())] for word in DRAWN}
+    face_lines = sorted(rows.get(b"f", []) + rows.get(b"fo", []))
+    points = rows_of(bodies[b"v"], 3, 7, "the vertex")
+    vertices, colors = points[:, :3], _colors(points)
+    texcoords = rows_of(bodies[b"vt"], 1, 2, "the texture vertex")
+    normals = rows_of(bodies[b"vn"], 3, 3, "the normal")
+    corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines])
+    for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
+        before = np.searchsorted(rows.get(word, []), face_lines)
+        _resolve(corners[:, column], np.repeat(before, counts), len(values), word.decode(), column == 0)
+    triangles, owner = fans(counts)
+    library = read_libraries([_name(body) for body in bodies[b"mtllib"]], path)
+    face_materials = _face_materials(rows.get(b"usemtl", []), lines, face_lines, library)[owner]
+    arrays = vertices, _flipped(texcoords), normals, colors
+    part = _merged(arrays, corners, triangles)
+    library.ignored.update(_ignored(rows, lines, bool(len(normals))))
+    used = face_materials if (face_materials >= 0).any() else None
+    return MeshFile(part, used, library.materials, library.textures, dict(library.ignored))
+
+
+def _name(body: bytes) -> str:
+    return body.strip().decode("utf-8", "replace")
+
+
+def _colors(points: np.ndarray) -> np.ndarray | None:
+    """The colors (n, 3) in vertex lines of six numbers, white where a line has none."""
+    if points.shape[1] < 6:
+        return None
+    has = np.isfinite(points[:, 5])
+    colors = np.where(has[:, None], points[:, 3:6], 1.0)
+    return colors / 255 if has.any() and colors[has].max() > 1 else colors
+
+
+def _flipped(texcoords: np.ndarray) -> np.ndarray:
+    """Texture vertices (n, 1 or 2), v upwards, as (n, 2) with v downwards."""
+    v = texcoords[:, 1] if texcoords.shape[1] > 1 else np.zeros(len(texcoords))
+    return np.stack([texcoords[:, 0], 1 - np.nan_to_num(v)], 1) if len(texcoords) else np.zeros((0, 2))
+
+
+def _corners(lines: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (k, 3) of faces as the indices that stand there, 0 for none, and the number of each face's corners."""
+    corners, counts = [np.zeros((0, 3), "i8")], [np.zeros(0, "i8")]
+    for first in range(0, len(lines), CHUNK_LINES):
+        blob = b"\n".join(lines[first : first + CHUNK_LINES])
+        counts.append(token_counts(blob, len(lines[first : first + CHUNK_LINES])))
+        codes = np.frombuffer(blob, "u1")
+        space = codes <= 32
+        starts = np.flatnonzero(~space & np.append(True, space[:-1]))
+        slashes = np.add.reduceat(codes == 47, starts) if len(starts) else np.zeros(0, "i8")
+        blob = blob.replace(b"\t", b" ").replace(b"//", b"/0/").replace(b"/ ", b"/0 ").replace(b"/\n", b"/0\n")
+        values = numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
+        begin = np.cumsum(slashes + 1) - slashes - 1
+        if len(values) != (slashes + 1).sum() or slashes.max(initial=0) > 2:
+            raise MeshError(f"the face {format_value(_wrong_face(lines[first : first + CHUNK_LINES]))} is none")
+        out = np.zeros((len(starts), 3), "i8")
+        for column in range(3):
+            has = slashes >= column
+            out[has, column] = values[begin[has] + column]
+        corners.append(out)
+    return np.concatenate(corners), np.concatenate(counts)
+
+
+def _wrong_face(lines: list[bytes]) -> str:
+    for line in lines:
+        for word in line.split():
+            parts = word.split(b"/")
+            if len(parts) > 3 or not parts[0] or any(part and not part.lstrip(b"-").isdigit() for part in parts):
+                return line.decode("utf-8", "replace")
+    return lines[0].decode("utf-8", "replace")
+
+
+def _resolve(indices: np.ndarray, before: np.ndarray, count: int, word: str, required: bool) -> None:
+    """Makes indices from 1, or counted back from the face, into those from 0, and -1 for none; in place.
+
+    `before` are the items above each corner.
+    """
+    back = indices < 0
+    indices[back] += before[back] + 1
+    wrong = (indices > count) | (back & (indices < 1)) | ((indices == 0) & ~back if required else False)
+    if wrong.any():
+        raise MeshError(f"a face names {word} {indices[wrong][0]}; there are {count}, from 1")
+    indices -= 1
+
+
+def _merged(arrays: tuple, corners: np.ndarray, triangles: np.ndarray):
+    """The MeshPrimitive of corners (k, 3); one that has two normals or texture vertices becomes two vertices."""
+    vertices, texcoords, normals, colors = arrays
+    has_texcoords, has_normals = bool((corners[:, 1] >= 0).any()), bool((corners[:, 2] >= 0).any())
+    if not has_texcoords and not has_normals:
+        return part_of(vertices, corners[:, 0][triangles], colors=colors)
+    first, index = merge_corners([corners[:, 0], corners[:, 1], corners[:, 2]])
+    v, t, n = corners[first].T
+    return part_of(
+        vertices[v],
+        index[triangles],
+        np.where(n[:, None] >= 0, normals[n], 0) if has_normals else None,
+        np.where(t[:, None] >= 0, texcoords[t], 0) if has_texcoords else None,
+        colors[v] if colors is not None else None,
+    )
+
+
+def _face_materials(uses: list[int], lines: list[bytes], face_lines: list[int], library: Library) -> np.ndarray:
+    """The row of the library's materials of each face, -1 for none."""
+    names = [_name(lines[n][len(b"usemtl") :]) for n in uses]
+    known = {material.name: row for row, material in reversed(list(enumerate(library.materials)))}
+    rows = np.array([-1] + [known.get(name, -1) for name in names], "i4")
+    library.ignored.update(f"usemtl {name} statements" for name in names if name not in known)
+    return rows[np.searchsorted(uses, face_lines)]
+
+
+def _ignored(rows: dict[bytes, list[int]], lines: list[bytes], has_normals: bool) -> Counter[str]:
+    """What statements say and no picture shows."""
+    out: Counter[str] = Counter()
+    for word, numbers in rows.items():
+        if word not in DRAWN and word not in SILENT:
+            out[f"{word.decode('utf-8', 'replace')} statements"] += len(numbers)
+    if not has_normals:  # normals would say what a smoothing group does
+        groups = {lines[n].split()[1] for n in rows.get(b"s", ()) if len(lines[n].split()) > 1}
+        out["s smoothing groups"] += len(groups - {b"off", b"0"})
+    return +out

@@ -1,0 +1,32 @@
+"""Pictures made into the maps that materials take: one channel in all four, and normals derived from heights."""
+
+import numpy as np
+
+CHANNELS = {"r": 0, "g": 1, "b": 2, "m": 3, "red": 0, "green": 1, "blue": 2, "alpha": 3}
+
+
+def replicated(values: np.ndarray) -> np.ndarray:
+    """Pixels (height, width, 4) uint8 whose channels are all the values (height, width) uint8."""
+    return np.repeat(values[..., None], 4, 2)
+
+
+def is_gray(pixels: np.ndarray) -> bool:
+    """Whether the colors of pixels (height, width, 4) uint8 are gray, but for what lossy compression adds."""
+    r, g, b = (pixels[..., channel].astype("i2") for channel in range(3))
+    return bool(np.abs(r - g).max(initial=0) <= 8 and np.abs(g - b).max(initial=0) <= 8)
+
+
+def normals_from_heights(heights: np.ndarray, scale: float) -> np.ndarray:
+    """A normal map (height, width, 4) uint8 of heights (height, width) uint8 (J. Blinn 1978).
+
+    White stands `scale` widths of the picture above black. Differences are central and go on at the other edge; red
+    is the slope along u, green that against v, as glTF has them.
+    """
+    h = heights.astype("f4") * np.float32(scale * heights.shape[1] / 255)
+    slope_u = (np.roll(h, -1, 1) - np.roll(h, 1, 1)) / 2
+    slope_v = (np.roll(h, -1, 0) - np.roll(h, 1, 0)) / 2
+    normal = np.stack([-slope_u, slope_v, np.ones_like(h)], -1)
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    out = np.full((*heights.shape, 4), 255, "u1")
+    out[..., :3] = np.rint((normal + 1) * 127.5)
+    return out
