@@ -26,7 +26,8 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import from_table, to_table
 
 PICTURE_OF_SUFFIX = {
-    ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
+    ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
+    ".glb": "raytrace", ".gltf": "raytrace",
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip

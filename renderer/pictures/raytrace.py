@@ -1,12 +1,12 @@
 """Ray tracer: path tracing, a sample of every pixel a draw (shaders/raytracing/raytrace.cu)."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from renderer.formats import gltf
+from renderer.formats.mesh import ignored_of
+from renderer.formats.models import load_model
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
@@ -45,9 +45,11 @@ class Picture(AccumulatingPicture):
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
-        """What the glTF files of the settings say and the picture does not honor."""
+        """What the mesh and glTF files of the settings say and the picture does not honor."""
         total: Counter[str] = Counter()
-        for model in (gltf.load(Path(shape.file)) for shape in settings.models):
+        for mesh in settings.meshes:
+            total.update(ignored_of(mesh.file))
+        for model in (load_model(shape.file) for shape in settings.models):
             total.update(model.ignored)
             total.update(not_drawn(model))
         return dict(total)

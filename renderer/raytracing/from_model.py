@@ -10,7 +10,8 @@ from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import find_animation, key_of
 from renderer.formats.gltf.rig import motion_of
-from renderer.formats.mesh import load_mesh
+from renderer.formats.mesh import has_materials, load_mesh
+from renderer.formats.models import GLTF_SUFFIXES, load_model
 from renderer.raytracing.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.model_motion import animation_names, models_in_motion
@@ -29,11 +30,13 @@ MAX_TRIANGLES = 1 << 18  # of a file that are looked at; of larger ones every n-
 def open_file(path: Path) -> Scene:
     """The scene of a mesh file or of a glTF file."""
     path = Path(path)
-    if path.suffix.lower() in (".glb", ".gltf"):
+    if path.suffix.lower() in GLTF_SUFFIXES:
         return _open_model(path)
     vertices, faces = load_mesh(path)
     low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
     scale, position = _rescaled(low, high, path)
+    if scale == 1.0 and has_materials(path):
+        return _open_model(path)
     vertices = vertices.astype("f8") * scale + position
     step = max(1, len(faces) // MAX_TRIANGLES)
     corners = vertices[faces[::step]]
@@ -43,7 +46,7 @@ def open_file(path: Path) -> Scene:
 
 
 def _open_model(path: Path) -> Scene:
-    model = gltf.load(path)
+    model = load_model(path)
     count = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     step = max(1, count // MAX_TRIANGLES)
     poses = models_in_motion(model, 0) if model.animations else [model]
@@ -84,7 +87,7 @@ def play_animation(scene: Scene, name: str) -> Scene:
     The scene is as long as the longest of them, unless it has key frames. Raises UserError if no model has it.
     """
     shapes = scene.settings.models
-    models = [gltf.load(Path(shape.file)) for shape in shapes]
+    models = [load_model(shape.file) for shape in shapes]
     found = [find_animation(model.animations, name) for model in models]
     if all(index is None for index in found):
         names = [f"{shape.file}: {animation_names(m)}" for shape, m in zip(shapes, models, strict=True)]
