@@ -412,9 +412,20 @@ def mesh_seeds() -> dict[str, bytes]:
     triangle = "v 0 0 0\nv 1 0 0\nv 0 1 0\nvn 0 0 1\nvt 0 0\nvt 1 0\nvt 0 1\nusemtl a\ng b\nf 1/1/1 2/2/1 3/3/1\n"
     ascii_ply = ply_header("ascii", 3, 1) + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
     binary_ply = ply_header("binary_little_endian", 3, 1).encode() + struct.pack("<9fB3i", *range(9), 3, 0, 1, 2)
+    more = "".join(f"property {kind}\n" for kind in ("uchar red", "uchar green", "uchar blue", "float s", "float t"))
+    colored = ply_header("binary_big_endian", 4, 2).replace("float z\n", f"float z\n{more}")
+    mixed = colored.encode() + b"".join(struct.pack(">3f3B2f", k, k % 2, 0, 9, 99, 255, 0, 1) for k in range(4))
+    mixed += struct.pack(">B3iB4i", 3, 0, 1, 2, 4, 0, 1, 2, 3)
+    strips = ply_header("binary_little_endian", 4, 1).replace("face", "tristrips").replace("uchar", "int").encode()
+    strips += struct.pack("<12f7i", *range(12), 6, 0, 1, 2, -1, 1, 2)
     facet = "facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n"
     return {
         "cube.obj": CUBE.encode(), "normals.obj": triangle.encode(), "binary.ply": binary_ply,
+        "colors.obj": b"v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nvt 0 0\n"
+        b"f -3/1 -2/1 \\\n -1/1\ns 1\nl 1 2\n",
+        "strips.ply": strips, "mixed.ply": mixed, "colors.off": b"COFF\n3 1 0\n0 0 0 1 0 0 1\n1 0 0 0 1 0 1\n"
+        b"0 1 0 0 0 1 1\n3 0 1 2 255 0 0\n",
+        "plain.off": b"OFF 4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n3 0 1 2\n",
         "ascii.ply": ascii_ply.encode(), "binary.stl": stl(2, corners),
         "ascii.stl": f"solid a\n{facet}{facet}endsolid a\n".encode(),
     }  # fmt: skip
@@ -468,6 +479,26 @@ def skinned_model():
     skin = maker.add("skins", {"joints": joints, "inverseBindMatrices": inverse})
     maker.node(mesh=mesh, skin=skin)
     return maker
+
+
+def library_seeds() -> dict[str, bytes]:
+    keys = "newmtl a\nKd 1 0.5 0\nKs .5 .5 .5\nNs 100\nillum 2\nd 0.5\nmap_Kd -s 2 2 1 -o .1 0 0 -clamp on a.png\n"
+    more = (
+        "newmtl b\nPr 0.5\nPm 1\nPc 1\naniso 1\nmap_Pr -imfchan g a.png\nbump -bm 2 a.png\nillum 7\nNi 1.5\nTf 1 1 1\n"
+    )
+    return {"phong.mtl": keys.encode(), "pbr.mtl": (more + "map_d -mm 0 1 a.png\nmap_Ns a.png\n").encode()}
+
+
+@target("mtl", library_seeds, (*TEXT, *BYTES), "PIL")
+def read_library(path: Path) -> None:
+    from renderer.formats.images import write_png
+    from renderer.formats.mesh import load_model
+
+    picture, mesh = path.with_name("a.png"), path.with_name("a.obj")
+    if not picture.exists():
+        write_png(picture, np.arange(48, dtype="u1").reshape(4, 4, 3))
+    mesh.write_text(f"mtllib {path.name}\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl a\nf 1 2 3\nusemtl b\nf 1 2 3\n")
+    load_model(mesh)
 
 
 @target("gltf", model_seeds, (mutate.glb_json,) * 6 + BYTES, "trimesh", "renderer.pictures.raytrace")

@@ -67,7 +67,7 @@ def decode(data: bytes) -> str:
 
 def lines_of(data: bytes) -> list[bytes]:
     """The stripped lines of a text in any encoding, in UTF-8, with those joined that end in a backslash."""
-    if not data[:4].isascii() or b"\0" in data[:4]:
+    if not data.isascii() or b"\0" in data[:4]:
         data = decode(data).encode("utf-8", "replace")
     if b"\\\n" in data or b"\\\r" in data:
         data = data.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ").replace(b"\\\r", b" ")
@@ -127,10 +127,10 @@ def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
 
 def rows_of(lines: Sequence[bytes], least: int, most: int, what: str) -> np.ndarray:
     """The numbers of lines as rows (n, k), NaN where a line has fewer than the longest; only `most` are kept."""
-    parts = []
+    parts: list[np.ndarray] = []
     for values, counts in parse_numbers(lines):
         if len(counts) and counts.min() < least:
-            row = lines[sum(map(len, parts)) + int(np.argmin(counts))].decode("utf-8", "replace")
+            row = lines[sum(len(part) for part in parts) + int(np.argmin(counts))].decode("utf-8", "replace")
             raise MeshError(f"{what} {format_value(row)} has fewer than {least} numbers")
         width = min(int(counts.max(initial=least)), most)
         if len(counts) and (counts == counts[0]).all():

@@ -1,8 +1,8 @@
 """Material libraries of .obj files (.mtl), with the keys for physically based shading that Blender and Clara.io write.
 
-A diffuse color, a highlight and its exponent become the metallic-roughness model as follows. Roughness: the GGX width
-whose highlight is as wide as that of the Blinn-Phong exponent Ns, sqrt(2 / (Ns + 2)) (B. Walter et al. 2007), is the
-square of the roughness. Specular color: a Ks of 0.5 reflects the 4 % of common dielectrics, as Blender reads and writes
+A diffuse color, a highlight and its exponent become the metallic-roughness model as follows. Roughness: its square is
+the microfacet width of the Blinn-Phong exponent Ns, sqrt(2 / (Ns + 2)) (B. Walter et al. 2007, section 5.2).
+Specular color: a Ks of 0.5 reflects the 4 % of common dielectrics, as Blender reads and writes
 it. illum 4, 6, 7 and 9 make glass of the index Ni and the color Tf. Ka is not used: a path tracer computes what it
 approximates.
 """
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -242,7 +243,8 @@ class _Maps:
                 make = lambda p, m=picture, i=invert, a=auto: _scalar_pixels(p, m, i, a)  # noqa: E731
                 slots[scalar[word]] = self._slot(picture, word, make)
                 if scalar[word] in NEUTRAL and word[4:] not in entry.numbers:
-                    material = replace(material, **{scalar[word]: NEUTRAL[scalar[word]]})
+                    neutral: Any = {scalar[word]: NEUTRAL[scalar[word]]}
+                    material = replace(material, **neutral)
             else:
                 self._library.ignored[f"{word} materials"] += 1
         return replace(material, textures={word: slot for word, slot in slots.items() if slot})

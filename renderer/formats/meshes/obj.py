@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.formats.gltf.model import MeshPrimitive
 from renderer.formats.meshes.contents import (
     CHUNK_LINES,
     MeshError,
@@ -131,7 +132,7 @@ def _resolve(indices: np.ndarray, before: np.ndarray, count: int, word: str, req
     indices -= 1
 
 
-def _merged(arrays: tuple, corners: np.ndarray, triangles: np.ndarray):
+def _merged(arrays: tuple, corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
     """The MeshPrimitive of corners (k, 3); one that has two normals or texture vertices becomes two vertices."""
     vertices, texcoords, normals, colors = arrays
     has_texcoords, has_normals = bool((corners[:, 1] >= 0).any()), bool((corners[:, 2] >= 0).any())

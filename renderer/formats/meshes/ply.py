@@ -8,6 +8,7 @@ one.
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def _header(data: bytes) -> tuple[list[Element], str, int, dict[str, str]]:
     if not data.startswith(b"ply") or not end:
         raise MeshError("its header does not go from ply to end_header")
     elements: list[Element] = []
-    order, comments = "", {}
+    order, comments = "", dict[str, str]()
     for line in data[: end.start()].decode("utf-8", "replace").splitlines()[1:]:
         words = line.split()
         if not words or words[0] == "obj_info":
@@ -113,7 +114,7 @@ def _header(data: bytes) -> tuple[list[Element], str, int, dict[str, str]]:
 def _property(words: list[str]) -> Property | None:
     if len(words) == 3 and words[1] in TYPES:
         return Property(words[2], TYPES[words[1]])
-    if len(words) == 5 and words[1] == "list" and words[2] in TYPES and words[3] in TYPES:
+    if len(words) == 5 and words[1] == "list" and TYPES.get(words[2], "f")[0] != "f" and words[3] in TYPES:
         return Property(words[4], TYPES[words[3]], TYPES[words[2]])
     return None
 
@@ -174,7 +175,8 @@ class _Binary:
                  for p in element.properties]  # fmt: skip
         begins = [np.zeros(element.count, "i8") for _ in sizes]
         lengths = [np.ones(element.count, "i8") for _ in sizes]
-        data, place, byte_order = self._data, self._place, "little" if self._order == "<" else "big"
+        data, place = self._data, self._place
+        byte_order: Literal["little", "big"] = "little" if self._order == "<" else "big"
         for number in range(element.count):
             for column, (item, counter) in enumerate(sizes):
                 length = 1
@@ -189,8 +191,6 @@ class _Binary:
         out = _no_rows(element)
         bytes_ = np.frombuffer(data, "u1")
         for column, p in enumerate(element.properties):
-            if p.count_kind in ("f4", "f8"):
-                raise MeshError(f"counts the items of {p.name} by {p.count_kind}; a whole number is wanted")
             values = _gather(bytes_, begins[column], lengths[column], np.dtype(self._order + p.kind))
             if p.count_kind:
                 out.lists[p.name] = values, lengths[column]
@@ -313,10 +313,10 @@ def _stacked(numbers: dict[str, np.ndarray], names: tuple[str, ...] | str) -> np
 
 def _colors(numbers: dict[str, np.ndarray]) -> np.ndarray | None:
     """The colors (n, 3 or 4) float32, 0 to 1: integers divided by their range, floats as they are."""
-    names = next((names for names in COLORS if set(names[:3]) <= numbers.keys()), None)
-    if names is None:
+    four = next((names for names in COLORS if set(names[:3]) <= numbers.keys()), None)
+    if four is None:
         return None
-    names = names if names[3] in numbers else names[:3]
+    names = four if four[3] in numbers else four[:3]
     kind = numbers[names[0]].dtype
     colors = _stacked(numbers, names)
     if kind.kind in "iu":
