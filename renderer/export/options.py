@@ -31,4 +31,7 @@ class ExportOptions:
     farm: str | None = None
     insecure: bool = False
     split: str | None = None
+    flame: str = ""
+    film: bool = False
+    sheet: bool = False
     json: bool = False

@@ -58,6 +58,8 @@ class ExportPlan:
     def time_of(self, number: int) -> float:
         """Scene time of a frame in seconds."""
         assert self.numbers is not None
+        if self.options.film:
+            return float(number)
         return self.time + (number - self.numbers[0]) / self.options.fps
 
 
@@ -69,6 +71,9 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     if options.bit_depth == 16 and output.suffix.lower() != ".png":
         raise UserError(f"--bit-depth 16: only .png files have it, not {output.suffix}")
     scene = load_scene(options)
+    if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
+        numbers = _film_numbers(scene)
+    _check_film(options, scene, numbers)
     if numbers is None and output.suffix.lower() in VIDEO_SUFFIXES:
         duration = scene.animation.duration if scene.animation else 0
         if not duration:
@@ -106,15 +111,37 @@ def time_of(options: ExportOptions, scene: Scene) -> float:
 def _frame_numbers(options: ExportOptions) -> list[int] | None:
     """The frames of --frames; None for a still, or for a video as long as its scene."""
     output = options.output
-    placeholders = FRAME_PLACEHOLDER.findall(output.name)
+    placeholders = _placeholders(output)
     if options.frames is None:
-        if placeholders:
+        if placeholders and not options.film:
             raise UserError(f"-o {output}: numbered frames need --frames A-B")
         return None
     numbers = frame_numbers(options.frames)
     if output.suffix.lower() not in VIDEO_SUFFIXES and len(placeholders) != 1:
         raise UserError(f"-o {output}: frames need one run of # in the name, such as out_####.png")
     return numbers
+
+
+def _placeholders(output: Path) -> list[str]:
+    """The runs of # in the name, which frame numbers replace."""
+    return FRAME_PLACEHOLDER.findall(output.name)
+
+
+def _film_numbers(scene: Scene) -> list[int]:
+    """The frames of a film of flames, as in flam3-animate: from the first key frame to the one before the last."""
+    times = [key.time for key in scene.settings.keyframes] or [0.0]
+    if times[-1] - times[0] >= MAX_FRAMES:
+        raise UserError(f"--film: the times {times[0]:g} to {times[-1]:g} are more than {MAX_FRAMES} frames")
+    first = int(times[0])
+    return list(range(first, max(int(times[-1]) - 1, first) + 1))
+
+
+def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None) -> None:
+    """Raise if frames are asked for of one flame among several, or frames before time 0."""
+    if not options.film and scene.part and (numbers or options.output.suffix.lower() in VIDEO_SUFFIXES):
+        raise UserError(f"-o {options.output}: frames of {scene.path} need --film, or a scene with an [animation]")
+    if options.film and numbers and numbers[0] < 0:
+        raise UserError(f"--film: the first key frame has time {numbers[0]}; frame numbers must be at least 0")
 
 
 def _check_output(output: Path) -> None:
@@ -141,7 +168,7 @@ def _check_output(output: Path) -> None:
 
 def load_scene(options: ExportOptions) -> Scene:
     """The input's scene with --set and --seed applied; keys that begin with `tone.` change its tone mapping."""
-    scene = load(options.input)
+    scene = load(options.input, options.flame, options.film, options.sheet)
     if options.animation is not None:
         scene = picture_class(scene.picture).with_animation(scene, options.animation)
     settings, tone = scene.settings, scene.tone
@@ -183,6 +210,7 @@ def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
     facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.options.bit_depth)
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.options.denoise else {}
+    recipe |= {"film": True} if plan.options.film else {}
     return recipe | {"time": plan.time, "fps": plan.options.fps}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from renderer.errors import UserError
 from renderer.export.farm import render_light_field_on_farm, render_on_farm
+from renderer.export.flames import export_flames
 from renderer.export.frames import frame_path, joint_digest
 from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
 from renderer.export.options import ExportOptions
@@ -34,6 +35,8 @@ def run(options: ExportOptions) -> int:
     3 if --time-limit ended it before all samples were drawn, 130 if Ctrl-C did. Both write the samples of a still.
     """
     start = time.monotonic()
+    if options.flame == "all":
+        return export_flames(options, carry_out)
     if options.light_field:
         return export_light_field(options)
     if options.baseline is not None:

@@ -6,6 +6,7 @@ The words are flam3's (S. Draves and E. Reckase, "The Fractal Flame Algorithm").
 import difflib
 import types
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -23,11 +24,13 @@ def read_only(table: dict) -> Any:
     return types.MappingProxyType(table)
 
 
+MAX_CURVE_POINTS = 256
 LINEAR, EMPTY = read_only({"linear": 1.0}), read_only({})
 SPATIAL_FILTERS = Literal[
     "gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman", "catrom", "hanning", "hamming",
-    "lanczos3", "lanczos2", "quadratic",
+    "lanczos3", "lanczos2", "quadratic", "mitchell_smooth",
 ]  # fmt: skip
+CurvePoints = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,14 @@ class Flame:
     new_dof: bool = setting(False, help="JWildfire's newer lens, which has a focus in space")
     cam_model: Literal["apophysis", "jwildfire"] = "apophysis"
     preserve_z: bool = setting(False, help="z passes through variations that do not define it")
+    # What other programs add to flam3's tone curve; the defaults leave it as it is.
+    exposure: Literal["flam3", "jwildfire"] = "flam3"
+    contrast: float = setting(1.0, 0.01, 100.0, "of exposure jwildfire: times the brightness, over the density")
+    white_level: float = setting(255.0, 1.0, 1e4, "palette value that is displayed as white")
+    low_density_brightness: float = setting(0.0, 0.0, 100.0, "of exposure jwildfire: light of buckets with few hits")
+    saturation: float = setting(1.0, 0.0, 10.0, "added to the displayed saturation, less 1")
+    fg_opacity: float = setting(1.0, 0.0, 1.0, "JWildfire's: below 1 the flame hides more of the background")
+    curves: tuple[CurvePoints, ...] = ()  # tone curves through points (x, y) in 0 to 1: overall, red, green, blue
 
     def __post_init__(self) -> None:
         if not self.xforms:
@@ -132,6 +143,11 @@ class Flame:
         for name, entries in (("colors", self.colors), ("alphas", self.alphas)):
             if entries and len(entries) != 256:
                 raise ValueError(f"{name} has {len(entries)} entries; it must have 256")
+        if self.curves and (len(self.curves) != 4 or any(len(points) > MAX_CURVE_POINTS for points in self.curves)):
+            raise ValueError(f"curves has {len(self.curves)} entries; it must have 4, each of at most 256 points")
+        for points in self.curves:
+            if any(two[0] - one[0] < 1e-6 for one, two in pairwise(points)) or len(points) == 1:
+                raise ValueError("curves: the points of a curve must be 2 or more whose x increase")
         if not self.colors and self.palette not in palettes.builtin_names():
             raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.builtin_names())}")
         if not self.has_z and any(len(xform.post) == 12 for xform in self.all_xforms):

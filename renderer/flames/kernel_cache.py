@@ -36,6 +36,7 @@ class KernelCache:
         # (specialization, or for the generic kernel whether it is 3D; kind of sums) -> kernel
         self._futures: dict[tuple[Specialization | bool, int], Future[Kernel]] = {}
         self._pool: ThreadPoolExecutor | None = None  # of never_block()
+        self._prefers_generic = False
         self._latest: Specialization | None = None
         self._requests = 0
 
@@ -44,13 +45,21 @@ class KernelCache:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(2, "compiler")
 
+    def prefer_generic(self) -> None:
+        """From now on run the generic kernel where it was compiled before, and after a few flames: for many flames."""
+        self._prefers_generic = True
+
     def wait_ready(self) -> None:
         """Wait for the generic kernel of 2D flames."""
         self._future(False, INTEGER_SUMS).result()
 
     def best_kernel(self, spec: Specialization) -> Kernel:
         """The specialized kernel if it is ready, else the generic one; waits for the first of them (compilation.py)."""
-        if self._pool is None:
+        if self._prefers_generic:
+            self._requests += (spec, INTEGER_SUMS) not in self._futures
+            if self._requests > REQUESTS_BEFORE_GENERIC or self._marker_path(spec.is_3d).exists():
+                return self._future(spec.is_3d, INTEGER_SUMS).result()
+        if self._pool is None or self._prefers_generic:
             return self._future(spec, INTEGER_SUMS).result()
         if (spec.is_3d, INTEGER_SUMS) not in self._futures and not self._marker_path(spec.is_3d).exists():
             # Some compilers build one kernel at a time, so the generic one must not delay the first pictures.

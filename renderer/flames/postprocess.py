@@ -3,6 +3,7 @@
 The kernels are in shaders/flames/postprocess.cu and follow flam3 (rect.c, palettes.c).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +11,25 @@ import numpy as np
 
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
-from renderer.flames.genome import Flame
+from renderer.flames.genome import CurvePoints, Flame
 from renderer.flames.temporal import Pass
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
+from renderer.gpu.device import Kernel
 
 TILE = 8  # as in shaders/flames/postprocess.cu
 TONE_CURVE = np.dtype(
     [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
-    + [("transparent", "i4")]
+    + [("transparent", "i4"), ("has_curves", "i4")]
+    + [(name, "f4") for name in ("color_scale", "alpha_scale", "more_saturation")]
 )
+CURVE_ENTRIES = 1025  # of the table of a curve over 0 to 1
+ENTRIES = (
+    "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
+    "tone_map_buckets",
+)  # fmt: skip
+JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
+FLAM3_BRIGHTNESS = 268 / 256
 
 
 @dataclass(frozen=True)
@@ -49,24 +59,66 @@ class BucketGrid:
         return BucketGrid(columns, rows, beyond, rect, left * n + offset - starts[0], top * n + offset - starts[1])
 
 
+def is_extended(flame: Flame) -> bool:
+    """Whether a flame uses what other programs add to flam3's exposure and tone curve."""
+    plain = (flame.exposure, flame.white_level, flame.saturation, flame.fg_opacity) == ("flam3", 255, 1, 1)
+    return not plain or bool(flame.curves)
+
+
+def tone_curve(flame: Flame, transparent: bool) -> Any:
+    """The record ToneCurve of shaders/flames/postprocess.cu."""
+    numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
+    # JWildfire's GammaCorrectionFilter: a foreground of less opacity lets more of the background through.
+    alpha_scale = 1 - math.atan(3 * (flame.fg_opacity - 1)) / 1.25
+    more = (bool(flame.curves), 255.0 / flame.white_level, alpha_scale, flame.saturation - 1)
+    return np.array((*numbers, transparent, *more), TONE_CURVE)[()]
+
+
+def curve_tables(curves: tuple[CurvePoints, ...]) -> np.ndarray:
+    """(4, CURVE_ENTRIES) float32: the cubic splines through the points of each curve over 0 to 1; () is straight.
+
+    Fractorium's: moments are 3 (slope after - slope before) / (x after - x before), and 0 at both ends, without the
+    equations of a natural spline. Constant before the first point and after the last.
+    """
+    at = np.linspace(0, 1, CURVE_ENTRIES)
+    return np.stack([_spline(points, at) if points else at for points in curves]).astype("f4")
+
+
+def _spline(points: CurvePoints, at: np.ndarray) -> np.ndarray:
+    x, y = np.array(points, "f8").T
+    width = np.diff(x)
+    slope = np.diff(y) / width
+    moment = np.zeros(len(x))
+    moment[1:-1] = 3 * np.diff(slope) / (width[1:] + width[:-1])
+    u = np.clip(at, x[0], x[-1])
+    k = np.clip(np.searchsorted(x, u) - 1, 0, len(width) - 1)
+    d, w = u - x[k], width[k]
+    linear = slope[k] - w * (moment[k + 1] + 2 * moment[k]) / 6
+    value = (moment[k + 1] - moment[k]) / (6 * w) * d**3 + moment[k] / 2 * d**2 + linear * d + y[k]
+    return np.clip(value, 0, 1)
+
+
 class Postprocess:
     """Turns the sums of a ChaosGame into linear pixels whose sRGB encoding rounds to flam3's 8-bit values."""
 
     def __init__(self, device: Device):
         self.device = device
-        entries = (
-            "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
-            "tone_map_buckets",
-        )  # fmt: skip
-        self._kernels = {
-            entry: device.kernel("flames/postprocess.cu", entry, 64, STRICT=1, ToneCurve=TONE_CURVE)
-            for entry in entries
-        }
+        self._variants: dict[bool, dict[str, Kernel]] = {}  # by EXTENDED
+        self._kernels = self._compiled(False)
+        self._curves_of: tuple = ()  # the curves that the buffer of that name holds
         self._srgb_to_linear = device.buffer(256).write(srgb_to_linear(np.arange(256)))
         self._buffers: dict[str, Any] = {}
         self._filters_key: tuple = ()
         self._filters: tuple = ()
         self._latest: Any = None  # the log-density of the last call, without earlier passes
+
+    def _compiled(self, extended: bool) -> dict[str, Kernel]:
+        if extended not in self._variants:
+            constants = dict(STRICT=1, EXTENDED=int(extended), CURVE_ENTRIES=CURVE_ENTRIES, ToneCurve=TONE_CURVE)
+            self._variants[extended] = {
+                entry: self.device.kernel("flames/postprocess.cu", entry, 64, **constants) for entry in ENTRIES
+            }
+        return self._variants[extended]
 
     def __call__(
         self, game: ChaosGame, one: Pass, grid: BucketGrid, size: tuple[int, int], settings: Any,
@@ -78,7 +130,9 @@ class Postprocess:
         buckets are averaged with this one's.
         """
         (width, height), flame = size, one.flame
-        buckets = self._log_density(game, one, pixels_per_unit)
+        self._kernels = self._compiled(is_extended(flame))
+        curves = self._upload_curves(flame)
+        buckets = self._log_density(game, one, grid, pixels_per_unit)
         picture = self._buffer("picture", (height, width, 4))
         spatial, density = self._device_filters(flame)
         if density:
@@ -88,15 +142,15 @@ class Postprocess:
             mean, factor = self._buffer("mean", (count, 4)), 1.0 / (pass_index + 1)
             self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
             buckets = mean
-        numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
-        curve = np.array((*numbers, settings.transparent), TONE_CURVE)[()]
+        curve = tone_curve(flame, settings.transparent)
         if settings.early_clip:
             toned = self._buffer("toned", (count, 4))
-            self._kernels["tone_map_buckets"](count, buckets, toned, count, curve)
+            self._kernels["tone_map_buckets"](count, buckets, toned, count, curve, curves)
             buckets = toned
         self._kernels["resolve"](
             width * height, buckets, picture, spatial, self._srgb_to_linear, grid.rect.columns, width, height,
             grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(settings.early_clip), curve,
+            curves,
         )  # fmt: skip
         return picture
 
@@ -109,16 +163,21 @@ class Postprocess:
         else:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def _log_density(self, game: ChaosGame, one: Pass, pixels_per_unit: float) -> Any:
+    def _log_density(self, game: ChaosGame, one: Pass, grid: BucketGrid, pixels_per_unit: float) -> Any:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
         count = game.rect.buckets
         scaled = self._buffer("log_density", (count, 4))
         area = (one.flame.supersample * pixels_per_unit) ** 2 / (255.0 * one.weight)
-        brightness = one.flame.brightness * 255 * 268 / 256
+        brightness, glow = one.flame.brightness * 255 * FLAM3_BRIGHTNESS, 0.0
+        if one.flame.exposure == "jwildfire":
+            contrast = one.flame.contrast
+            brightness, area = one.flame.brightness * contrast * 255 * JWILDFIRE_BRIGHTNESS, area / contrast
+            pixels = (grid.columns - 2 * grid.gutter) * (grid.rows - 2 * grid.gutter) / one.flame.supersample**2
+            glow = one.flame.low_density_brightness * pixels / contrast
         samples = np.uint64(max(game.samples, 1))
         self._kernels["log_density"](
-            count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness)
-        )
+            count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness), float(glow),
+        )  # fmt: skip
         return scaled
 
     def _filter_density(self, game: ChaosGame, buckets: Any, one: Pass, grid: BucketGrid, density: tuple) -> Any:
@@ -150,6 +209,15 @@ class Postprocess:
             on_device = density and (self._upload(density.kernels), self._upload(density.radii), density.max_hits)
             self._filters_key, self._filters = key, (self._upload(spatial), on_device)
         return self._filters
+
+    def _upload_curves(self, flame: Flame) -> Any:
+        """The tables of the flame's curves, (4, CURVE_ENTRIES); their content matters only where it has some."""
+        known = "curves" in self._buffers
+        buffer = self._buffer("curves", (4, CURVE_ENTRIES))
+        if flame.curves and (not known or self._curves_of != flame.curves):
+            buffer.write(curve_tables(flame.curves))
+            self._curves_of = flame.curves
+        return buffer
 
     def _upload(self, array: np.ndarray) -> Any:
         return self.device.buffer(array.shape, array.dtype).write(array)

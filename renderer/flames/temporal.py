@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
 from renderer.scene.cameras import Camera, View2D
 
 View = View2D | Camera
+AnyView = TypeVar("AnyView", bound=View2D)
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def average_flame(flames: list[Flame]) -> Flame:
     )  # fmt: skip
 
 
-def relative_view(view: View2D, base: View2D, moved: View2D) -> View2D:
+def relative_view(view: View2D, base: View2D, moved: AnyView) -> AnyView:
     """The view, moved as `moved` differs from `base`."""
     x, y = (v + m - b for v, m, b in zip(view.center, moved.center, base.center, strict=True))
     rotation = view.rotation_degrees + moved.rotation_degrees - base.rotation_degrees

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from renderer.arguments import MAX_SECONDS
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.files import read_toml
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
@@ -39,12 +39,17 @@ def picture_kinds() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("picture", "source"))
 
 
-def load(path: Path) -> Scene:
-    """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe."""
+def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -> Scene:
+    """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe.
+
+    Of a file of flames: the `flame` of that number or name, a `film` with all as key frames, or a contact `sheet`.
+    """
     path = find_input(path)
     suffix = path.suffix.lower()
     if not os.path.exists(path):  # Path.exists() raises for a name that is too long
         raise InputError(f"{path}: No such file or directory")
+    if flame or film or sheet:
+        return _load_flames(path, flame, film, sheet)
     if suffix == ".toml":
         return scene_of_table(read_toml(path), path)
     if suffix == ".png":
@@ -54,6 +59,40 @@ def load(path: Path) -> Scene:
         known = ", ".join([".toml", ".png", *(s for s, k in PICTURE_OF_SUFFIX.items() if k in picture_kinds())])
         raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
     return _module(kind).open_file(path)
+
+
+def load_for_window(path: Path) -> Scene:
+    """The Scene that the window shows of an input: of a file of several flames its contact sheet."""
+    path = find_input(path)
+    if is_flame_file(path) and os.path.exists(path):
+        return _module("flame_sheet").open_file(path) if _module("flame").flame_count(path) > 1 else load(path)
+    return load(path)
+
+
+def load_again(scene: Scene) -> Scene:
+    """The scene of the same file as it is now, and of the same flame in a file of flames."""
+    if scene.picture == "flame_sheet" and is_flame_file(scene.path):
+        return load(scene.path, sheet=True)
+    if scene.part:
+        return load(scene.path, film=True) if scene.part == "film" else load(scene.path, flame=scene.part)
+    return load(scene.path)
+
+
+def is_flame_file(path: Path) -> bool:
+    """Whether a path is that of a file of flames."""
+    return PICTURE_OF_SUFFIX.get(Path(path).suffix.lower()) == "flame"
+
+
+def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
+    """The Scene of a file of flames by exactly one of the options."""
+    asked = [name for name, value in (("--flame", flame), ("--film", film), ("--sheet", sheet)) if value]
+    if len(asked) > 1:
+        raise UserError(f"{asked[0]}: not together with {asked[1]}")
+    if not is_flame_file(path):
+        raise UserError(f"{asked[0]}: {path} is no file of flames; allowed are .flame, .flam3")
+    if sheet:
+        return _module("flame_sheet").open_file(path)
+    return _module("flame").open_file(path, flame, film)
 
 
 def scene_of_table(table: dict, path: Path) -> Scene:

@@ -5,7 +5,10 @@ it, up to a limit. The picture is a function of settings, size, time and number 
 """
 
 import math
-from dataclasses import dataclass, fields, replace
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,14 +18,15 @@ import numpy as np
 from renderer.errors import InputError, UserError
 from renderer.flames.camera import FlameView, bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import BLOCK, ChaosGame
-from renderer.flames.genome import Flame, Xform, read_only
+from renderer.flames.genome import EMPTY, Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
-from renderer.flames.xml.read import print_warnings, read_flames
+from renderer.flames.xml.read import FileEntry, read_library
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.plain import format_value, parse_whole
 from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -44,6 +48,7 @@ class Settings(Flame, PictureSettings):
     early_clip: bool = setting(False, help="tone map and clip buckets before the spatial filter, for sharper edges")
     pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel over its height")
     keyframes: tuple[KeyFrame, ...] = ()
+    ignored: dict[str, int] = field(default_factory=lambda: EMPTY)  # what of a file is not drawn
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,20 +99,78 @@ def flip_y(flame: Flame) -> Flame:
     return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
 
 
-def open_file(path: Path) -> Scene:
-    """The Scene of a .flame file: an animation if the times of its flames increase, else its first flame."""
-    keyframes, warnings = read_flames(path)
-    is_animation = len(keyframes) > 1 and all(two.time > one.time for one, two in pairwise(keyframes))
-    if len(keyframes) > 1 and not is_animation:
-        warnings.append(f"has {len(keyframes)} flames whose times do not increase; only the first is drawn")
-    print_warnings(path, warnings)
-    first = keyframes[0]
+def open_file(path: Path, flame: str = "", film: bool = False) -> Scene:
+    """The Scene of a .flame file: the flame of that number or name, or with `film` its flames as key frames.
+
+    Without either the first flame that can be read. Raises UserError for a flame that is not there.
+    """
+    entries, warnings = read_library(path)
+    print_problems(path, entries, warnings)
+    if film:
+        return _open_film(path, [entry for entry in entries if entry.keyframe])
+    entry = find_entry(path, entries, flame) if flame else next(entry for entry in entries if entry.keyframe)
+    if len(entries) > 1 and not flame:
+        title = f"flame {entry.index} {entry.name!r}" if entry.name else f"flame {entry.index}"
+        others = "--flame N|NAME|all, --sheet and --film draw others"
+        print(f"rayfold: {path}: has {len(entries)} flames; {title} is drawn ({others})", file=sys.stderr)
+    return scene_of_entry(path, entry)
+
+
+def flame_count(path: Path) -> int:
+    """The number of flames in a file, those that cannot be read among them."""
+    return len(read_library(path)[0])
+
+
+def print_problems(path: Path, entries: Sequence[FileEntry], warnings: Sequence[str]) -> None:
+    """Print on stderr what is wrong with a file and which of its flames cannot be read."""
+    for sentence in warnings:
+        print(f"rayfold: {path}: warning: {sentence}", file=sys.stderr)
+    for entry in entries:
+        if not entry.keyframe:
+            print(f"rayfold: left out: {entry.error}", file=sys.stderr)
+
+
+def find_entry(path: Path, entries: Sequence[FileEntry], flame: str) -> FileEntry:
+    """The flame of that number, counted from 0, or else the first of that name."""
+    number = parse_whole(flame, 0, len(entries) - 1)
+    found = entries[number] if number is not None else next((each for each in entries if each.name == flame), None)
+    if found is None:
+        names = ", ".join(format_value(each.name) for each in entries[:8] if each.name)
+        listed = f", and names {names}{' and more' if len(entries) > 8 else ''}" if names else ""
+        raise UserError(f"--flame {flame}: {path} has no such flame; allowed are 0 to {len(entries) - 1}{listed}")
+    if not found.keyframe:
+        raise InputError(found.error)
+    return found
+
+
+def scene_of_entry(path: Path, entry: FileEntry) -> Scene:
+    """The Scene of one flame of a file."""
+    assert entry.keyframe
     try:
-        settings = settings_from_keyframe(first, tuple(keyframes) if is_animation else ())
+        settings = replace(settings_from_keyframe(entry.keyframe), ignored=read_only(entry.ignored))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
-    title = first.extra.get("name", Path(path).stem)
-    return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
+    title, part = entry.name or Path(path).stem, str(entry.index)
+    return Scene(Path(path), title, "flame", settings, Picture.tone, entry.keyframe.size, part=part)
+
+
+def scene_of_keyframe(key: KeyFrame, title: str = "flame") -> Scene:
+    """The Scene of a flame that is in no file."""
+    return Scene(Path(title), title, "flame", settings_from_keyframe(key), Picture.tone, key.size)
+
+
+def _open_film(path: Path, entries: list[FileEntry]) -> Scene:
+    keyframes = [entry.keyframe for entry in entries if entry.keyframe]
+    if any(two.time <= one.time for one, two in pairwise(keyframes)):
+        times = ", ".join(f"{key.time:g}" for key in keyframes[:8])
+        raise InputError(f"{path}: a film needs flames whose times increase; the times are {times}")
+    ignored: Counter[str] = Counter()
+    for entry in entries:
+        ignored.update(entry.ignored)
+    settings = settings_from_keyframe(keyframes[0], tuple(keyframes) if len(keyframes) > 1 else ())
+    title = entries[0].name or Path(path).stem
+    settings = replace(settings, ignored=read_only(dict(ignored)))
+    return Scene(Path(path), title, "flame", settings, Picture.tone, keyframes[0].size, part="film")
 
 
 # ---- the picture
@@ -152,9 +215,18 @@ class Picture(AccumulatingPicture):
         self._chunk_extra_steps: tuple = ()
         self._merged: list[dict[str, Any]] = []  # by pass
 
+    @classmethod
+    def ignored(cls, settings: Settings) -> dict[str, int]:
+        """What of the flame's file is not drawn."""
+        return dict(settings.ignored)
+
     def never_block(self) -> None:
         """From now on the generic kernel draws flames whose specialized kernel is not compiled."""
         self._game.kernels.never_block()
+
+    def prefer_generic(self) -> None:
+        """From now on the generic kernel draws most flames: this picture draws many, and each only once."""
+        self._game.kernels.prefer_generic()
 
     def wait_ready(self) -> None:
         """After never_block(), wait until draws of new flames need not wait."""

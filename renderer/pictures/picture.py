@@ -32,6 +32,7 @@ class Picture:
     layer_names: tuple[str, ...] = ()
     can_clone = False
     can_pick = False
+    can_open = False
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Keep the devices; a subclass calls this and compiles the kernels that do not depend on the settings."""
@@ -106,6 +107,10 @@ class Picture:
 
     def pick(self, settings: Any, size: Size, x: float, y: float) -> float | None:
         """Distance along the view of what is seen at pixel (x, y); None for nothing. Where can_pick is true."""
+        return None
+
+    def scene_at(self, settings: Any, size: Size, x: float, y: float) -> Scene | None:
+        """The scene that a click at pixel (x, y) opens; None for nothing. Where can_open is true."""
         return None
 
     def report(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ class Scene:
     `settings` is the frozen dataclass of the picture's kind. `samples` and `time` (seconds) are set where the scene
     comes from an exported PNG, which was rendered with them. `animation` is an animation.Animation or None. `notes` say
     what was decided for an input that does not say it itself, such as which of its cameras was taken.
+    `part` says which flame of a file of flames it is: its number, or "film" for all of them.
     """
 
     path: Path
@@ -35,3 +36,4 @@ class Scene:
     bench: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    part: str = ""

@@ -112,10 +112,10 @@ def rotate_session(last: Path | None, path: Path) -> str:
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:
     """The scenes of all inputs, layouts expanded, and the columns of a single layout (0: automatic)."""
-    from renderer.pictures import expand_layout, load
+    from renderer.pictures import expand_layout, load_for_window
     from renderer.window.state.session import MAX_PANELS
 
-    loaded = [load(path) for path in inputs]
+    loaded = [load_for_window(path) for path in inputs]
     scenes = [panel for scene in loaded for panel in expand_layout(scene)]
     if len(scenes) > MAX_PANELS:
         raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")

@@ -1,6 +1,7 @@
 // From the histogram of a flame to its picture, as flam3 does it: log-density, density estimation, spatial filter, tone
 // curve. Buckets are (columns, rows), pixels (width, height). A bucket's sums are red, green, blue, alpha, each in
-// 1/255. Launched by renderer/flames/postprocess.py, which defines ToneCurve.
+// 1/255. Launched by renderer/flames/postprocess.py, which defines ToneCurve. EXTENDED 1 is for flames that use what
+// other programs add to flam3's exposure and tone curve; CURVE_ENTRIES is the length of a table of a curve.
 #define LANES 1
 #include "common/reproducible_math.h"
 
@@ -11,13 +12,18 @@ DEVICE float vlog1p(float x) {
 }
 
 // scaled = the sums times brightness * ln(1 + alpha * density) / alpha, where density = area / samples plotted.
+// `glow` is JWildfire's low_density_brightness: it adds glow / (hits + 1) * 255 / samples.
 KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets, GLOBAL const ulong *bad_value_total,
-                   ulong samples, float area, float brightness) {
+                   ulong samples, float area, float brightness, float glow) {
     uint i = thread_index();
     if (i >= (uint)buckets) return;
     float alpha = (float)sums[4 * (size_t)i + 3];
     float density = area / (float)(samples - bad_value_total[0]);
-    float factor = alpha > 0.0f ? brightness * vlog1p(alpha * density) / alpha : 0.0f;
+    float light = brightness * vlog1p(alpha * density);
+#if EXTENDED
+    light = light + 255.0f * glow / (float)(samples - bad_value_total[0]) / (alpha / 255.0f + 1.0f);
+#endif
+    float factor = alpha > 0.0f ? light / alpha : 0.0f;
     scaled[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
                             (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
 }
@@ -115,11 +121,44 @@ KERNEL add_pass(GLOBAL const float4 *scaled, GLOBAL const float4 *passes, GLOBAL
     if (i < (uint)buckets) sum[i] = (scaled[i] + passes[i]) * factor;
 }
 
+#if EXTENDED
+// The value at x of a table of CURVE_ENTRIES over 0 to 1, linear between entries; x is clamped.
+DEVICE float table_at(GLOBAL const float *table, float x) {
+    float at = clamp(x, 0.0f, 1.0f) * (float)(CURVE_ENTRIES - 1);
+    int k = min((int)at, CURVE_ENTRIES - 2);
+    float f = at - (float)k;
+    return table[k] * (1.0f - f) + table[k + 1] * f;
+}
+
+// A color 0 to 255 after the overall curve and its channel's own, then with `more` added to its saturation in HSL.
+DEVICE float4 adjust_color(float4 color, ToneCurve curve, GLOBAL const float *curves) {
+    float c[3] = {color.x, color.y, color.z};
+    for (int k = 0; k < 3; k++) {
+        c[k] = clamp(c[k], 0.0f, 255.0f) / 255.0f;
+        if (curve.has_curves != 0) c[k] = table_at(curves + (k + 1) * CURVE_ENTRIES, table_at(curves, c[k]));
+    }
+    float high = fmax(c[0], fmax(c[1], c[2])), low = fmin(c[0], fmin(c[1], c[2])), middle = 0.5f * (high + low);
+    float room = 1.0f - magnitude(2.0f * middle - 1.0f), scale = 1.0f;
+    if (curve.more_saturation != 0.0f && high > low)
+        scale = clamp((high - low) / room + curve.more_saturation, 0.0f, 1.0f) * room / (high - low);
+    for (int k = 0; k < 3; k++) c[k] = middle + (c[k] - middle) * scale;
+    return make_float4(c[0] * 255.0f, c[1] * 255.0f, c[2] * 255.0f, color.w);
+}
+#endif
+
 // Color 0 to 255, not yet clamped, and opacity 0 to 1 of a scaled sum (red, green, blue, density); flam3_calc_newrgb.
-DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
+DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) {
     sum = sum * (1.0f / 255.0f);
+#if EXTENDED
+    sum.x = sum.x * curve.color_scale;
+    sum.y = sum.y * curve.color_scale;
+    sum.z = sum.z * curve.color_scale;
+#endif
     float alpha = alpha_of_density(sum.w, curve.gamma, curve.threshold);
     float scale = alpha > 0.0f ? curve.vibrancy * 256.0f * alpha / sum.w : 0.0f;
+#if EXTENDED
+    alpha = alpha * curve.alpha_scale;
+#endif
     alpha = clamp(alpha, 0.0f, 1.0f);
     float largest = fmax(sum.x, fmax(sum.y, sum.z));
     float3 color = make_float3(sum.x, sum.y, sum.z);
@@ -142,14 +181,19 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
     } else {
         color = color + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);
     }
+#if EXTENDED
+    return adjust_color(make_float4(color.x, color.y, color.z, alpha), curve, curves);
+#else
     return make_float4(color.x, color.y, color.z, alpha);
+#endif
 }
 
 // toned = every bucket's color, clamped to 0 .. 255, and opacity: tone mapping before the spatial filter.
-KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, const ToneCurve curve) {
+KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, const ToneCurve curve,
+                        GLOBAL const float *curves) {
     uint i = thread_index();
     if (i >= (uint)buckets) return;
-    float4 t = tone_map(scaled[i], curve);
+    float4 t = tone_map(scaled[i], curve, curves);
     toned[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
 }
 
@@ -158,7 +202,7 @@ KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int b
 // first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already.
 KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
-               int supersample, int filter_width, int is_toned, const ToneCurve curve) {
+               int supersample, int filter_width, int is_toned, const ToneCurve curve, GLOBAL const float *curves) {
     uint i = thread_index();
     if (i >= (uint)(width * height)) return;
     int column = (int)(i % (uint)width) * supersample + first_column;
@@ -169,7 +213,7 @@ KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL cons
             size_t from = (size_t)(row + v) * (size_t)columns + (size_t)(column + u);
             sum = sum + buckets[from] * filter[v * filter_width + u];
         }
-    if (is_toned == 0) sum = tone_map(sum, curve);
+    if (is_toned == 0) sum = tone_map(sum, curve, curves);
     float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
     int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
     int blue_byte = (int)truncate_to_byte(sum.z);

@@ -188,8 +188,6 @@ def test_hsv_goes_there_and_back(rng):
         ('<flame><xform weight="1" coefs="1 2 3"/></flame>', 'coefs is "1 2 3"; it must be 6 numbers'),
         ('<flame><xform weight="1" coefs="1 2 3 4 5 nan"/></flame>', "must be finite"),
         ('<flame><xform weight="1" linear="a"/></flame>', 'linear is "a"; it must be a number'),
-        ('<flame><xform weight="1"/><finalxform weight="1"/></flame>', "finalxform: has a weight"),
-        ('<flame><xform weight="1"/><finalxform/><finalxform/></flame>', "more than one <finalxform>"),
         ('<flame size="0 10"><xform weight="1"/></flame>', "size is 0; it must be 1 to"),
         ('<flame quality="1e300"><xform weight="1"/></flame>', "quality is 1e+300; it must be 0.001 to 1e+09"),
         ('<flame scale="-3"><xform weight="1"/></flame>', "scale is -3"),
@@ -219,14 +217,6 @@ def test_files_of_any_declared_encoding_are_read(tmp_path, capsys, encoding):
     path.write_bytes((declared + text).encode(encoding or "cp1252"))
     assert load(path).title == "Blüte"
     assert ("using Windows-1252 instead" in capsys.readouterr().err) == (encoding is None)
-
-
-def test_unknown_variations_are_named_with_the_nearest(tmp_path, capsys):
-    path = tmp_path / "odd.flame"
-    path.write_text('<flame><xform weight="1" sphericle="1" cam_pitch="3"/><color index="0" rgb="9 9 9"/></flame>')
-    load(path)
-    told = capsys.readouterr().err
-    assert "odd.flame" in told and "sphericle" in told and "nearest known: spherical" in told
 
 
 def test_passes_are_read_and_written():

@@ -1,6 +1,7 @@
 """Parsing of XML attributes, with errors and warnings that name file, element, attribute and value."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,11 +10,15 @@ from renderer.plain import format_value
 
 
 class AttributeParser:
-    """Parses the attributes of one file and collects warnings; `location` is the prefix of error messages."""
+    """Parses the attributes of one file; `location` is the prefix of error messages.
+
+    It collects warnings, and in `ignored` what changes the picture and is not drawn, as format_ignored() takes it.
+    """
 
     def __init__(self, path: Path | str):
         self.path = path
         self.warnings: list[str] = []
+        self.ignored: Counter[str] = Counter()
         self.location = str(path)
 
     def fail(self, sentence: str) -> NoReturn:
@@ -28,7 +33,7 @@ class AttributeParser:
     def numbers(self, name: str, text: str, count: int | None = None) -> list[float]:
         """The finite numbers of an attribute; exactly `count` if given."""
         try:
-            values = [float(word) for word in text.split()]
+            values = [_number(word) for word in text.split()]
         except ValueError:
             self.fail(f"{name} is {format_value(text)}; it must be {'a number' if count == 1 else 'numbers'}")
         if count is not None and len(values) != count:
@@ -40,6 +45,14 @@ class AttributeParser:
     def number(self, name: str, text: str) -> float:
         """The finite number of an attribute."""
         return self.numbers(name, text, 1)[0]
+
+
+def _number(word: str) -> float:
+    """A number as programs write it: also with a decimal comma, and with a comma between numbers."""
+    try:
+        return float(word)
+    except ValueError:
+        return float(word.rstrip(",").replace(",", "."))
 
 
 def escape_attribute(text: str) -> str:

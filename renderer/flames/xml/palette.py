@@ -8,6 +8,7 @@ from renderer.flames.palettes import builtin, flam3_palette, flam3_palettes, int
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.plain import format_value
 
+MAX_COLORS = 1 << 16
 WHITE = np.full((256, 3), 255.0)
 NOT_INSTALLED = "is one of flam3's, which are not installed here; using spectrum instead"
 
@@ -59,15 +60,23 @@ def _parse_hex(
         data = np.frombuffer(bytes.fromhex(digits), "u1")
     except ValueError:
         parser.fail(f"{element}: not hexadecimal digits in pairs: {format_value(digits)}")
-    if len(data) % channels or len(data) > 256 * channels:
+    if len(data) % channels or len(data) > MAX_COLORS * channels:
         count = len(data) / channels
-        parser.fail(f"{element}: {count:g} colors; it must be at most 256, each of {2 * channels} digits")
-    entries = data.reshape(-1, channels).astype("f8")
+        parser.fail(f"{element}: {count:g} colors; it must be at most {MAX_COLORS}, each of {2 * channels} digits")
+    entries = _at_most_256(data.reshape(-1, channels).astype("f8"))
     if form == "RGBA":
         alphas[: len(entries)] = entries[:, 3] / 255
         colors[: len(entries)] = entries[:, :3] * 255 / np.maximum(entries[:, 3:], 1)
     else:
         colors[: len(entries)] = entries[:, -3:]
+
+
+def _at_most_256(entries: np.ndarray) -> np.ndarray:
+    """The entries (n, channels); of more than 256 as many, linear between them from the first to the last."""
+    if len(entries) <= 256:
+        return entries
+    at = np.linspace(0, len(entries) - 1, 256)
+    return np.stack([np.interp(at, np.arange(len(entries)), channel) for channel in entries.T], 1)
 
 
 def _flam3_palette(parser: AttributeParser, number: int, hue: float) -> np.ndarray:

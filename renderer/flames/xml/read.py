@@ -1,11 +1,10 @@
-"""Reading .flame files: flam3's XML in, key frames out. Its counterpart is write.py."""
+"""Reading .flame files: flam3's XML and its dialects in, key frames out. Its counterpart is write.py."""
 
 import codecs
-import difflib
 import math
-import sys
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -14,9 +13,10 @@ from renderer.files import read_file
 from renderer.flames.genome import Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
+from renderer.flames.xml import dialects
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
+from renderer.flames.xml.elements import FlameElement, flame_elements
 from renderer.flames.xml.palette import parse_palette
-from renderer.formats.xml import parse_xml
 from renderer.plain import format_value
 
 MAX_XFORMS = 4096
@@ -25,13 +25,14 @@ FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000) 
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity", "var_color")
 ATTRIBUTE_ALIASES = {
     "linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample",
-    "cam_persp": "cam_perspective",
+    "cam_persp": "cam_perspective", "Mobius": "mobius",
 }  # fmt: skip
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
 FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
-OTHER_FIELDS = ("flame", "extra", "xforms", "final_xform", "palette", "colors", "alphas")  # no attributes
+OTHER_FIELDS = ("flame", "extra", "xforms", "final_xform", "palette", "colors", "alphas", "curves")  # no attributes
 CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
 UNLIMITED = ("vibrancy", "highlight_power")  # flam3 accepts any value
+CLAMPED = ("brightness", "gamma", "gamma_threshold", "filter_radius", "estimator_radius", "estimator_minimum")
 
 
 class Attribute(NamedTuple):
@@ -47,65 +48,99 @@ class Attribute(NamedTuple):
 def _flame_attributes() -> Iterator[tuple[str, Attribute]]:
     for settings in (KeyFrame, Flame):
         hints = get_type_hints(settings)
-        for field in fields(settings):
-            if field.name not in OTHER_FIELDS:
-                low, high = field.metadata.get("low"), field.metadata.get("high")
-                limits = (-math.inf, math.inf) if low is None or field.name in UNLIMITED else (low, high)
-                limits = CAMERA_LIMITS.get(field.name, limits)
-                attribute = Attribute(settings is KeyFrame, field.name, hints[field.name], *limits)
-                yield FIELD_ATTRIBUTES.get(field.name, field.name), attribute
+        for each in fields(settings):
+            if each.name not in OTHER_FIELDS:
+                low, high = each.metadata.get("low"), each.metadata.get("high")
+                limits = (-math.inf, math.inf) if low is None or each.name in UNLIMITED else (low, high)
+                limits = CAMERA_LIMITS.get(each.name, limits)
+                attribute = Attribute(settings is KeyFrame, each.name, hints[each.name], *limits)
+                yield FIELD_ATTRIBUTES.get(each.name, each.name), attribute
 
 
 MAX_FILE_BYTES = 16 << 20
 FLAME_ATTRIBUTES = dict(_flame_attributes())  # for reading and writing
 
 
-def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
-    """The <flame> elements of a file in its order, and warnings.
+@dataclass(frozen=True)
+class FileEntry:
+    """One <flame> of a file: its key frame, or the sentence of what is wrong with it.
 
-    InputError names file, element, attribute and value.
+    `ignored`: what changes the picture and is not drawn, as renderer.plain.format_ignored() takes it.
+    """
+
+    index: int
+    name: str
+    keyframe: KeyFrame | None
+    error: str = ""
+    ignored: dict[str, int] = field(default_factory=dict)
+
+
+def read_library(path: Path) -> tuple[list[FileEntry], list[str]]:
+    """Every <flame> of a file in its order, and warnings; a flame that cannot be read costs itself alone.
+
+    Raises InputError if there is no flame, or none that can be read.
     """
     data, parser = read_file(Path(path), MAX_FILE_BYTES), AttributeParser(path)
     try:
         declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        return parse_flames(data if declared else data.decode("utf-8-sig"), parser)
+        return parse_library(data if declared else data.decode("utf-8-sig"), parser)
     except UnicodeDecodeError:
         parser.warn("not UTF-8 text, and no other encoding is declared; using Windows-1252 instead")
-        return parse_flames(data.decode("cp1252", "replace"), parser)
+        return parse_library(data.decode("cp1252", "replace"), parser)
+
+
+def parse_library(text: str | bytes, parser: AttributeParser) -> tuple[list[FileEntry], list[str]]:
+    """Like read_library, of a text."""
+    entries = [_entry(parser, k, found) for k, found in enumerate(flame_elements(text, parser.path))]
+    if not any(entry.keyframe for entry in entries):
+        raise InputError(entries[0].error)
+    return entries, parser.warnings
+
+
+def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
+    """The flames of a file that can be read, in its order, and warnings, the errors of the others among them."""
+    return _keyframes(*read_library(path))
 
 
 def parse_flames(text: str | bytes, parser: AttributeParser | None = None) -> tuple[list[KeyFrame], list[str]]:
     """Like read_flames, of a text."""
-    parser = parser or AttributeParser("text")
-    path = parser.path
-    root = parse_xml(text, path)
-    elements = [root] if root.tag == "flame" else list(root.iter("flame"))
-    if not elements:
-        raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")
-    keyframes = []
-    for index, element in enumerate(elements):
-        name = element.get("name")
-        parser.location = f"{path}: flame {index}" + (f" {name!r}" if name else "")
-        keyframes.append(_parse_flame(parser, element))
-    return keyframes, parser.warnings
+    return _keyframes(*parse_library(text, parser or AttributeParser("text")))
 
 
-def print_warnings(path: Path, warnings: list[str]) -> None:
-    """Print the warnings of a file on stderr."""
-    for sentence in warnings:
-        print(f"rayfold: {path}: warning: {sentence}", file=sys.stderr)
+def _keyframes(entries: list[FileEntry], warnings: list[str]) -> tuple[list[KeyFrame], list[str]]:
+    errors = [f"left out: {entry.error}" for entry in entries if not entry.keyframe]
+    return [entry.keyframe for entry in entries if entry.keyframe], [*warnings, *errors]
+
+
+def _entry(parser: AttributeParser, index: int, found: FlameElement) -> FileEntry:
+    name = found.element.get("name", "")
+    parser.location = f"{parser.path}: flame {index}" + (f" {name!r}" if name else "")
+    parser.ignored = Counter()
+    try:
+        if found.error:
+            parser.fail(found.error)
+        return FileEntry(index, name, _parse_flame(parser, found.element), "", dict(parser.ignored))
+    except InputError as error:
+        return FileEntry(index, name, None, str(error))
 
 
 def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
-    flame: dict[str, Any] = FLAM3_DEFAULTS | _space_of(element.get("version", ""))
+    version = element.get("version", "")
+    flame: dict[str, Any] = FLAM3_DEFAULTS | _space_of(version) | dialects.defaults_of(version)
     camera: dict[str, Any] = {}
     extra = {}
-    for name, text in element.attrib.items():
+    for curve in dialects.animated_curves(element.attrib):
+        parser.ignored[f"animation of {curve} flames"] += 1
+    attributes = dialects.without_curves(element.attrib)
+    for name, text in attributes.items():
         attribute = FLAME_ATTRIBUTES.get(ATTRIBUTE_ALIASES.get(name, name))
         if attribute:
             (camera if attribute.of_keyframe else flame)[attribute.field] = _parse_value(parser, name, text, attribute)
         elif name != "soloxform":
             extra[name] = text
+            if label := dialects.flame_ignored(name, text):
+                parser.ignored[f"{label} flames"] = 1
+    dialects.apply(parser, version, attributes, flame, camera, extra)
     xforms, final = _parse_xforms(parser, element)
     colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
     flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
@@ -125,7 +160,10 @@ def _space_of(version: str) -> dict[str, Any]:
 
 
 def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:
-    """An attribute's value, a word, a number or a tuple of numbers; fails outside the limits that scene files have."""
+    """An attribute's value, a word, a number or a tuple of numbers; fails outside the limits that scene files have.
+
+    Exposure and filters are limited instead, which is said.
+    """
     kinds = get_args(attribute.hint)
     if get_origin(attribute.hint) is Literal:
         value = VALUE_ALIASES.get(text.lower(), text.lower())
@@ -133,11 +171,15 @@ def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attri
             parser.warn(f"{name} is {format_value(text)}, which is unknown; using {kinds[0]} instead")
         return value if value in kinds else kinds[0]
     kind, count = (kinds[0], len(kinds)) if kinds else (attribute.hint, 1)
-    values = tuple(kind(number) for number in parser.numbers(name, text, count))
-    for value in values:
+    values = [kind(number) for number in parser.numbers(name, text, count)]
+    for k, value in enumerate(values):
         if not attribute.low <= value <= attribute.high:
-            parser.fail(f"{name} is {value:g}; it must be {attribute.low:g} to {attribute.high:g}")
-    return values if kinds else values[0]
+            limit = attribute.low if value < attribute.low else attribute.high
+            if attribute.field not in CLAMPED:
+                parser.fail(f"{name} is {value:g}; it must be {attribute.low:g} to {attribute.high:g}")
+            parser.ignored[f"{name} {value:g} beyond the limit {limit:g} flames"] = 1
+            values[k] = kind(limit)
+    return tuple(values) if kinds else values[0]
 
 
 # ---- xforms
@@ -151,7 +193,8 @@ def _parse_xforms(parser: AttributeParser, element: Any) -> tuple[tuple[Xform, .
             xforms.append(_parse_xform(parser, child, f"xform {len(xforms)}", len(xforms) + (final is not None)))
         elif child.tag == "finalxform":
             if final is not None:
-                parser.fail("has more than one <finalxform>; at most one is allowed")
+                parser.ignored["further final xforms"] += 1
+                continue
             final = _parse_xform(parser, child, "finalxform", len(xforms))
         elif child.tag == "symmetry":
             kind = int(parser.number("symmetry kind", child.get("kind", "0")))
@@ -192,7 +235,9 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
     variations: dict[str, float] = {}
     parameters: dict[str, float] = {}
     extra: dict[str, str] = {}
-    for name, text in element.attrib.items():
+    for curve in dialects.animated_curves(element.attrib):
+        parser.ignored[f"animation of {curve} xforms"] += 1
+    for name, text in dialects.without_curves(element.attrib).items():
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
             values[name] = parser.number(label, text)
@@ -213,18 +258,9 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
                 values["opacity"] = 0.0
         elif name in ("var", "var1"):  # old forms, which set all weights: attributes before them have no effect
             variations = _parse_old_variations(parser, name, label, text)
-        elif ATTRIBUTE_ALIASES.get(name, name) in variation_table():
-            name = ATTRIBUTE_ALIASES.get(name, name)
-            variations[name] = variations.get(name, 0.0) + parser.number(label, text)
-        elif ALIASES.get(name, name) in parameter_owners():
-            parameters[ALIASES.get(name, name)] = parser.number(label, text)
-            if name == "super_shape_rnd":
-                parameters[name] = min(max(parameters[name], 0.0), 1.0)
-        else:
+        elif not _parse_variation(parser, name, label, text, variations, parameters):
             extra[name] = text
-            if name != "name":
-                nearest = difflib.get_close_matches(name, [*variation_table(), *parameter_owners()], 1, 0.0)[0]
-                parser.warn(f"{label}: unknown variation or parameter, left out (nearest known: {nearest})")
+    _report_unknown(parser, extra, values, variations)
     _check_xform(parser, where, values)
     motion = (child.attrib.items() for child in element if child.tag == "motion")
     values["motion"] = tuple(" ".join(f'{k}="{escape_attribute(v)}"' for k, v in items) for items in motion)
@@ -234,6 +270,45 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
         return Xform(**values, **tables)
     except ValueError as error:
         parser.fail(f"{where}: {error}")
+
+
+def _parse_variation(
+    parser: AttributeParser, name: str, label: str, text: str, variations: dict, parameters: dict
+) -> bool:
+    """Whether the attribute is a variation's weight or parameter, which is added to the tables then."""
+    repeated = dialects.REPEATED.fullmatch(name)
+    if repeated and repeated[1] in variations:
+        return False  # a second time in one xform
+    plain = (repeated[1] + repeated[2] if repeated else name).replace(" ", "_")
+    if (alias := ATTRIBUTE_ALIASES.get(plain, plain)) in variation_table():
+        variations[alias] = variations.get(alias, 0.0) + parser.number(label, text)
+    elif (alias := ALIASES.get(plain.removeprefix("Mobius_"), plain)) in parameter_owners():
+        parameters[alias] = parser.number(label, text)
+        if alias == "super_shape_rnd":
+            parameters[alias] = min(max(parameters[alias], 0.0), 1.0)
+    else:
+        return False
+    return True
+
+
+def _report_unknown(
+    parser: AttributeParser, extra: dict[str, str], values: dict[str, Any], variations: dict[str, float]
+) -> None:
+    """Count what of an xform's other attributes changes the picture: mostly variations that the table lacks."""
+    unknown: list[str] = []
+    for name, text in extra.items():
+        told = dialects.xform_ignored(name, text)
+        if name == "color_type" and text.strip().upper() == "NONE":
+            values["color_speed"], told = 0.0, ""
+        if told:
+            parser.ignored[f"{told} xforms"] += 1
+        if told is None:
+            unknown.append(name)
+    for name in unknown:
+        owner = next((other for other in unknown if name.startswith(f"{other}_")), None)
+        if owner is None and not dialects.is_neutral(extra[name], "0"):
+            is_parameter = any(name.startswith(f"{used}_") for used in variations)
+            parser.ignored[f"{name} {'parameters' if is_parameter else 'variations'}"] += 1
 
 
 def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: str) -> dict[str, float]:
@@ -252,5 +327,5 @@ def _check_xform(parser: AttributeParser, where: str, values: dict[str, Any]) ->
         parser.fail(f"{where}: weight is {values['weight']:g}; it must be at least 0")
     if not 0 <= values.get("opacity", 1.0) <= 1:
         parser.warn(f"{where}: opacity is {values['opacity']:g}; using {int(values['opacity'] > 0)} instead")
-    if where == "finalxform" and values.pop("weight") != 0:
-        parser.fail("finalxform: has a weight; the final xform is applied to every point, so it must have none")
+    if where == "finalxform":
+        values.pop("weight")  # programs write one, which means nothing: the final xform is applied to every point

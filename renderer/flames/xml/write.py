@@ -8,12 +8,16 @@ from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.xml.attributes import escape_attribute
+from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, names_filters_rightly
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
-# values that are not written: the defaults
-OMITTED = {"pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0} | {
+OMITTED = {  # values that are not written: the defaults
+    "pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0, "exposure": "flam3", "contrast": 1.0,
+    "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0,
+} | {
     field.name: field.default for field in fields(Flame) if field.name.startswith("cam_") or field.name == "new_dof"
-}
+}  # fmt: skip
+FILTER_NAMES = {drawn: named for named, drawn in FLAM3_FILTERS.items()}  # that make flam3 draw the filter
 
 
 def _format_value(value: Any) -> str:
@@ -46,6 +50,15 @@ def _flame_element(key: KeyFrame) -> str:
         value = getattr(key if attribute.of_keyframe else flame, attribute.field)
         if value != OMITTED.get(name):
             attributes[name] = value
+    if not names_filters_rightly(key.extra.get("version", "")):
+        attributes["filter_shape"] = FILTER_NAMES.get(flame.filter_shape, flame.filter_shape)
+    if flame.exposure == "flam3" and flame.white_level == 255:
+        del attributes["white_level"]
+    attributes |= {
+        name: [number for point in points for number in point]
+        for name, points in zip(CURVES, flame.curves, strict=False)
+        if points
+    }
     attributes |= {name: text for name, text in key.extra.items() if name != "name"}
     children = [_xform_element(xform, "xform") for xform in flame.xforms]
     children += [_xform_element(flame.final_xform, "finalxform")] if flame.final_xform else []

@@ -9,7 +9,7 @@ from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import pixel_inspector
 from renderer.window.panels.panel import Panel
-from renderer.window.state import view_actions
+from renderer.window.state import open_files, view_actions
 from renderer.window.state.app_state import AppState
 
 FLY_KEYS = {  # the step along the camera's right, up and forward axes
@@ -47,6 +47,8 @@ def handle_mouse(
         app.toggle("solo")
     if imgui.is_item_deactivated() and _was_click() and (io.key_ctrl or app.picking):
         view_actions.focus(app, u, v)
+        return
+    if imgui.is_item_deactivated() and _was_click() and open_files.open_scene_at(app, index, u, v):
         return
     view = app.panels[index].settings().view
     moved = view if view is None else _moved_view(view, rect)

@@ -257,6 +257,13 @@ class Panel:
         width, height = self._size
         return self.picture.pick(self.settings(), self._size, u * width, v * height)
 
+    def scene_at(self, u: float, v: float) -> Scene | None:
+        """The scene that a click at these fractions of width and height opens; None for nothing."""
+        if self.picture is None or self.display_texture is None or not self.picture.can_open:
+            return None
+        width, height = self._size
+        return self.picture.scene_at(self.settings(), self._size, u * width, v * height)
+
     @property
     def can_denoise(self) -> bool:
         """Whether the picture has albedo and normal layers."""

@@ -8,7 +8,7 @@ from typing import Any
 from renderer.files import read_toml
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
-from renderer.pictures import expand_layout, load
+from renderer.pictures import expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values, referenced_files
 from renderer.window.boundary import contained
@@ -78,11 +78,22 @@ def open_in_active_panel(app: AppState, scene: Scene) -> None:
     app.show_message(scene.title)
 
 
+def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
+    """Opens what a click at these fractions of a panel's width and height asks for, such as a flame of a sheet."""
+    with app.errors_as_messages("opening a flame"):
+        scene = app.panels[index].scene_at(u, v)
+        if scene is not None:
+            app.active = index
+            open_in_active_panel(app, scene)
+            return True
+    return False
+
+
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:
     """Opens files that were dropped on the window: one in the active panel, several in new panels."""
     for path in paths:
         with app.errors_as_messages("opening a dropped file"):
-            scenes = expand_layout(load(path))
+            scenes = expand_layout(load_for_window(path))
             if len(scenes) == len(paths) == 1:
                 open_in_active_panel(app, scenes[0])
             else:
@@ -118,7 +129,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
         referenced = {Path(file) for file in referenced_files(panel.scene.settings)}
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
-                before, panel.original = panel.original, load(path)
+                before, panel.original = panel.original, load_again(panel.original)
                 panel.reload(_with_edits(panel.original, before, panel.scene), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)

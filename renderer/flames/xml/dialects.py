@@ -1,0 +1,184 @@
+"""What programs other than flam3 write into .flame files: bookkeeping, and what changes the picture unless neutral.
+
+The names are those that Apophysis 7X, Fractorium (Ember), JWildfire and FLAM3H write; a table row says what is neutral.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
+from renderer.flames.xml.attributes import AttributeParser
+
+CURVES = ("overall_curve", "red_curve", "green_curve", "blue_curve")
+CORNERS = tuple(f"background_{corner}" for corner in ("ul", "ur", "ll", "lr", "cc"))
+# flam3 3.1.1 draws the filter_shape on the left with the kernel and the support of the one on the right.
+FLAM3_FILTERS = {
+    "mitchell": "catrom", "blackman": "hanning", "catrom": "hamming", "hanning": "lanczos2", "hamming": "lanczos3",
+    "lanczos3": "mitchell", "lanczos2": "blackman",
+}  # fmt: skip
+# Attributes of a <flame> -> (the value at which they do nothing, what is said otherwise).
+FLAME_NEUTRAL = {
+    "cam_zdimish": ("0", "depth fading"),
+    **dict.fromkeys(("balancing_red", "balancing_green", "balancing_blue"), ("1", "color balance")),
+    "post_symmetry_type": ("NONE", "post symmetry"),
+    "post_blur_radius": ("0", "post blur"),
+    "post_noise_filter": ("0", "post noise filter"),
+    "mixer_mode": ("OFF", "channel mixer"),
+    "sld_render_enabled": ("0", "solid rendering"),
+    "smooth_gradient": ("0", "smooth gradient"),
+    "gradient_map": ("", "gradient map"),
+    "background_image": ("", "background image"),
+    "bg_transparency": ("0", "transparent background"),
+    "stereo3d_mode": ("NONE", "stereo mode"),
+    "motion_blur_length": ("0", "motion blur of JWildfire"),
+    "logscale_k2": ("0", "logscale_k2"),
+    "blur_curve": ("0", "blur_curve"),
+}  # fmt: skip
+# Attributes of an <xform> in the same way; a * stands for any text.
+XFORM_NEUTRAL = {
+    **dict.fromkeys(("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue"), ("0", "color modifier")),
+    **dict.fromkeys(("yzCoefs", "zxCoefs", "yzPost", "zxPost"), ("1 0 0 1 0 0", "3-D affine")),
+    "color_type": ("DIFFUSION", "color_type"),
+    "wfield_type": ("NONE", "weighting field"),
+    "mirror_pre_post_translations": ("0", "mirrored translation"),
+}
+XFORM_QUIET = re.compile(
+    r"name|material|material_speed|mod_\w+_speed|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
+)
+CURVE_PARTS = re.compile(
+    r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
+)
+REPEATED = re.compile(r"([^#]+)#\d+#(.*)")  # name#1#: a variation that an xform has twice
+FLAME_QUIET = re.compile(
+    r"name|version|nick|url|notes|comment|varset|plugins|new_linear|preserve_z|intensity_adjust|angle|fuse|rand_range"
+    r"|sub_batch_size|frame|frame_count|fps|flam3h_\w+|resolution_profile|quality_profile|filter_\w+|antialias_\w+"
+    r"|ai_post_\w+|post_optix_\w+|post_bokeh_\w+|post_symmetry_\w+|post_blur_\w+|post_noise_\w+|zbuffer_\w+|cam_dof_\w+"
+    r"|cam_zdim\w+|cam_[xyz]focus|new_dof|shading_\w+|sld_render_\w+|stereo3d_\w+|motion_blur_\w+|gradient_map_\w+"
+    r"|layer_name|background_\w+|curves|(?:overall|red|green|blue)_curve|cam_zoom|enable_de"
+)
+
+
+def is_neutral(text: str, neutral: str) -> bool:
+    """Whether a value is the neutral one: equal words, or equal numbers however they are written."""
+    words, wanted = text.split(), neutral.split()
+    try:
+        return len(words) == len(wanted) and all(map(_equal, words, wanted))
+    except ValueError:
+        return text.strip().lower() == neutral.lower()
+
+
+def _equal(one: str, two: str) -> bool:
+    return abs(float(one) - float(two)) < 1e-9
+
+
+def flame_ignored(name: str, text: str) -> str:
+    """What is said of an attribute of a <flame> that nothing reads; the empty text for bookkeeping."""
+    if name in FLAME_NEUTRAL:
+        neutral, label = FLAME_NEUTRAL[name]
+        return "" if is_neutral(text, neutral) else label
+    if FLAME_QUIET.fullmatch(name):
+        return ""
+    return f"unknown attribute {name}"
+
+
+def xform_ignored(name: str, text: str) -> str | None:
+    """What is said of an attribute of an <xform>: the empty text for bookkeeping, None where it may be a variation."""
+    if name in XFORM_NEUTRAL:
+        neutral, label = XFORM_NEUTRAL[name]
+        return "" if is_neutral(text, neutral) else f"{label} {text}" if name == "color_type" else label
+    return "" if XFORM_QUIET.fullmatch(name) else None
+
+
+def animated_curves(attributes: Mapping[str, str]) -> Iterator[str]:
+    """The names of an element's values that a curve over time moves: NAME_enabled is true."""
+    for name, text in attributes.items():
+        base = name.removesuffix("_enabled")
+        if base != name and text.strip().lower() == "true" and f"{base}_point_count" in attributes:
+            yield base
+
+
+def without_curves(attributes: Mapping[str, str]) -> dict[str, str]:
+    """The attributes without the parts of JWildfire's curves over time."""
+    kept = {}
+    for name, text in attributes.items():
+        match = CURVE_PARTS.fullmatch(name)
+        if not (match and (match[1].endswith("Curve") or f"{match[1]}_point_count" in attributes)):
+            kept[name] = text
+    return kept
+
+
+def is_jwildfire(version: str) -> bool:
+    """Whether a flame's `version` is JWildfire's, whose exposure differs from flam3's."""
+    return version.startswith("JWildfire")
+
+
+def names_filters_rightly(version: str) -> bool:
+    """Whether `filter_shape` means the filter of that name: flam3 3.1.1 draws seven shapes with another's kernel."""
+    return version.startswith(("EMBER", "Fractorium", "JWildfire", "FLAM3H"))
+
+
+def defaults_of(version: str) -> dict[str, Any]:
+    """The values of a flame's attributes that its program means where it writes none, as far as flam3's differ."""
+    if is_jwildfire(version):
+        return {"exposure": "jwildfire", "white_level": 220.0, "estimator_radius": 0.0}
+    return {}
+
+
+def apply(
+    parser: AttributeParser, version: str, attributes: Mapping[str, str], flame: dict, camera: dict, extra: dict
+) -> None:
+    """Change the parsed values of a flame and of its camera by what its program means with its own attributes."""
+    if version.startswith("Apophysis") and is_neutral(attributes.get("enable_de", "1"), "0"):
+        flame["estimator_radius"] = 0.0
+    if "cam_zoom" in extra:
+        zoom = parser.number("cam_zoom", extra.pop("cam_zoom"))
+        if not 1e-6 < zoom < 1e6:
+            parser.fail(f"cam_zoom is {zoom:g}; it must be 1e-06 to 1e+06")
+        camera["scale"] = camera.get("scale", 50.0) * zoom
+    if "filter_shape" in flame and not names_filters_rightly(version):
+        flame["filter_shape"] = FLAM3_FILTERS.get(flame["filter_shape"], flame["filter_shape"])
+    if is_jwildfire(version) and "filter_kernel" in attributes:
+        kernel = attributes["filter_kernel"].strip().lower()
+        if kernel in get_args(SPATIAL_FILTERS):
+            flame["filter_shape"] = kernel
+        else:
+            parser.ignored[f"filter kernel {kernel} flames"] = 1
+    if "gradient" in attributes.get("background_type", "").lower():
+        corners = [tuple(parser.numbers(name, attributes[name], 3)) for name in CORNERS if name in attributes]
+        if len(set(corners)) == 1:
+            flame["background"] = corners[0]
+        else:
+            parser.ignored["background gradient flames"] = 1
+    curves = parse_curves(parser, attributes)
+    if any(curves):
+        flame["curves"] = curves
+        for name in ("curves", *CURVES):
+            extra.pop(name, None)
+
+
+def parse_curves(parser: AttributeParser, attributes: Mapping[str, str]) -> tuple[CurvePoints, ...]:
+    """The points of the overall, red, green and blue curve; () for a straight one.
+
+    `curves` holds four points of three numbers for each, the third unused; overall_curve and the others any number of
+    points of two.
+    """
+    found: list[CurvePoints] = [(), (), (), ()]
+    if attributes.get("curves", "").strip():
+        numbers = parser.numbers("curves", attributes["curves"], 48)
+        for k in range(4):
+            mine = numbers[12 * k : 12 * k + 12]
+            found[k] = _points(list(zip(mine[::3], mine[1::3], strict=True)))
+    for k, name in enumerate(CURVES):
+        if attributes.get(name, "").strip():
+            numbers = parser.numbers(name, attributes[name])
+            if len(numbers) % 2 or len(numbers) > 512:
+                parser.fail(f"{name} has {len(numbers)} numbers; it must have an even count of at most 512")
+            found[k] = _points(list(zip(numbers[::2], numbers[1::2], strict=True)))
+    return tuple(found)
+
+
+def _points(pairs: list[tuple[float, float]]) -> CurvePoints:
+    """The points within 0 to 1, sorted, each x once; () if the curve through them changes nothing."""
+    points = {round(min(max(x, 0.0), 1.0), 6): min(max(y, 0.0), 1.0) for x, y in sorted(pairs)}
+    return () if len(points) < 2 or all(abs(x - y) < 2e-6 for x, y in points.items()) else tuple(points.items())

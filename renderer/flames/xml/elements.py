@@ -1,0 +1,150 @@
+"""The <flame> elements of a file: by an XML parser, or, where a program wrote no XML, by a tolerant one.
+
+Programs for artists write attribute names with spaces, # or brackets, unescaped & in names, and several roots. None of
+these makes a file unreadable. The tolerant parser visits every character a bounded number of times.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, ParseError
+
+from renderer.errors import InputError
+from renderer.formats.xml import parse_xml
+
+FLAME_TAGS = ("flame", "jwf-flame")
+MAX_DEPTH = 100
+NAME = re.compile(r"[A-Za-z_][\w:.-]*")
+QUOTE_OR_END = re.compile(r"[\"'>]")
+REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
+ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))
+
+
+class FlameElement(NamedTuple):
+    """A <flame> element; `error` says why it cannot be used, or is empty."""
+
+    element: Any
+    error: str = ""
+
+
+def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
+    """The <flame> elements of a document in its order, without those inside <edit>, which are history.
+
+    Raises InputError if there is none.
+    """
+    try:
+        root = parse_xml(text, path)
+    except InputError as error:
+        if not isinstance(error.__cause__, ParseError):
+            raise
+        found = list(_tolerant_elements(text if isinstance(text, str) else text.decode("utf-8", "replace")))
+        if not found:
+            raise
+        return found
+    found = [FlameElement(element) for element in _flames_below(root)]
+    if not found:
+        raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")
+    return found
+
+
+def _flames_below(root: Any) -> Iterator[Any]:
+    """The outermost <flame> elements in document order, by a stack: files nest as deep as they like."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        if element.tag in FLAME_TAGS:
+            yield element
+        elif element.tag != "edit":
+            stack.extend(reversed(element))
+
+
+def _tolerant_elements(text: str) -> Iterator[FlameElement]:
+    """The <flame> elements of what is no XML: every well-formed document has the same ones by both parsers."""
+    open_elements: list[Element] = []
+    for closing, name, attributes, empty, tail in _tags(text):
+        if closing:
+            if name not in [element.tag for element in open_elements]:
+                continue
+            while open_elements[-1].tag != name:
+                open_elements.pop()
+            done = open_elements.pop()
+            if done.tag in FLAME_TAGS and _is_outermost(open_elements):
+                yield FlameElement(done)
+            continue
+        element = Element(name, attributes)
+        element.text = tail
+        if open_elements:
+            open_elements[-1].append(element)
+        if empty:
+            if name in FLAME_TAGS and _is_outermost(open_elements):
+                yield FlameElement(element)
+        elif len(open_elements) < MAX_DEPTH:
+            open_elements.append(element)
+    for depth, element in enumerate(open_elements):
+        if element.tag in FLAME_TAGS and _is_outermost(open_elements[:depth]):
+            yield FlameElement(element, "its element is not closed; the file may be cut off")
+
+
+def _is_outermost(ancestors: list[Element]) -> bool:
+    return not any(ancestor.tag in (*FLAME_TAGS, "edit") for ancestor in ancestors)
+
+
+def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
+    """Whether it closes, name, attributes, whether it is empty, and the text after it, of each tag."""
+    at = text.find("<")
+    while at >= 0:
+        skipped = next((marks for marks in SKIPPED if text.startswith(marks[0], at)), None)
+        if skipped:
+            end = text.find(skipped[1], at + len(skipped[0]))
+            at = text.find("<", end) if end >= 0 else -1
+            continue
+        closing = text.startswith("/", at + 1)
+        name = NAME.match(text, at + 1 + closing)
+        end = _tag_end(text, name.end()) if name else -1
+        if name is None or end < 0:
+            at = text.find("<", at + 1) if end < 0 and name is None else -1
+            continue
+        body = text[name.end() : end]
+        following = text.find("<", end)
+        tail = text[end + 1 : following if following >= 0 else len(text)]
+        yield closing, name[0], _attributes(body), body.endswith("/"), tail
+        at = following
+
+
+def _tag_end(text: str, at: int) -> int:
+    """Index of the > that ends a tag, past quoted values; -1 if there is none."""
+    while match := QUOTE_OR_END.search(text, at):
+        if match[0] == ">":
+            return match.start()
+        at = text.find(match[0], match.end()) + 1
+        if at == 0:
+            break
+    return -1
+
+
+def _attributes(body: str) -> dict[str, str]:
+    """The attributes of a tag; a name is all between a value and the next `=`."""
+    found: dict[str, str] = {}
+    at = 0
+    while (equals := body.find("=", at)) >= 0:
+        name = " ".join(body[at:equals].split())
+        start = equals + 1
+        while start < len(body) and body[start].isspace():
+            start += 1
+        quote = body[start : start + 1]
+        end = body.find(quote, start + 1) if quote and quote in "\"'" else -1
+        if end < 0:
+            break
+        if name:
+            found.setdefault(name, REFERENCE.sub(_character, body[start + 1 : end]))
+        at = end + 1
+    return found
+
+
+def _character(match: re.Match) -> str:
+    """The character of an entity or a character reference; what stands for none is left as it is."""
+    if match[1]:
+        return ENTITIES[match[1]]
+    code = int(match[2]) if match[2] else int(match[3], 16)
+    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else match[0]

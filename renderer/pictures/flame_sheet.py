@@ -1,0 +1,160 @@
+"""A contact sheet of a file of flames: a small picture of each, its number and its name. A draw adds one of them.
+
+A flame that cannot be read has a crossed cell. Each small picture is the flame's own at that size, with few samples.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from renderer.flames.xml.read import FileEntry, read_library
+from renderer.formats.text import text_mask
+from renderer.gpu import DeviceContext
+from renderer.pictures import flame
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile, require_untiled
+from renderer.plain import printable
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, setting
+
+CELL = (240, 200)  # pixels of a cell of an exported sheet
+MAX_SHEET = 8192  # pixels along each side of an exported sheet
+MARGIN, LABEL = 0.03, 0.09  # fractions of a cell's smaller side
+TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear
+MIN_LABEL = 9  # pixels; labels that would be smaller are left out
+MAX_FLAMES = 4096
+
+
+@dataclass(frozen=True)
+class Settings(PictureSettings):
+    """Which file, and how its flames are laid out."""
+
+    file: str = setting("", help="the .flame file", file=True)
+    columns: int = setting(0, 0, 1024, "flames in a row; 0 chooses for the picture's shape")
+    quality: float = setting(50.0, 1e-3, 1e5, "samples per pixel", logarithmic=True)
+    labels: bool = setting(True, help="number and name under each flame")
+    seed: int = 0
+
+
+def open_file(path: Path) -> Scene:
+    """The Scene of the contact sheet of a .flame file."""
+    entries, warnings = read_library(path)
+    flame.print_problems(path, entries, warnings)
+    columns = math.ceil(math.sqrt(len(entries)))
+    shape = columns * CELL[0], math.ceil(len(entries) / columns) * CELL[1]
+    shrink = min(1.0, MAX_SHEET / max(shape))
+    size = round(shape[0] * shrink), round(shape[1] * shrink)
+    settings = Settings(str(Path(path).resolve()), quality=50.0)
+    return Scene(Path(path), Path(path).stem, "flame_sheet", settings, Picture.tone, size)
+
+
+def cell_of(settings: Settings, count: int, size: Size, index: int) -> Tile:
+    """Left, top, width and height of a flame's cell."""
+    columns = settings.columns or _columns(count, size)
+    rows = -(-count // columns)
+    row, column = divmod(index, columns)
+    left, right = (size[0] * k // columns for k in (column, column + 1))
+    top, bottom = (size[1] * k // rows for k in (row, row + 1))
+    return left, top, right - left, bottom - top
+
+
+def _columns(count: int, size: Size) -> int:
+    """The columns that make the cells' smaller side largest."""
+
+    def side(columns: int) -> float:
+        return min(size[0] / columns / CELL[0], size[1] / -(-count // columns) / CELL[1])
+
+    return max(range(1, count + 1), key=side)
+
+
+class Picture(AccumulatingPicture):
+    """Draws contact sheets of .flame files."""
+
+    settings_type: ClassVar[type] = Settings
+    tone = ToneMapping("manual")
+    can_open = True
+
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
+        self._flame = flame.Picture(gpu)
+        self._flame.prefer_generic()
+        self._pixels = np.zeros((1, 1, 4), "f4")
+        self._buffer: Any = None
+        self._entries: list[FileEntry] = []
+
+    @classmethod
+    def ignored(cls, settings: Settings) -> dict[str, int]:
+        """What of all flames of the file is not drawn."""
+        total: dict[str, int] = {}
+        for entry in read_library(Path(settings.file))[0]:
+            for name, count in entry.ignored.items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def sample_count(self, settings: Settings, size: Size) -> int:
+        """The number of flames."""
+        return min(len(read_library(Path(settings.file))[0]), MAX_FLAMES)
+
+    def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
+        """Read the file and clear the sheet."""
+        require_untiled("contact sheet", size, tile)
+        self._entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
+        self._pixels = np.full((size[1], size[0], 4), PAPER, "f4")
+        self._pixels[..., 3] = 1.0
+        self._buffer = self.gpu.device.buffer((size[1], size[0], 4))
+
+    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
+        """Draw the next flame into its cell; further draws leave the sheet as it is."""
+        if self.samples < len(self._entries):
+            cell = cell_of(settings, len(self._entries), size, self.samples)
+            self._draw_cell(settings, self._entries[self.samples], cell)
+        return self._buffer.write(self._pixels)
+
+    def _draw_cell(self, settings: Settings, entry: FileEntry, cell: Tile) -> None:
+        left, top, width, height = cell
+        margin = max(1, round(MARGIN * min(width, height)))
+        label = round(LABEL * min(width, height)) if settings.labels else 0
+        label = label if label >= MIN_LABEL else 0
+        room = width - 2 * margin, height - 2 * margin - label
+        if min(room) < 1:
+            return
+        part = self._thumbnail(settings, entry, room) if entry.keyframe else _crossed(room)
+        x, y = left + (width - part.shape[1]) // 2, top + margin + (room[1] - part.shape[0]) // 2
+        self._pixels[y : y + part.shape[0], x : x + part.shape[1], :3] = part[..., :3]
+        if label:
+            text = printable(f"{entry.index} {entry.name}", 80)
+            mask = text_mask(text, label, room[0])[..., None]
+            y, x = top + height - margin - label, left + margin
+            paper = self._pixels[y : y + label, x : x + room[0], :3]
+            paper[:] = paper * (1 - mask) + TEXT * mask
+
+    def _thumbnail(self, settings: Settings, entry: FileEntry, room: Size) -> np.ndarray:
+        """(height, width, 4) of a flame, as large as fits the room in its own proportions."""
+        assert entry.keyframe
+        wide, high = entry.keyframe.size
+        scale = min(room[0] / wide, room[1] / high)
+        size = max(1, int(wide * scale)), max(1, int(high * scale))
+        one = flame.settings_from_keyframe(entry.keyframe)
+        one = replace(one, quality=settings.quality, seed=settings.seed, passes=1, temporal_samples=1)
+        for _ in range(self._flame.sample_count(one, size)):
+            frame = self._flame.draw(one, size, 0.0)
+        return frame.read()
+
+    def scene_at(self, settings: Settings, size: Size, x: float, y: float) -> Scene | None:
+        """The flame whose cell contains the pixel (x, y); None outside of cells, and for a flame that is not read."""
+        entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
+        for index, entry in enumerate(entries):
+            left, top, width, height = cell_of(settings, len(entries), size, index)
+            if left <= x < left + width and top <= y < top + height and entry.keyframe:
+                return flame.scene_of_entry(Path(settings.file), entry)
+        return None
+
+
+def _crossed(size: Size) -> np.ndarray:
+    """(height, width, 3): a dark cell with both diagonals."""
+    v, u = np.mgrid[: size[1], : size[0]]
+    u, v = (u + 0.5) / size[0], (v + 0.5) / size[1]
+    near = np.minimum(abs(u - v), abs(u + v - 1)) < 1.5 / min(size)
+    return np.where(near[..., None], np.array(CROSS, "f4"), np.float32(2 * PAPER))

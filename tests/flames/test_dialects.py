@@ -1,0 +1,308 @@
+"""Files of Apophysis, Fractorium, JWildfire and of no XML at all; files of many flames; what is said to be ignored."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from renderer.cli import main
+from renderer.errors import InputError, UserError
+from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
+from renderer.flames.xml.attributes import AttributeParser
+from renderer.flames.xml.elements import _tolerant_elements, flame_elements
+from renderer.flames.xml.read import parse_flames, parse_library, read_library
+from renderer.flames.xml.write import to_xml
+from renderer.formats.images import read_pixels
+from renderer.paths import ROOT
+from renderer.pictures import flame as flame_picture
+from renderer.pictures import flame_sheet, load, load_again, load_for_window
+
+XFORM = '<xform weight="1" linear="0.5" coefs="0.6 0.2 -0.2 0.6 0.3 0"/>'
+COLOR = '<color index="0" rgb="200 90 9"/>'
+PUBLIC = ROOT.parent / "shared" / "data" / "flames_public"
+
+
+def entry(attributes="", inside=COLOR, xform=XFORM):
+    """The only entry of a file of one flame."""
+    text = f'<flame size="40 30" scale="20" {attributes}>{xform}{inside}</flame>'
+    (found,), _ = parse_library(text, AttributeParser("text"))
+    return found
+
+
+def library(tmp_path, *flames):
+    path = tmp_path / "pack.flame"
+    path.write_text(f"<flames>{''.join(flames)}</flames>")
+    return path
+
+
+def one_of(name, attributes="", xform=XFORM):
+    return f'<flame name="{name}" size="40 30" scale="12" quality="3" {attributes}>{xform}{COLOR}</flame>'
+
+
+BAD = one_of("bad", xform='<xform weight="1" coefs="1 2 3"/>')
+PACK = (one_of("a", 'time="0"'), BAD, one_of("c", 'time="1"', XFORM + XFORM.replace("0.3 0", "-0.3 0.4")))
+
+
+# ---- dialects
+
+
+def test_what_is_no_xml_is_read_as_its_program_meant_it():
+    """Names with spaces, brackets and #, unescaped &, several roots, a comment, single quotes, a missing end."""
+    text = (
+        f'<!-- <flame> --><flame name="Adam & Eve &lt;&#65;" size=\'40 30\'><xform weight="1" julian="1" '
+        f'julian_power="3" corners_mult x="0" taprats_Rosette(1/0)="0" julian#1#="0.5"/>{COLOR}</flame>'
+        f"<flame><edit><flame/></edit>{XFORM}</flame><flame name='cut'>{XFORM}"
+    )
+    entries, _ = parse_library(text, AttributeParser("text"))
+    assert [each.name for each in entries] == ["Adam & Eve <A", "", "cut"]
+    first = entries[0].keyframe.flame.xforms[0]
+    assert dict(first.variations) == {"julian": 1.0} and dict(first.parameters) == {"julian_power": 3.0}
+    assert entries[0].ignored == {"julian#1# variations": 1}
+    assert entries[1].keyframe and "is not closed" in entries[2].error
+
+
+def test_both_parsers_find_the_same_flames():
+    """On well-formed files the tolerant parser gives what the XML parser gives."""
+    files = [*sorted(ROOT.glob("scenes/*.flame")), *sorted(PUBLIC.glob("*.flame"))[:12]]
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        strict, tolerant = flame_elements(text, path), list(_tolerant_elements(text))
+        assert len(strict) == len(tolerant) > 0
+        for one, two in zip(strict, tolerant, strict=True):
+            for a, b in zip(one.element.iter(), two.element.iter(), strict=True):
+                assert (a.tag, a.attrib, (a.text or "").split()) == (b.tag, b.attrib, (b.text or "").split()), path
+
+
+@pytest.mark.parametrize("text", ["<flame", "<" * 4000, '<flame a="' * 2000, "<a>" * 3000 + "<flame>", "<flame a=b c"])
+def test_what_is_no_flame_at_all_is_refused(text):
+    with pytest.raises(InputError):
+        parse_library(text, AttributeParser("text"))
+
+
+def test_history_inside_edits_is_not_read():
+    flames, _ = parse_flames(f"<flames><flame>{XFORM}<edit><flame name='old'>{XFORM}</flame></edit></flame></flames>")
+    assert len(flames) == 1
+    flames, _ = parse_flames(f"<flames><edit><flame name='old'>{XFORM}</flame></edit><flame>{XFORM}</flame></flames>")
+    assert len(flames) == 1
+
+
+def test_numbers_of_other_languages_and_palettes_of_other_lengths():
+    key = entry('brightness="2,5" center="0,5 -1,25" gamma="9995"').keyframe
+    assert key.flame.brightness == 2.5 and key.center == (0.5, -1.25) and key.flame.gamma == 1000
+    gray = np.repeat(np.arange(512)[:, None] // 2, 3, 1).astype("u1").tobytes().hex()
+    colors = entry(inside=f'<palette count="512" format="RGB">{gray}</palette>').keyframe.flame.palette_colors
+    assert np.abs(colors[:, 0] - np.linspace(0, 255, 256)).max() <= 0.5
+
+
+def test_names_of_the_moebius_parameters():
+    xform = '<xform weight="1" Mobius="1" Mobius_Re_A="2" Mobius_Im_D="3"/>'
+    found = entry(xform=xform).keyframe.flame.xforms[0]
+    assert dict(found.variations) == {"mobius": 1.0}
+    assert dict(found.parameters) == {"mobius_re_a": 2.0, "mobius_im_d": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "xform", "ignored"),
+    [
+        ('cam_zdimish="0.5"', XFORM, {"depth fading flames": 1}),
+        ('cam_pitch="0.0" fps="25" post_blur_radius="0" camBankCurve_enabled="false"', XFORM, {}),
+        ('camBankCurve_enabled="true" camBankCurve_point_count="2"', XFORM, {"animation of camBankCurve flames": 1}),
+        ('gamma="9995"', XFORM, {"gamma 9995 beyond the limit 1000 flames": 1}),
+        ("", '<xform weight="1" linear="1" nosuch="1" nosuch_power="2" other="0"/>', {"nosuch variations": 1}),
+        ("", '<xform weight="1" julian="1" julian_twist="2"/>', {"julian_twist parameters": 1}),
+        ("", '<xform weight="1" linear="1" mod_gamma="0.0" material="0.5" linear_fx_priority="0"/>', {}),
+        ("", '<xform weight="1" linear="1" mod_gamma="0.5"/>', {"color modifier xforms": 1}),
+        ("", XFORM + '<finalxform weight="0.5" linear="1"/><finalxform linear="1"/>', {"further final xforms": 1}),
+        ('sld_render_enabled="1"', XFORM, {"solid rendering flames": 1}),
+        ('sparkle="1"', XFORM, {"unknown attribute sparkle flames": 1}),
+    ],
+)
+def test_what_changes_the_picture_and_is_not_drawn_is_counted(attributes, xform, ignored):
+    assert entry(attributes, xform=xform).ignored == ignored
+
+
+def test_ignored_parts_are_one_line_and_a_key_of_json(gpu, tmp_path, capsys):
+    path = library(tmp_path, one_of("x", 'cam_zdimish="1"', '<xform weight="1" linear="1" nosuch="1"/>'))
+    assert main(["export", str(path), "-o", str(tmp_path / "a.png"), "--json", "--device", "cpu"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["ignored"] == ["depth fading (1 flame)", "nosuch (1 variation)"]
+    (line,) = [line for line in err.splitlines() if "ignored" in line]
+    assert "pack.flame" in line
+
+
+def test_filters_are_flam3s_for_its_files_and_the_named_ones_for_others():
+    def shape(version):
+        return entry(f'filter_shape="mitchell" {version}').keyframe.flame.filter_shape
+
+    assert shape("") == shape('version="FLAM3-LNX-3.1.1"') == "catrom"
+    assert shape('version="EMBER-WIN-1.0"') == "mitchell"
+    for version in ("", 'version="EMBER-WIN-1.0"'):
+        key = entry(f'filter_shape="lanczos2" {version}').keyframe
+        assert parse_flames(to_xml([key]))[0] == [key]
+
+
+def test_jwildfires_own_numbers_are_read_and_written():
+    version = 'version="JWildfire V6.00"'
+    key = entry(f'{version} contrast="1.5" white_level="200" saturation="1.2" fg_opacity="0.5" cam_zoom="2"').keyframe
+    flame = key.flame
+    assert (flame.exposure, flame.contrast, flame.white_level, flame.saturation) == ("jwildfire", 1.5, 200, 1.2)
+    assert (flame.fg_opacity, flame.estimator_radius, key.scale) == (0.5, 0, 40)
+    assert entry(version).keyframe.flame.white_level == 220
+    assert parse_flames(to_xml([key]))[0] == [key]
+
+
+# ---- color
+
+
+def test_curves_pass_through_their_points_and_straight_ones_are_left_out():
+    points = ((0.0, 0.0), (0.21, 0.12), (0.47, 0.43), (0.7, 0.8), (1.0, 1.0))
+    text = " ".join(f"{x} {y}" for x, y in points)
+    key = entry(f'overall_curve="{text} " red_curve="0 0 0.25 0.25 1 1 0.75 0.75" blur_curve="0"').keyframe
+    assert key.flame.curves == (points, (), (), ())
+    assert parse_flames(to_xml([key]))[0] == [key]
+    overall, red, *_ = curve_tables(key.flame.curves)
+    at = np.linspace(0, 1, CURVE_ENTRIES)
+    assert np.allclose(red, at) and np.allclose(
+        np.interp([x for x, _ in points], at, overall), [y for _, y in points], atol=1e-3
+    )
+    assert np.abs(np.diff(overall, 2)).max() < 1e-4  # no corners: the curve is smooth
+    straight = " ".join("0 0 1 0.25 0.25 1 0.75 0.75 1 1 1 1" for _ in range(4))
+    assert entry(f'curves="{straight}"').keyframe.flame.curves == ()
+
+
+def test_other_programs_tone_curves_equal_their_formulas(gpu):
+    """White level, opacity of the foreground, curves and saturation against NumPy, pixel by pixel."""
+    key = entry('quality="30" background="0.1 0.2 0.4" estimator_radius="0" filter="0"').keyframe
+    key = replace(key, flame=replace(key.flame, supersample=1))
+    plain = flame_picture.settings_from_keyframe(replace(key, flame=replace(key.flame, background=(0.0, 0.0, 0.0))))
+    picture = flame_picture.Picture(gpu)
+
+    def drawn(settings):
+        picture.restart()
+        for _ in range(picture.sample_count(settings, (40, 30))):
+            frame = picture.draw(settings, (40, 30), 0.0)
+        return srgb(frame.read()[..., :3])
+
+    def srgb(x):
+        return 255 * np.where(x < 0.0031308, 12.92 * x, 1.055 * np.maximum(x, 1e-9) ** (1 / 2.4) - 0.055)
+
+    flat = drawn(plain)
+    brighter = drawn(replace(plain, white_level=127.5))
+    dim = flat.max(2) < 110
+    assert dim.any() and np.abs(brighter - 2 * flat)[dim].max() <= 2.5  # truncated to bytes, then doubled
+    points = ((0.0, 0.0), (0.5, 0.8), (1.0, 1.0))
+    curved = drawn(replace(plain, curves=((), points, (), ())))
+    table = curve_tables(((), points, (), ()))[1] * 255
+    expected = np.interp(flat[..., 0], np.linspace(0, 255, CURVE_ENTRIES), table)
+    assert np.abs(curved[..., 0] - expected).max() < 3 and np.abs(curved[..., 1:] - flat[..., 1:]).max() < 1.1
+    gray = drawn(replace(plain, saturation=0.0))
+    assert np.ptp(gray, axis=2).max() <= 1.1
+    assert np.abs(gray[..., 0] - (flat.max(2) + flat.min(2)) / 2).max() <= 1.6  # the luminosity of HSL stays
+    thin = replace(plain, background=(0.5, 0.5, 0.5), brightness=0.04, gamma=1.0)
+    shown, hidden = drawn(thin), drawn(replace(thin, fg_opacity=0.0))
+    opacity = 128 - drawn(replace(thin, white_level=1e4))  # nearly black colors: what is left is the background
+    assert opacity.max() > 10 and np.abs(shown - hidden - opacity * np.arctan(3) / 1.25).max() < 3.5
+
+
+def test_jwildfires_exposure_is_its_formula(gpu):
+    """2 brightness contrast log10(1 + density / contrast) + glow / (hits + 1): the opacity of the layer alpha."""
+    key = entry('quality="4" estimator_radius="0" filter="0" gamma="1" gamma_threshold="0"').keyframe
+    base = flame_picture.settings_from_keyframe(key)
+    settings = replace(
+        base, exposure="jwildfire", contrast=2.0, brightness=0.2, low_density_brightness=0.5, transparent=True
+    )
+    picture = flame_picture.Picture(gpu)
+    for _ in range(picture.sample_count(settings, (40, 30))):
+        frame = picture.draw(settings, (40, 30), 0.0)
+    alpha, hits = frame.read()[..., 3], picture.layers(settings, (40, 30))["density"]
+    quality = picture.report()["samples"] / 1200
+    density = hits / (1200 / 20**2 * quality)
+    wanted = 2 * 0.2 * 2 * np.log10(1 + density / 2) + 0.5 / (2 * quality) / (hits + 1)
+    wanted = np.clip(np.where(hits > 0, wanted, 0), 0, 1)
+    assert (wanted > 0.05).any() and np.abs(alpha - wanted).max() < 1.5 / 255
+
+
+# ---- files of many flames
+
+
+def test_a_bad_flame_costs_itself(tmp_path, capsys):
+    path = library(tmp_path, *PACK)
+    scene = load(path)
+    told = capsys.readouterr().err
+    assert scene.title == "a" and scene.part == "0" and not scene.settings.keyframes
+    assert "flame 1 'bad': xform 0: coefs" in told and "has 3 flames; flame 0 'a' is drawn" in told
+    assert load(path, flame="2").title == load(path, flame="c").title == "c"
+    with pytest.raises(InputError, match="must be 6 numbers"):
+        load(path, flame="bad")
+    with pytest.raises(UserError, match='--flame 7: .* allowed are 0 to 2, and names "a", "bad", "c"'):
+        load(path, flame="7")
+    with pytest.raises(UserError, match="is no file of flames"):
+        load(ROOT / "scenes" / "fern.toml", sheet=True)
+    with pytest.raises(UserError, match="not together"):
+        load(path, film=True, sheet=True)
+    with pytest.raises(InputError, match="must be 6 numbers"):
+        read_library(library(tmp_path, BAD))
+
+
+def test_all_flames_are_numbered_pictures(gpu, tmp_path, capsys):
+    path = library(tmp_path, *PACK)
+    command = ["export", str(path), "-o", str(tmp_path / "out.png"), "--flame", "all", "--json", "--device", "cpu"]
+    assert main(command) == 3  # a flame was left out
+    answer = json.loads(capsys.readouterr().out)
+    assert [row["flame"] for row in answer["flames"]] == [0, 2]
+    assert sorted(each.name for each in tmp_path.glob("*.png")) == ["out00000.png", "out00002.png"]
+    assert main(["export", str(path), "-o", str(tmp_path / "c.png"), "--flame", "c", "--device", "cpu"]) == 0
+    assert np.array_equal(read_pixels(tmp_path / "c.png"), read_pixels(tmp_path / "out00002.png"))
+    assert main(["verify", str(tmp_path / "c.png"), "--device", "cpu"]) == 0
+
+
+def test_a_film_shows_time_n_in_frame_n(gpu, tmp_path, capsys):
+    """As flam3-animate: from the first key frame's time to the one before the last's."""
+    first, last = one_of("a", 'time="2" temporal_samples="3"'), one_of("c", 'time="5" temporal_samples="3" rotate="40"')
+    path = library(tmp_path, first, last)
+    command = ["export", str(path), "-o", str(tmp_path / "f_##.png"), "--film", "--device", "cpu"]
+    assert main(command) == 0
+    assert sorted(each.name for each in tmp_path.glob("*.png")) == ["f_02.png", "f_03.png", "f_04.png"]
+    settings = load(path, film=True).settings
+    assert [key.time for key in settings.keyframes] == [2.0, 5.0]
+    assert main([*command[:-3], "--frames", "2-3", "--device", "cpu"]) == 2 and "need --film" in capsys.readouterr().err
+    with pytest.raises(InputError, match="times increase"):
+        load(library(tmp_path, last, first), film=True)
+
+
+# ---- the contact sheet
+
+
+def test_a_sheet_shows_every_flame_and_opens_the_clicked_one(gpu, tmp_path):
+    path = library(tmp_path, *PACK)
+    scene = load_for_window(path)
+    assert scene.picture == "flame_sheet" and scene.size == (480, 400)
+    assert load_for_window(library(tmp_path / "..", PACK[0])).picture == "flame"
+    size, picture = (240, 200), flame_sheet.Picture(gpu)
+    for _ in range(picture.sample_count(scene.settings, size)):
+        pixels = picture.draw(scene.settings, size, 0.0).read()
+    cells = [flame_sheet.cell_of(scene.settings, 3, size, k) for k in range(3)]
+    assert [cell[:2] for cell in cells] == [(0, 0), (120, 0), (0, 100)]
+    left, top, width, height = cells[1]
+    assert pixels[top + height // 3, left + width // 2, 0] < 0.3 and (pixels[..., 0] > 0.3).any()
+    red = pixels[top : top + height, left : left + width]
+    assert (red[..., 0] > 4 * red[..., 1]).any()  # the bad one is crossed out
+    opened = picture.scene_at(scene.settings, size, 30.0, 130.0)
+    assert opened.title == "c" and load_again(opened).title == "c"
+    assert picture.scene_at(scene.settings, size, 150.0, 30.0) is None  # the bad one
+    assert picture.scene_at(scene.settings, size, 200.0, 150.0) is None  # no flame is there
+    assert load_again(scene).picture == "flame_sheet"
+
+
+def test_a_small_picture_of_a_sheet_is_the_flame_at_that_size(gpu, tmp_path):
+    path = library(tmp_path, PACK[0], PACK[2])
+    settings = flame_sheet.Settings(str(path), labels=False, quality=9.0)
+    size, picture = (160, 60), flame_sheet.Picture(gpu)
+    for _ in range(2):
+        pixels = picture.draw(settings, size, 0.0).read()
+    one, plain = replace(load(path, flame="1").settings, quality=9.0), flame_picture.Picture(gpu)
+    for _ in range(plain.sample_count(one, (74, 56))):
+        wanted = plain.draw(one, (74, 56), 0.0).read()
+    found = pixels[2:58, 83:157]
+    assert np.array_equal(found[..., :3], wanted[..., :3])
