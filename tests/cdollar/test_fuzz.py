@@ -57,9 +57,11 @@ def real(draw, functions, depth=3):
 @st.composite
 def whole(draw, functions, depth=2):
     if depth == 0:
-        return draw(st.sampled_from(["i", "j", "3", "k(j)", "(-2)"]))
+        return draw(st.sampled_from(["i", "j", "3", "k(j)", "(-2)", "2147483647", "k(j) * 715827883"]))
     left, right = draw(whole(functions, depth - 1)), draw(whole(functions, depth - 1))
-    return f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '%', '&', '^']))} {right})".replace("/ 0", "/ 1")
+    if draw(st.integers(0, 9)) == 0:
+        return f"abs({left})"
+    return f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '%', '&', '^', '<<']))} {right})".replace("/ 0", "/ 1")
 
 
 @st.composite

@@ -11,6 +11,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_passes import texture_layout
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import (
     DEFAULT,
     MAP_CANDIDATES,
@@ -220,3 +221,70 @@ def test_scalars_are_kernel_arguments(device, rng):
     for s, n in ((0.5, 3), (3, 50), (50, 0)):
         assert np.allclose(value_of(text, target, {"s": str(s), "n": str(n)}, a=a), s * a + n, rtol=1e-5)
     assert [t.counters.compiled for t in targets] == [1, 0, 0] and targets[-1].counters.cache_hits == 1
+
+
+def all_targets(device, gl):
+    return {
+        "numpy": NumpyTarget,
+        "device": lambda dag: DeviceTarget(dag, device, "device"),
+        "gpu plans": lambda dag: DeviceTarget(dag, AsGpu(device), "device"),
+        "glsl": lambda dag: GlslTarget(dag, gl),
+    }
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("var c(i) = a(i) + 1 > a(i)", [True, False, True, True]),
+        ("var c(i) = a(i) - 2 < a(i)", [True, True, True, False]),
+        ("var c(i) = a(i) * 2", [2, -2, -10, 0]),
+        ("var c(i) = -a(i)", [-1, -(2**31) + 1, 5, -(2**31)]),
+        ("var c(i) = abs(a(i))", [1, 2**31 - 1, 5, -(2**31)]),
+        ("var c(i) = a(i) << 1", [2, -2, -10, 0]),
+        ("var c(i) = (i + 2147483647) - 2147483647 + 0 * a(i)", [0, 1, 2, 3]),
+        ("var c(i) = 0 * a(i) + sum(a)", [-5] * 4),
+        ("var c(i) = twice(a(i)) < a(i)", [False, True, True, False]),
+    ],
+)
+def test_overflow_of_int_wraps_on_every_target(device, gl, body, expected):
+    a = np.array([1, 2**31 - 1, -5, -(2**31)], "i4")
+    type_ = "bool" if isinstance(expected[0], bool) else "int"
+    text = f"int twice(int x) {{ int y = x; y = y + x; return y; }}\n{type_}(int) main(int[] a) {{ {body}; return c; }}"
+    for name, target in all_targets(device, gl).items():
+        assert value_of(text, target, a=a).tolist() == expected, name
+
+
+@pytest.mark.parametrize(
+    "reduction, expected",
+    [("sum(a)", 0), ("prod(a)", 1), ("fold(add, 3.0, a(i))", 3), ("sum(a(i) * 2, i : 0..0)", 0)],
+)
+def test_reductions_of_nothing_are_neutral_on_every_target(device, gl, reduction, expected):
+    text = f"float add(float s, float x) => s + x;\nfloat main(float[] a) {{ return {reduction}; }}"
+    for name, target in all_targets(device, gl).items():
+        assert value_of(text, target, a=np.zeros(0, "f4")) == expected, name
+
+
+def test_products_over_nothing_are_zero_on_every_target(device, gl):
+    for name, target in all_targets(device, gl).items():
+        result = value_of(PRODUCT, target, a=np.zeros((3, 0), "f4"), b=np.zeros((0, 4), "f4"))
+        assert result.shape == (3, 4) and not result.any(), name
+
+
+def test_extremes_pass_over_nan_and_are_nan_of_nothing_else(device, gl):
+    text = "float2 main(float[] a) { return float2(max(a), min(a)); }"
+    nan = np.nan
+    cases = {(nan, nan, nan): (nan, nan), (nan, 2, nan, -1): (2, -1), (nan, -np.inf): (-np.inf, -np.inf)}
+    for numbers, expected in cases.items():
+        for name, target in all_targets(device, gl).items():
+            result = value_of(text, target, a=np.array(numbers, "f4"))
+            assert np.array_equal(np.ravel(result.tolist()), expected, equal_nan=True), (name, numbers, result)
+
+
+def test_operators_of_classes_reduce_on_every_target(device, gl):
+    text = (
+        "final class P { float x, y; }\nP operator +(P a, P b) => P(a.x + b.x, a.y * b.y);\n"
+        "float2 main(float[] a) { var c(i) = P(a(i), a(i)); var p = + c; return float2(p.x, p.y); }"
+    )
+    for name, target in all_targets(device, gl).items():
+        result = value_of(text, target, a=np.array([1, 2, 3, 4], "f4"))
+        assert np.ravel(result.tolist()).tolist() == [10, 24], name

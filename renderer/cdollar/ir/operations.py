@@ -125,8 +125,8 @@ OPERATIONS = {
         float_call("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
         Operation("abs", "n", np.abs, "fabs({0})", "abs({0})"),
         Operation("sign", "n", np.sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
-        Operation("min", "nn", np.fmin, "fmin({0}, {1})", "min({0}, {1})"),
-        Operation("max", "nn", np.fmax, "fmax({0}, {1})", "max({0}, {1})"),
+        Operation("min", "nn", np.fmin, "fmin({0}, {1})", "({1} < {0} || isnan({0}) ? {1} : {0})"),
+        Operation("max", "nn", np.fmax, "fmax({0}, {1})", "({1} > {0} || isnan({0}) ? {1} : {0})"),
         Operation("step", "rr", step, "({1} < {0} ? 0 : 1)", "step({0}, {1})"),
         Operation("isnan", "r", np.isnan, "({0} != {0})", "isnan({0})", "bool"),
     ]

@@ -14,8 +14,8 @@ LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
 
 
 def identifier(prefix: str, name: str) -> str:
-    """A valid identifier; GLSL reserves those with two underscores in a row."""
-    return re.sub("__+", "_", f"{prefix}_{name}")
+    """A valid identifier, of operators too; GLSL reserves those with two underscores in a row."""
+    return re.sub(r"[\W_]+", "_", f"{prefix}_{name}", flags=re.ASCII)
 
 
 class FunctionTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,12 @@ INTEGER_TEXTS = {
     "/": "divide_{type}({0}, {1})", "%": "remainder_{type}({0}, {1})",
     "min": "({1} < {0} ? {1} : {0})", "max": "({1} > {0} ? {1} : {0})",
     "<<": "({0} << ({1} & {mask}))", ">>": "({0} >> ({1} & {mask}))",
+}  # fmt: skip
+# Overflow of signed integers is undefined in C, that of unsigned ones wraps; in GLSL both wrap.
+WRAPPING_TEXTS = {
+    "+": "((int)((uint){0} + (uint){1}))", "-": "((int)((uint){0} - (uint){1}))",
+    "*": "((int)((uint){0} * (uint){1}))", "neg": "((int)(0u - (uint){0}))",
+    "abs": "({0} < 0 ? (int)(0u - (uint){0}) : {0})", "<<": "((int)((uint){0} << ({1} & {mask})))",
 }  # fmt: skip
 FLOAT_TEXTS = {
     "sign": "({0} > {zero} ? {one} : {0} < {zero} ? (-{one}) : {0})", "step": "({1} < {0} ? {zero} : {one})",
@@ -32,7 +38,7 @@ class CDialect:
 
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
-    min_ignores_nan = True  # fmin and fmax return the other operand of a NaN
+    overflow_texts: ClassVar[dict[str, str]] = WRAPPING_TEXTS  # operations on int that could overflow
     first_index = "0"  # of load()
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
     poison_parameter = "int *poison"  # of device functions with loops
@@ -62,7 +68,7 @@ class GlslDialect(CDialect):
 
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
-    min_ignores_nan = False
+    overflow_texts: ClassVar[dict[str, str]] = {}
     first_index = "0, 0"
     struct = "struct {name} {{ {members} }};"
     poison_parameter = "inout int poison"
@@ -94,15 +100,13 @@ class GlslDialect(CDialect):
 
 
 def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
-    """The start value of a reduction; for min and max of floats NaN if it is ignored, else an infinity."""
+    """The start value of a reduction; that of min and max of floats is NaN, which they ignore beside a number."""
     if name not in ("min", "max"):
         return literal(NEUTRAL_ELEMENTS.get(name, 0), type_, dialect)
     if type_ in INTEGERS:
         limits = np.iinfo(DTYPES[type_])
         return literal(limits.max if name == "min" else limits.min, type_, dialect)
-    if dialect.min_ignores_nan:
-        return dialect.nan
-    return literal(np.inf if name == "min" else -np.inf, type_, dialect)
+    return dialect.nan
 
 
 def literal(number: Any, type_: str, dialect: CDialect) -> str:
@@ -128,8 +132,10 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def operation_text(dialect: CDialect, name: str, type_: str, result: str, operands: list[str]) -> str:
-    """One operation on variables of scalar type `type_`."""
+def operation_text(
+    dialect: CDialect, name: str, type_: str, result: str, operands: list[str], can_overflow: bool = True
+) -> str:
+    """One operation on variables of scalar type `type_`; `can_overflow`: an int result may not fit 32 bits."""
     if name == "select":
         return "({} ? {} : {})".format(*operands)
     if name == "convert":
@@ -137,7 +143,8 @@ def operation_text(dialect: CDialect, name: str, type_: str, result: str, operan
             return f"{type_}_to_{result}({operands[0]})"
         return operands[0] if type_ == result else dialect.cast(result, operands[0])
     zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 31))
-    text = TYPED_TEXTS[type_].get(name) or dialect.operation(name)
+    wrapping = dialect.overflow_texts if type_ == "int" and can_overflow else {}
+    text = wrapping.get(name) or TYPED_TEXTS[type_].get(name) or dialect.operation(name)
     return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
 
 

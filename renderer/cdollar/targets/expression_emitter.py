@@ -15,11 +15,12 @@ from typing import Any
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.types import component_types
+from renderer.cdollar.ir.types import INTEGERS, component_types
 from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 from renderer.cdollar.targets.iteration_space import order_within_space
 
+Bounds = tuple[int, int] | None
 RangesOf = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
 
 
@@ -47,10 +48,14 @@ class Block:
 
 @dataclass(frozen=True)
 class EmittedValue:
-    """The variables of a value's components, and the variable that holds its poison, or None."""
+    """The variables of a value's components, and the variable that holds its poison, or None.
+
+    `bounds`: the least and the greatest number that an integer can be, if they are known.
+    """
 
     names: tuple[str, ...]
     poison: str | None = None
+    bounds: Bounds = None
 
 
 class ExpressionEmitter(FunctionTable):
@@ -137,9 +142,9 @@ class ExpressionEmitter(FunctionTable):
         """Emit a node whose inputs are emitted."""
         self.has_doubles |= "double" in ir.scalar_types(node)
         if node.op == "scalar":
-            return EmittedValue((self.number(node),))
+            return EmittedValue((self.number(node),), bounds=bounds_of_number(node))
         if node.op == "variable":
-            return EmittedValue((self.variable_names[node.attribute],))
+            return EmittedValue((self.variable_names[node.attribute],), bounds=bounds_of_range(node.attribute.range))
         if node.op == "let":
             return self.lookup(node.inputs[0])
         if node.op == "reduce":
@@ -161,9 +166,10 @@ class ExpressionEmitter(FunctionTable):
         """Emit an operation of the table."""
         operands = [self.lookup(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
-        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
+        bounds = bounds_of_operation(node, [o.bounds for o in operands])
+        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names, bounds is None)
         name = self.declare(self.hoist_target(node).lines, node.type, text)
-        return EmittedValue((name,), self.propagate_poison(node, operands, names))
+        return EmittedValue((name,), self.propagate_poison(node, operands, names), bounds)
 
     def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
         """Emit the poison of an operation's result, without that of the operand that is not taken."""
@@ -299,3 +305,28 @@ def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:
     """Whether an index lies in a range for all values of its variables."""
     bounds = index_bounds(index)
     return bounds is not None and bounds[0] >= range_.low and bounds[1] < range_.high
+
+
+def bounds_of_number(node: ir.Node) -> Bounds:
+    """The bounds of a literal; a number of the host is no part of a kernel's text."""
+    is_literal = node.type in INTEGERS and not isinstance(node.attribute, ir.RuntimeScalar)
+    return (int(node.attribute.number),) * 2 if is_literal else None
+
+
+def bounds_of_range(range_: Any) -> Bounds:
+    """The bounds of a bound variable."""
+    return (range_.low, range_.high - 1) if isinstance(range_, ir.Range) and range_.size else None
+
+
+def bounds_of_operation(node: ir.Node, operands: list[Bounds]) -> Bounds:
+    """The bounds of an operation on integers by interval arithmetic; None if they are unknown or leave 32 bits."""
+    if node.type not in INTEGERS or None in operands:
+        return None
+    (a, b), (c, d) = operands[0], operands[-1]  # type: ignore[misc]  # none is None
+    intervals = {
+        "+": (a + c, b + d), "-": (a - d, b - c), "neg": (-b, -a), "convert": (a, b),
+        "*": (min(a * c, a * d, b * c, b * d), max(a * c, a * d, b * c, b * d)),
+    }  # fmt: skip
+    low, high = intervals.get(node.attribute, (1, 0))
+    lowest, highest = (-(2**31), 2**31 - 1) if node.type == "int" else (0, 2**32 - 1)
+    return (low, high) if lowest <= low <= high <= highest else None

@@ -249,7 +249,9 @@ class GraphTarget(Target):
     # Reductions of host arrays that are larger than a chunk
 
     def run_reduction(self, node: ir.Node) -> Representation:
-        """Compute a closed reduction, chunk by chunk if it reads much of the host."""
+        """Compute a closed reduction, chunk by chunk if it reads much of the host; of nothing, the host knows it."""
+        if any(variable.range.size == 0 for variable in node.attribute[1]):
+            return self.uploaded_result(node, self.numpy.reduce_empty(node, node.attribute[0]))
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
             return self.run_kernel(node)
@@ -257,8 +259,11 @@ class GraphTarget(Target):
         for chunk in chunks:
             numbers = self.reduce_chunk(node, chunk, state)
             state = numbers if is_fold else self.numpy.combine_box(node, state, numbers, (1,), 0)
-        value, types = self.numpy.result(node, state), output_types(node)
-        components = value if isinstance(node.type, tuple) else [value]
+        return self.uploaded_result(node, self.numpy.result(node, state))
+
+    def uploaded_result(self, node: ir.Node, value: Any) -> Representation:
+        """The representation of a closed reduction whose value the host knows."""
+        components, types = value if isinstance(node.type, tuple) else [value], output_types(node)
         return Representation(
             (), [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)], types
         )
