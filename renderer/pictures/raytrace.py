@@ -139,7 +139,7 @@ class Picture(AccumulatingPicture):
         self._materials: Buffer = self.device.buffer(len(materials), MATERIAL).write(materials)
         instanced = self._geometry.instanced_lights(settings, materials)
         lights = (getattr(settings, name) for name in LIGHT_SETTINGS)
-        key = self._geometry_key, self._geometry.builds, materials.tobytes(), instanced.tobytes(), *lights
+        key = self._geometry_key, self._geometry.builds, materials.tobytes(), instanced.triangles.tobytes(), *lights
         if key != self._lights_key:
             self._lights = LightSampler(self.device, settings, self._geometry.primitives, materials, instanced)
             self._lights_key = key

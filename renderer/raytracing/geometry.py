@@ -1,5 +1,7 @@
 """The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from renderer.bvh.build import build_bvh
@@ -15,6 +17,16 @@ from renderer.raytracing.shapes import SceneShapes, ShapeArrays, material_indice
 from renderer.raytracing.textures import BASE_FLOAT4S, TextureArrays, default_attributes
 
 MAX_INSTANCED_LIGHTS = 1 << 16  # emissive triangles of instances that next-event estimation samples
+
+
+class InstancedLights(NamedTuple):
+    """Emissive triangles (k,) PRIMITIVE of instances in world space, and the index (k,) of the instance of each."""
+
+    triangles: np.ndarray
+    instances: np.ndarray
+
+
+NO_LIGHTS = InstancedLights(np.zeros(0, PRIMITIVE), np.zeros(0, "i4"))
 
 
 class Geometry:
@@ -37,7 +49,7 @@ class Geometry:
         self._shapes: ShapeArrays | None = None
         self.builds = 0  # of the static BVH
         self._take(self._scene_shapes.at(poses), settings)
-        self._lights = np.zeros(0, PRIMITIVE)
+        self._lights = NO_LIGHTS
         self._lights_key: tuple = ()
         self._field_count = len(settings.distance_fields)
         self._fields = device.buffer(max(self._field_count, 1), FIELD)
@@ -117,8 +129,8 @@ class Geometry:
             groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), opening, closing))
         return InstanceTransforms(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
-    def instanced_lights(self, settings: Settings, materials: np.ndarray) -> np.ndarray:
-        """The emissive triangles (k,) PRIMITIVE of instances, in world space, in the order of the instances.
+    def instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
+        """The emissive triangles of instances, in world space.
 
         None if one of them moves, or if there are more than MAX_INSTANCED_LIGHTS: BSDF sampling alone finds them then.
         If the transform has a negative determinant, the edges are swapped, so that the front stays the front, and the
@@ -129,10 +141,9 @@ class Geometry:
             self._lights, self._lights_key = self._find_instanced_lights(settings, materials), key
         return self._lights
 
-    def _find_instanced_lights(self, settings: Settings, materials: np.ndarray) -> np.ndarray:
+    def _find_instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
         instances = self._transforms(settings)
-        none = np.zeros(0, PRIMITIVE)
-        found, count = [none], 0
+        found, of_instance, count = [NO_LIGHTS.triangles], [NO_LIGHTS.instances], 0
         assert self._shapes is not None
         for shape, material in np.unique(np.stack([instances.shape_of, instances.material_of], 1), axis=0):
             primitives = self._shapes.primitives[self._names[shape]].copy()
@@ -146,11 +157,12 @@ class Geometry:
             opening = instances.matrices_open[chosen]
             count += len(chosen) * len(primitives)
             if self._names[shape] in self._shapes.closing:
-                return none
+                return NO_LIGHTS
             if count > MAX_INSTANCED_LIGHTS or (opening != instances.matrices_close[chosen]).any():
-                return none
+                return NO_LIGHTS
             found += [transformed(primitives, matrix) for matrix in opening]
-        return np.concatenate(found)
+            of_instance.append(np.repeat(chosen, len(primitives)))
+        return InstancedLights(np.concatenate(found), np.concatenate(of_instance).astype("i4"))
 
     def update(self, settings: Settings) -> None:
         """Moves models, instances and distance fields to the settings' time and transforms.

@@ -35,7 +35,8 @@ LAUNCH_PARAMS = np.dtype([
     ("environment_width", "i4"), ("environment_height", "i4"), ("environment_rotation", "f4"),
     ("environment_probability", "f4"), ("env_cdf", "i4"), ("env_cdf_width", "i4"), ("env_cdf_height", "i4"),
     ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
-    ("clamp_indirect", "f4"),
+    ("clamp_indirect", "f4"), ("light_tree", "i4"), ("light_tree_keys", "i4"), ("light_tree_key_count", "i4"),
+    ("light_tree_probability", "f4"),
 ])  # fmt: skip
 MATERIAL = np.dtype([
     ("color", "f4", (4,)), ("emission", "f4", (4,)), ("color2", "f4", (4,)), ("kind", "i4"), ("ior", "f4"),

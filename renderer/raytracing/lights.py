@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import PRIMITIVE, areas
+from renderer.bvh.primitives import areas
 from renderer.gpu.device import Device
 from renderer.raytracing.environment import (
     SUN_RADIUS,
@@ -20,12 +20,14 @@ from renderer.raytracing.environment import (
     sun_direction,
     sun_radiance,
 )
+from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights
+from renderer.raytracing.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import MATERIALS, PointLight, Settings
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
-INSTANCED_LIGHT = 1 << 30
-NO_PRIMITIVES = np.zeros(0, PRIMITIVE)
+INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
+MIN_TREE_LIGHTS = 1000  # scattered lights gain from 64 on, one emissive mesh of some hundred triangles does not
 
 
 def has_non_area_lights(settings: Settings) -> bool:
@@ -46,8 +48,8 @@ class NonAreaLight(NamedTuple):
 class LightSampler:
     """The lights of one Settings on a device: `buffer` (rows, 4), and `fields`, the launch parameters that describe it.
 
-    `primitives` (n,) are in the BVH's order, `materials` (m,) MATERIAL; `instanced` (k,) are the emissive triangles of
-    instances in world space.
+    `primitives` (n,) are in the BVH's order, `materials` (m,) MATERIAL; `instanced` are the emissive triangles of
+    instances. `count` is the number of entries of the table, in which a light tree is one.
     """
 
     def __init__(
@@ -56,47 +58,95 @@ class LightSampler:
         settings: Settings,
         primitives: np.ndarray,
         materials: np.ndarray,
-        instanced: np.ndarray = NO_PRIMITIVES,
+        instanced: InstancedLights = NO_LIGHTS,
     ):
         lit = is_lit(settings.environment, settings.sky)
         radiance = environment_map(settings) if lit else None
         cdf = environment_cdf(radiance) if radiance is not None else None
-        static_ids, static_power = _area_lights(primitives, materials)
-        instanced_ids, instanced_power = _area_lights(instanced, materials)
+        area = _area_lights(primitives, materials, instanced)
         bounded = primitives[~_is_shadow_catcher(primitives, materials)]
         others = _non_area_lights(settings, _scene_radius2(bounded), cdf)
-        power = np.concatenate([static_power, instanced_power, np.array([light.power for light in others], "f8")])
-        ids = np.concatenate([static_ids, INSTANCED_LIGHT + instanced_ids, ~np.arange(len(others))]).astype("i4")
-        total_power = float(power.sum())
+        powers = [area.power, np.array([light.power for light in others], "f8")]
+        ids = [area.ids, ~np.arange(len(others), dtype="i4")]
+        is_point = np.array([light.kind == LIGHT_POINT for light in others], bool)
+        has_tree = uses_tree(settings, len(area.ids) + int(is_point.sum()))
+        if has_tree:
+            powers = [np.array([area.power.sum() + powers[1][is_point].sum()]), np.where(is_point, 0, powers[1])]
+            ids = [np.array([LIGHT_TREE_ID], "i4"), ids[1]]
+        power, total_power = np.concatenate(powers), float(sum(p.sum() for p in powers))
         probability = power / (total_power or 1)
-        emits = power > 0
-        self.count = int(emits.sum())
-        table = np.zeros((self.count, 4), "f4")
-        if self.count:
-            table[:, 0] = cdf_u32(power[emits])[1:].view("f4")
-            table[:, 1] = ids[emits].view("f4")
-        triangles = instanced.view("f4").reshape(-1, 4)
-        self.constants = {"INSTANCED_LIGHTS": int(len(instanced) > 0)}
+        table = _table(power, np.concatenate(ids))
+        self.count = len(table)
+        triangles = instanced.triangles.view("f4").reshape(-1, 4)
+        self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
         self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
             "non_area_lights": len(table) + len(triangles),
             "sun_count": sum(light.kind >= 0 for light in others),
             "inverse_irradiance": _inverse_irradiance(others, radiance),
         }  # fmt: skip
+        of_others = np.where(is_point & has_tree, 1.0, probability[len(probability) - len(others) :])
         records = np.zeros((len(others), 3, 4), "f4")
-        for record, light, p in zip(records, others, probability[len(probability) - len(others) :], strict=True):
+        for record, light, p in zip(records, others, of_others, strict=True):
             record[:] = (*light.place, light.kind), (*light.emitted, p), light.falloff
         parts = [table, triangles, records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
-            first = sum(map(len, parts))
             rotation = 0.0 if settings.sky.strength else settings.environment.rotation_degrees / 360
-            fields, rows = _environment_rows(radiance, cdf, first, rotation, probability[-1])
+            fields, rows = _environment_rows(radiance, cdf, sum(map(len, parts)), rotation, probability[-1])
             self.fields |= fields
+            parts += rows
+        if has_tree:
+            points = [(~index, light) for index, light in enumerate(others) if light.kind == LIGHT_POINT]
+            fields, rows = _tree_rows(area, points, sum(map(len, parts)))
+            self.fields |= fields | {"light_tree_probability": probability[0]}
             parts += rows
         all_rows = np.concatenate(parts)
         self.buffer = device.buffer((max(len(all_rows), 1), 4))
         if len(all_rows):
             self.buffer.write(all_rows)
+
+
+def uses_tree(settings: Settings, lights: int) -> bool:
+    """Whether that many area and point lights are chosen by a light tree."""
+    if settings.light_sampler == "auto":
+        return lights >= MIN_TREE_LIGHTS
+    return settings.light_sampler == "tree" and lights > 0
+
+
+def _table(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The rows (k, 4) of the lights of a power above 0: CDF and id."""
+    emits = power > 0
+    table = np.zeros((int(emits.sum()), 4), "f4")
+    if len(table):
+        table[:, 0] = cdf_u32(power[emits])[1:].view("f4")
+        table[:, 1] = ids[emits].view("f4")
+    return table
+
+
+def _tree_rows(
+    area: "AreaLights", points: list[tuple[int, NonAreaLight]], first: int
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """Launch parameters and rows, from row `first` on, of the tree over area lights and point lights (id, light)."""
+    bounds, ids = area.bounds, area.ids
+    points = [(index, light) for index, light in points if light.power > 0]
+    if points:
+        place = np.array([light.place for _, light in points], "f8")
+        none, back = np.zeros(len(points)), np.full(len(points), -1.0)
+        intensity = np.array([light.power / 4 for _, light in points])
+        of_points = LightBounds(place, place, np.tile([0.0, 0.0, 1.0], (len(points), 1)), back, none, intensity)
+        bounds = LightBounds(*(np.concatenate(pair) for pair in zip(bounds, of_points, strict=True)))
+        ids = np.concatenate([ids, np.array([index for index, _ in points], "i4")])
+    tree = build_light_tree(bounds, ids)
+    order = np.lexsort((area.primitive_ids, area.instances))
+    keys = np.zeros((len(order), 4), "i4")
+    keys[:, 0], keys[:, 1] = area.instances[order], area.primitive_ids[order]
+    keys[:, 2] = tree.leaf_of[: len(order)][order]
+    fields: dict[str, float] = {
+        "light_tree": first,
+        "light_tree_keys": first + 4 * len(tree.nodes),
+        "light_tree_key_count": len(keys),
+    }
+    return fields, [tree.nodes.reshape(-1, 4), keys.view("f4")]
 
 
 def _is_shadow_catcher(primitives: np.ndarray, materials: np.ndarray) -> np.ndarray:
@@ -131,16 +181,55 @@ def _environment_rows(
     return fields, [pixels, np.pad(words, (0, -len(words) % 4)).view("f4").reshape(-1, 4)]
 
 
-def _area_lights(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices (n,) of the emissive primitives, and their powers over pi (n,).
+class AreaLights(NamedTuple):
+    """The n emissive primitives of a scene, those of instances behind the static ones."""
 
-    Each primitive occurs once, and in the same order for every BVH.
-    """
+    ids: np.ndarray  # (n,) light ids, lights.h
+    power: np.ndarray  # (n,) over pi
+    bounds: LightBounds
+    instances: np.ndarray  # (n,) -1 for static
+    primitive_ids: np.ndarray  # (n,)
+
+
+def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: InstancedLights) -> AreaLights:
+    """Each primitive occurs once, also where the BVH repeats it, and in the same order for every BVH."""
+    bright, radiance = _emissive(primitives, materials)
+    primitive_ids = primitives["v0"].view("i4")[:, 3]
+    first = np.unique(primitive_ids[bright], return_index=True)[1]
+    bright, radiance = bright[first], radiance[first]
+    of_instances, more = _emissive(instanced.triangles, materials)
+    lights = np.concatenate([primitives[bright], instanced.triangles[of_instances]])
+    radiance = np.concatenate([radiance, more])
+    return AreaLights(
+        np.concatenate([bright, INSTANCED_LIGHT + of_instances]).astype("i4"),
+        radiance * areas(lights),
+        _primitive_bounds(lights, radiance),
+        np.concatenate([np.full(len(bright), -1), instanced.instances[of_instances]]).astype("i4"),
+        lights["v0"].view("i4")[:, 3],
+    )
+
+
+def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices (n,) of the emissive primitives, and the luminances (n,) of their radiance."""
     material = primitives["edge1"].view("i4")[:, 3]
     radiance = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
     bright = np.flatnonzero(radiance > 0)
-    bright = bright[np.unique(primitives["v0"].view("i4")[bright, 3], return_index=True)[1]]
-    return bright, radiance[bright] * areas(primitives[bright])
+    bright = bright[areas(primitives[bright]) > 0]
+    return bright, radiance[bright]
+
+
+def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
+    """Bounds of triangles and spheres of a radiance (n,)."""
+    corner, a, b = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
+    radius = np.maximum(primitives["edge2"][:, 3:].astype("f8"), 0)
+    low = corner + np.minimum(np.minimum(a, b), 0) - radius
+    high = corner + np.maximum(np.maximum(a, b), 0) + radius
+    normal = np.cross(a, b)
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    axis = np.where(length > 0, normal / np.where(length > 0, length, 1), [0.0, 0.0, 1.0])
+    cos_o = np.where(radius[:, 0] > 0, -1.0, 1.0)
+    seen_area = np.where(radius[:, 0] > 0, np.pi * radius[:, 0] ** 2, length[:, 0] / 2)
+    return LightBounds(low, high, axis, cos_o, np.zeros(len(low)), radiance * seen_area)
 
 
 def _scene_radius2(primitives: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from renderer.scene.schema import PictureSettings, setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
-LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky")  # their change rebuilds the light sampler
+LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler")  # of the sampler of lights
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a view axis
 MAX_BALLS = 1 << 21
 NAME_HELP = "a named shape is drawn only as instances"
@@ -220,6 +220,10 @@ class Settings(PictureSettings):
         "mis",
         help="mis: next-event estimation and BSDF sampling, weighted; bsdf: BSDF sampling alone; "
         "nee: next-event estimation alone",
+    )
+    light_sampler: Literal["auto", "power", "tree"] = setting(
+        "auto",
+        help="choice of a light: by power, or by a tree over power, distance and direction; auto: a tree for many",
     )
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"

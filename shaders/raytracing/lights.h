@@ -1,18 +1,23 @@
-// Sampling of lights by power. Layout of `lights`, in rows of float4:
+// Sampling of lights by power, and with LIGHT_TREE of area and point lights by a tree (light_tree.h). Layout of
+// `lights`, in rows of float4:
 //  1. light_count entries. x: CDF of the selection probability up to and including this light, uint32 (2^32 - 1 is 1).
-//     y: light id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle, or ~index of a
-//     non-area light.
+//     y: light id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle, ~index of a
+//     non-area light, or LIGHT_TREE_ID.
 //  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
 //     so the edges are swapped.
 //  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT or, for a
 //     sun, 1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w
-//     = selection probability | spot falloff (renderer/raytracing/lights.py).
+//     = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
+//  6. With LIGHT_TREE its nodes and keys.
 #define LIGHT_POINT -1.0f
 #define LIGHT_ENVIRONMENT -2.0f
 #define INSTANCED_LIGHT (1 << 30)
 #define INV_2_32 2.3283064365386963e-10f
+#if LIGHT_TREE
+#include "raytracing/light_tree.h"
+#endif
 
 // MIS weight (balance heuristic, E. Veach 1995) of an emitter hit by BSDF sampling, where next-event estimation would
 // sample it with `light_pdf` per solid angle. `bsdf_pdf` is the pdf of the ray's direction; 1 for DELTA_PDF (camera and
@@ -31,11 +36,25 @@ DEVICE float one_minus_cos_max(float3 center, float radius, float3 from) {
     return sine2 < 0.999f ? sine2 / (1.0f + sqrt(1.0f - sine2)) : 0.0f;
 }
 
+// The pdf per area with which a point of an emissive primitive is sampled. `probability` is that with which a light tree
+// chooses the primitive.
+DEVICE float pdf_per_area(const LaunchParams params, const Primitive p, const Material m, float probability) {
+#if LIGHT_TREE
+    float radius = p.edge2.w;
+    float3 normal = cross_fma(xyz(p.edge1), xyz(p.edge2));
+    bool is_sphere = SPHERES && radius > 0.0f;
+    float area = is_sphere ? 4.0f * PI * radius * radius : 0.5f * sqrt(dot_fma(normal, normal));
+    return params.light_tree_probability * probability / area;
+#else
+    return luminance_of(m.emission) * params.inverse_light_power;
+#endif
+}
+
 // The pdf per solid angle with which next-event estimation from `from` samples a point at distance t on an emissive
 // primitive.
-DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const Material m, float3 from, float t,
-                            float cosine) {
-    float area_pdf = luminance_of(m.emission) * params.inverse_light_power;
+DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const Material m, float probability,
+                            float3 from, float t, float cosine) {
+    float area_pdf = pdf_per_area(params, p, m, probability);
     float radius = p.edge2.w;
     if (SPHERES && radius > 0.0f) {
         float cone = one_minus_cos_max(xyz(p.v0), radius, from);
@@ -153,8 +172,8 @@ typedef struct {
 #endif
 } LightSample;
 
-DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float3 from, float u1,
-                             float u2, LightSample *light) {
+DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float probability,
+                             float3 from, float u1, float u2, LightSample *light) {
     float3 point, normal, corner = xyz(p.v0);
     float radius = p.edge2.w, cone = SPHERES && radius > 0.0f ? one_minus_cos_max(corner, radius, from) : 0.0f;
     light->radiance = xyz(m.emission);
@@ -169,7 +188,7 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
         light->direction = normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
         light->distance =
             distance * (1.0f - one_minus_cos) - sqrt(max_nnan(fma(radius, radius, -distance2 * sine2), 0.0f));
-        light->pdf = luminance_of(m.emission) * params.inverse_light_power * 2.0f * radius * radius / cone;
+        light->pdf = pdf_per_area(params, p, m, probability) * 2.0f * radius * radius / cone;
         return true;
     }
     if (SPHERES && radius > 0.0f) {
@@ -190,7 +209,7 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
     light->distance = sqrt(dot_fma(to_light, to_light));
     light->direction = to_light * (1.0f / light->distance);
     float cosine = -dot_fma(normal, light->direction);
-    light->pdf = area_light_pdf(params, p, m, from, light->distance, cosine);
+    light->pdf = area_light_pdf(params, p, m, probability, from, light->distance, cosine);
     return cosine > 0.0f && light->distance > 0.0f;
 }
 
@@ -243,8 +262,26 @@ DEVICE Primitive light_primitive(const LaunchParams params, GLOBAL const float4 
     return primitive_at(primitives, light_id);
 }
 
+#if LIGHT_TREE
+// The probability with which the light tree chooses the emissive primitive of a hit for a point; 0 if it is not in the
+// tree. *p becomes the primitive in world space.
+DEVICE float hit_light_probability(const LaunchParams params, GLOBAL const float4 *lights,
+                                   GLOBAL const float4 *primitives, const Hit hit, float3 from, Primitive *p) {
+#if INSTANCES
+    int instance = hit.instance;
+#else
+    int instance = -1;
+#endif
+    int leaf = light_tree_leaf(params, lights, instance, as_int(p->v0.w));
+    if (leaf < 0) return 0.0f;
+    if (instance >= 0)
+        *p = light_primitive(params, lights, primitives, as_int(lights[params.light_tree + 4 * leaf + 3].z));
+    return light_tree_probability(params, lights, leaf, from);
+}
+#endif
+
 // Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for
-// lights of selection probability below 2^-12.
+// lights of selection probability below 2^-12 and for those of a tree.
 DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
                          GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
                          uint dimension, LightSample *light) {
@@ -265,15 +302,30 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
     else
         u1 = get_1d(sampler, dimension + 2);
     int light_id = as_int(lights[low].y);
+    float probability = 1.0f;
+#if LIGHT_TREE
+    bool in_tree = light_id == LIGHT_TREE_ID;
+    if (in_tree) {
+        if (width <= (1u << 20)) u1 = uniform_float(mix_bits(u32));  // the third dimension chooses
+        light_id = sample_light_tree(params, lights, from, sample_bits(sampler, dimension + 2), &probability);
+        if (!(probability > 0.0f)) return false;
+    }
+#endif
 #if TEXTURED
     light->light_id = light_id;
     light->u = light->v = 0.0f;
 #endif
 #if NON_AREA_LIGHTS
-    if (light_id < 0) return sample_non_area_light(params, lights, ~light_id, from, u1, u2, light);
+    if (light_id < 0) {
+        bool found = sample_non_area_light(params, lights, ~light_id, from, u1, u2, light);
+#if LIGHT_TREE
+        if (in_tree) light->pdf *= params.light_tree_probability * probability;
+#endif
+        return found;
+    }
 #endif
     Primitive p = light_primitive(params, lights, primitives, light_id);
-    return sample_primitive(params, p, materials[as_int(p.edge1.w)], from, u1, u2, light);
+    return sample_primitive(params, p, materials[as_int(p.edge1.w)], probability, from, u1, u2, light);
 }
 
 // Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's

@@ -166,8 +166,11 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
         float light_pdf = 0.0f;
         if (s.in_light_table) {
             Primitive p = primitive_of(SCENE_ARGS, hit);
-            float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
-            light_pdf = area_light_pdf(params, p, materials[s.material], xyz(path->origin), hit.t, cosine);
+            float cosine = -dot_fma(geometric_normal(s), s.ray_direction), probability = 1.0f;
+#if LIGHT_TREE
+            probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
+#endif
+            light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
         }
         float4 emitted = throughput * m.emission * mis_weight_bsdf(bsdf_pdf, light_pdf);
         path->radiance = path->radiance + clamp_contribution(params, depth, emitted);
