@@ -151,10 +151,10 @@ class PointLight:
 class Environment:
     """An equirectangular environment map, of a file or a preset: top row = zenith, -z in the middle."""
 
-    preset: PresetName = setting("none", help="an environment map of our own: soft boxes, clouds, or a low sun")
     file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
     strength: float = setting(1.0, 0.0, 1e6, "factor of the radiance", logarithmic=True)
     rotation_degrees: float = setting(0.0, -360.0, 360.0, TURN_HELP)
+    preset: PresetName = setting("none", help="an environment map of our own: soft boxes, clouds, or a low sun")
 
 
 @dataclass(frozen=True)
