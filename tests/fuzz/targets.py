@@ -461,7 +461,25 @@ def model_seeds() -> dict[str, bytes]:
     return {
         "triangle.glb": triangle_glb(), "scene.glb": maker.glb(), "scene.gltf": maker.gltf().encode(),
         "ball.glb": round_one.glb(), "skin.glb": skinned.glb(), "skin.gltf": skinned.gltf().encode(),
+        "moved.glb": animated_model(skinned).glb(), "moved.gltf": skinned.gltf().encode(),
     }  # fmt: skip
+
+
+def animated_model(maker):
+    """The skinned model with morph targets and an animation of every path and interpolation."""
+    primitive = maker.tree["meshes"][0]["primitives"][0]
+    primitive["targets"] = [{"POSITION": maker.array(np.eye(4, 3) * n)} for n in (1, 2)]
+    samplers, channels = [], []
+    for node, path, width, kind in (
+        (0, "translation", 3, "LINEAR"), (1, "rotation", 4, "CUBICSPLINE"), (1, "scale", 3, "STEP"),
+        (2, "weights", 2, "LINEAR"),
+    ):  # fmt: skip
+        values = np.linspace(0.1, 1.0, 2 * width * (3 if kind == "CUBICSPLINE" else 1))
+        values = values if path == "weights" else values.reshape(-1, width)
+        samplers.append({"input": maker.array([0.5, 1.5]), "output": maker.array(values), "interpolation": kind})
+        channels.append({"sampler": len(channels), "target": {"node": node, "path": path}})
+    maker.add("animations", {"name": "a", "samplers": samplers, "channels": channels})
+    return maker
 
 
 def skinned_model():
@@ -505,8 +523,13 @@ def read_library(path: Path) -> None:
 def read_model(path: Path) -> None:
     from renderer.formats.mesh import load_mesh
     from renderer.pictures import load
+    from renderer.raytracing.model_motion import poses_of
+    from renderer.scene.animation import settings_at
 
-    load(path)
+    scene = load(path)
+    for time in (0.0, 0.75, 1e9):
+        settings = settings_at(scene, time)
+        poses_of(settings.models, (time, time + 0.1))
     if path.suffix == ".glb":
         load_mesh(path)
 

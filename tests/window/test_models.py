@@ -1,5 +1,6 @@
 """Models and environments in the window: opened, dropped, edited, and edited with an error."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,9 @@ import numpy as np
 from renderer.formats.images import write_exr
 from renderer.pictures import load
 from renderer.window.state import open_files
+from renderer.window.timeline import actions
 from tests.formats.gltf_builder import Maker, square
+from tests.formats.test_gltf_animation import animate
 from tests.window.headless import draw_full_sample, until, window
 
 SIZE = (320, 240)
@@ -90,3 +93,32 @@ def test_an_edited_environment_is_reloaded(gl, gpu, tmp_path):
         until(screen, lambda: not panel.update_error)
         draw_full_sample(screen)
         assert middle(panel)[2] > 2 * middle(panel)[0]
+
+
+def test_an_animated_model_plays_and_is_scrubbed_on_the_timeline(gl, gpu, tmp_path):
+    """A square that slides out of the middle in a second and stays away for another."""
+    maker = Maker()
+    maker.node(mesh=square(maker))
+    camera = maker.add("cameras", {"type": "perspective", "perspective": {"yfov": 0.5}})
+    maker.node(camera=camera, translation=[0, 0, 5])
+    maker.node(extensions=maker.light(type="directional", intensity=3))
+    animate(maker, 0, "translation", (0.0, 1.0, 2.0), [[0, 0, 0], [9, 0, 0], [9, 0, 0]])
+    (tmp_path / "slide.glb").write_bytes(maker.glb())
+    with window([load(tmp_path / "slide.glb")], gpu, gl, SIZE) as screen:
+        app, panel = screen.app, screen.app.panel
+        until(screen, lambda: panel.samples > 0)
+        assert actions.shows_timeline(app) and panel.is_animated() and panel.scene.animation.duration == 2.0
+        before = panel.scene_time
+        until(screen, lambda: panel.scene_time > before + 0.1)
+        actions.scrub(app, 0.0)
+        draw_full_sample(screen)
+        there = middle(panel).mean()
+        actions.scrub(app, 1.5)
+        draw_full_sample(screen)
+        assert panel.paused and middle(panel).mean() < 0.2 * there
+        view = panel.settings().view
+        app.edit_settings(replace(panel.settings(), max_depth=2))
+        assert panel.scene.settings.shutter == () and panel.settings().view == view
+        actions.scrub(app, 2.0)
+        draw_full_sample(screen)
+        assert abs(middle(panel).mean() - there) < 0.1 * there, "the animation repeats"
