@@ -62,7 +62,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     settings = replace(
         settings,
         view=view,
-        environment=Environment("studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
+        environment=Environment(preset="studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
         suns=content.suns,
         point_lights=content.points,
         materials=(*settings.materials, GROUND) if quads else settings.materials or (BODY,),

@@ -127,7 +127,7 @@ def test_the_key_light_is_on_the_left_of_every_model(picture, tmp_path):
 def ground_scene(*spheres, **changes):
     """Black spheres above the ground, in the studio."""
     settings = Settings(view=VIEW, materials=(CATCHER, BLACK), quads=(GROUND,), spheres=spheres,
-                        environment=Environment("studio"), max_depth=4)  # fmt: skip
+                        environment=Environment(preset="studio"), max_depth=4)  # fmt: skip
     return replace(settings, **changes)
 
 
