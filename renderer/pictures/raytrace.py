@@ -124,7 +124,8 @@ class Picture(AccumulatingPicture):
         """Rebuilds the geometry if its shapes changed, else moves its instances and fields."""
         key = (
             *(getattr(settings, name) for name in (*SHAPE_GROUPS, "models", "scattered", "builder", "bvh")),
-            tuple(material.name for material in settings.materials),
+            tuple((material.name, *material.map_values) for material in settings.materials),
+            settings.textures,
             tuple((instance.shape, instance.material) for instance in settings.instances),
             len(settings.distance_fields),
             settings.is_blurred,

@@ -9,8 +9,9 @@ from renderer.bvh.instances import Instances
 from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
-from renderer.raytracing.gltf_shapes import DEFAULT_MATERIAL, materials_of
+from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
+from renderer.raytracing.material_maps import slots_of
 from renderer.raytracing.model_motion import poses_of
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.shapes import SceneShapes, ShapeArrays, material_indices
@@ -40,7 +41,7 @@ class Geometry:
         self.device, self._builder, self._layout = device, settings.builder, settings.bvh
         self._shutter, poses = settings.shutter, poses_of(settings.models, settings.shutter)
         self.models = [pose.opening for pose in poses]
-        self._own_materials = len(settings.materials)
+        self._own_maps = settings.materials, settings.textures
         self._scene_shapes = SceneShapes(settings, poses)
         self._instances: Instances | None = None
         self._attributes: tuple[Buffer, ...] = ()
@@ -99,9 +100,13 @@ class Geometry:
     def _upload_attributes(self, attributes: np.ndarray) -> None:
         """Uploads vertex attributes, and the textures if they are not there yet."""
         if not self._textures:
-            own = [DEFAULT_MATERIAL] * self._own_materials
-            textures = TextureArrays([(own, ()), *((materials_of(model), model.textures) for model in self.models)])
-            self._texture_constants = textures.constants | {"FLOAT4S_PER_PRIMITIVE": attributes.shape[1]}
+            textures = TextureArrays(
+                [slots_of(*self._own_maps), *((materials_of(model), model.textures) for model in self.models)]
+            )
+            has_maps = any(material.has_maps for material in self._own_maps[0])
+            self._texture_constants = textures.constants | {
+                "FLOAT4S_PER_PRIMITIVE": attributes.shape[1], "SPHERE_TEXTURES": int(has_maps and self.has_spheres)
+            }  # fmt: skip
             arrays = textures.material_textures, textures.textures, textures.texels
             self._textures = tuple(_upload(self.device, array) for array in arrays)
         rows = attributes if len(attributes) else default_attributes(1, BASE_FLOAT4S)

@@ -12,6 +12,7 @@ from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.environment_presets import PresetName
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Point, Scattered
+from renderer.raytracing.material_maps import MapKeys, TextureFile, check_maps
 from renderer.raytracing.model_motion import follow_models, stop_following
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, setting
@@ -27,7 +28,7 @@ RGB = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(MapKeys):
     """The material of surfaces that name it; one with an emission emits from its front face."""
 
     name: str
@@ -235,6 +236,7 @@ class Settings(PictureSettings):
     suns: tuple[Sun, ...] = ()
     point_lights: tuple[PointLight, ...] = ()
     materials: tuple[Material, ...] = (Material("plain"),)
+    textures: tuple[TextureFile, ...] = ()
     spheres: tuple[Sphere, ...] = ()
     quads: tuple[Quad, ...] = ()
     meshes: tuple[MeshShape, ...] = ()
@@ -254,6 +256,14 @@ class Settings(PictureSettings):
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
+        check_maps(self.materials, self.textures)
+        mapped = {material.name for material in self.materials if material.has_maps}
+        for index, shape in enumerate(self.distance_fields):
+            if shape.material in mapped:
+                raise ValueError(
+                    f"distance_fields[{index}]: material {shape.material!r} has maps or an alpha, but a distance field "
+                    "has no texture coordinates"
+                )
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
         for group in (*SHAPE_GROUPS, "distance_fields"):

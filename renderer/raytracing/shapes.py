@@ -10,16 +10,25 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_of
-from renderer.formats.mesh import load_mesh, load_normals
+from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
 from renderer.raytracing.gltf_shapes import ModelShape, instanced_meshes, materials_of, mesh_arrays
+from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.model_motion import Poses
-from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Settings
-from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes
+from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Quad, Settings
+from renderer.raytracing.textures import (
+    BASE_FLOAT4S,
+    FULL_FLOAT4S,
+    default_attributes,
+    joined_attributes,
+    write_colors,
+    write_texcoords,
+)
 
 MIN_MOVING_TRIANGLES = 4_000  # of a rigid mesh; below, moving its triangles is faster than tracing an instance
 MIN_KEPT_PRIMITIVES = 20_000  # of what does not move; below, one BVH over all is rebuilt with what moves
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
+QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of its corners; v runs downwards
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
 
 
@@ -46,10 +55,12 @@ class SceneShapes:
     def __init__(self, settings: Settings, poses: list[Poses]):
         """`poses` are the models of settings.models at any time of their animations."""
         index = material_indices(settings)
+        mapped = {material.name for material in settings.materials if material.has_maps}
         by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
         for group, make in MAKERS.items():
             for shape in getattr(settings, group):
-                by_name.setdefault(shape.name, []).append(make(shape, index[shape.material]))
+                has_maps = shape.material in mapped or bool(shape.name and mapped)  # instances may name a material
+                by_name.setdefault(shape.name, []).append(make(shape, index[shape.material], has_maps))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
         material = len(settings.materials)
@@ -66,7 +77,7 @@ class SceneShapes:
             self._fixed[name], self._count = primitives, self._count + len(primitives)
         flat = [arrays for group in by_name.values() for arrays in group]
         self._attributes: np.ndarray | None = None
-        if settings.models or any(a is not None for _, a in flat):
+        if settings.models or mapped or any(a is not None for _, a in flat):
             plain = [default_attributes(len(p), BASE_FLOAT4S) if a is None else a for p, a in flat]
             self._attributes = joined_attributes(plain)
 
@@ -152,23 +163,52 @@ def material_indices(settings: Settings) -> dict[str, int]:
     return {material.name: index for index, material in enumerate(settings.materials)}
 
 
-def _mesh(shape: MeshShape, material: int) -> Arrays:
-    """The triangles of a mesh file, with attributes if the file has vertex normals."""
-    vertices, faces = load_mesh(Path(shape.file))
+def _mesh(shape: MeshShape, material: int, has_maps: bool) -> Arrays:
+    """The triangles of a mesh file, with attributes if it has vertex normals or colors, or its material maps."""
+    part = load_part(Path(shape.file))
+    vertices, faces, normals = part.vertices, part.faces, part.normals
     c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
     rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     world = vertices @ (shape.scale * rotation).T + shape.position
-    primitives, normals = collapse_duplicates(triangles(world, faces, material)), load_normals(Path(shape.file))
-    if normals is None:
+    primitives = collapse_duplicates(triangles(world, faces, material))
+    if normals is None and part.colors is None and not has_maps:
         return primitives, None
-    size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)
-    unit = np.divide(normals, size, out=np.zeros(normals.shape), where=size > 1e-30)
-    attributes = default_attributes(len(faces), BASE_FLOAT4S)
-    attributes[:, :3, :3] = (unit @ rotation.T)[faces]
+    attributes = default_attributes(len(faces), BASE_FLOAT4S if part.colors is None else FULL_FLOAT4S)
+    if normals is not None:
+        size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)
+        unit = np.divide(normals, size, out=np.zeros(normals.shape), where=size > 1e-30)
+        attributes[:, :3, :3] = (unit @ rotation.T)[faces]
+    if part.colors is not None:
+        write_colors(attributes, part.colors, faces)
+    if has_maps:
+        uv = part.texcoords[0]
+        write_texcoords(attributes, 0, projected_texcoords(vertices[faces]) if uv is None else uv[faces])
     return primitives, attributes
 
 
-def _attractor(shape: Attractor, material: int) -> Arrays:
+def _quad(shape: Quad, material: int, has_maps: bool) -> Arrays:
+    primitives = triangles(np.array(shape.corners), QUAD_FACES, material)
+    if not has_maps:
+        return primitives, None
+    attributes = default_attributes(len(primitives), BASE_FLOAT4S)
+    write_texcoords(attributes, 0, QUAD_TEXCOORDS[QUAD_FACES])
+    return primitives, attributes
+
+
+def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
+    primitives = _transformed(procedural.generate(shape.kind, shape.level), shape, material)
+    flat = primitives["edge2"][:, 3] <= 0
+    if not has_maps or not flat.any():
+        return primitives, None
+    attributes = default_attributes(len(primitives), BASE_FLOAT4S)
+    corner, first, second = (primitives[field][flat, :3] for field in ("v0", "edge1", "edge2"))
+    rows = attributes[flat]
+    write_texcoords(rows, 0, projected_texcoords(np.stack([corner, corner + first, corner + second], 1)))
+    attributes[flat] = rows
+    return primitives, attributes
+
+
+def _attractor(shape: Attractor, material: int, has_maps: bool) -> Arrays:
     balls = procedural.attractor(np.reshape(shape.maps, (-1, 3, 4)), shape.level, shape.radius)
     return _transformed(balls, shape, material), None
 
@@ -186,10 +226,10 @@ def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material
     return primitives
 
 
-MAKERS: dict[str, Callable[[Any, int], Arrays]] = {  # by the settings' name of the group
-    "spheres": lambda s, material: (spheres(np.array([s.center]), np.array([s.radius]), material), None),
-    "quads": lambda s, material: (triangles(np.array(s.corners), QUAD_FACES, material), None),
+MAKERS: dict[str, Callable[[Any, int, bool], Arrays]] = {  # by the settings' name of the group
+    "spheres": lambda s, material, has_maps: (spheres(np.array([s.center]), np.array([s.radius]), material), None),
+    "quads": _quad,
     "meshes": _mesh,
-    "procedural": lambda s, material: (_transformed(procedural.generate(s.kind, s.level), s, material), None),
+    "procedural": _procedural,
     "attractors": _attractor,
 }

@@ -1,0 +1,175 @@
+"""Textures of a scene file's own materials: [[textures]] and the keys of materials that name them.
+
+A map multiplies the number or color of its name, as in glTF 2.0. Color maps are sRGB, all others linear, unless their
+texture says otherwise. Quads have the whole picture, upright seen from the front; spheres have it as a globe, u
+eastwards about y; meshes have the texture coordinates of their file. Triangles without any (procedural shapes, some
+meshes) are projected along the axis nearest to their normal, one picture for the longest side of the shape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from renderer.formats import gltf
+from renderer.formats.gltf.container import stamp_of
+from renderer.formats.images import linear_to_srgb, read_pixels, srgb_to_linear
+from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
+from renderer.scene.schema import setting
+
+NAME_HELP = "name of a texture"
+COLORS = ("color", "emission")  # maps that are sRGB
+PACKED = ("metallic_roughness", "normal")  # maps of several channels, which are taken as they are
+SLOTS = {"color": "base_color", "emission": "emissive", "bump": "normal"}  # where the slot has another name
+KINDS = {  # the kinds of materials that a map has an effect on; all but the emitter where none are given
+    "emission": (), "roughness": ("glass", "conductor", "metallic", "principled"),
+    "metallic": ("metallic", "principled"), "metallic_roughness": ("metallic", "principled"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TextureFile:
+    """A picture file that materials name."""
+
+    name: str
+    file: str = setting("", file=True, help="of 8 bits a channel: .png, .jpg, .webp, .tif, .bmp")
+    wrap: Literal["repeat", "clamp", "mirror"] = setting("repeat", help="beyond the picture's edges")
+    filter: Literal["linear", "nearest"] = setting("linear", help="between texels")
+    color_space: Literal["auto", "srgb", "linear"] = setting("auto", help="auto: srgb for colors, linear for the rest")
+    channel: Literal["auto", "red", "green", "blue", "alpha"] = setting(
+        "auto", help="of maps of one number; auto: red, and of alpha maps alpha where the picture has it"
+    )
+    repeat: tuple[float, float] = setting((1.0, 1.0), -1e6, 1e6, "pictures in one length of u and of v")
+    offset: tuple[float, float] = setting((0.0, 0.0), -1e6, 1e6, "added to u and v, in pictures")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapKeys:
+    """The keys of a material that name textures, and how they are applied."""
+
+    color_texture: str = setting("", help=NAME_HELP)
+    emission_texture: str = setting("", help=NAME_HELP)
+    roughness_texture: str = setting("", help=NAME_HELP)
+    metallic_texture: str = setting("", help=NAME_HELP)
+    metallic_roughness_texture: str = setting("", help=NAME_HELP + "; metallic in blue, roughness in green, as in glTF")
+    normal_texture: str = setting("", help=NAME_HELP + "; green points up, as in glTF")
+    normal_scale: float = setting(1.0, -100.0, 100.0, "of the normal map's slopes")
+    bump_texture: str = setting("", help=NAME_HELP + "; white is high; normals are derived from it")
+    bump_scale: float = setting(0.01, -10.0, 10.0, "height of white above black, in widths of the picture")
+    alpha: float = setting(1.0, 0.0, 1.0, "opacity, where alpha_mode is not opaque")
+    alpha_texture: str = setting("", help=NAME_HELP)
+    alpha_mode: Literal["opaque", "mask", "blend"] = setting(
+        "opaque", help="mask: there or not, by alpha_cutoff; blend: alpha is the coverage; the color map's alpha counts"
+    )
+    alpha_cutoff: float = setting(0.5, 0.0, 1.0, "from which alpha is there")
+
+    @property
+    def maps(self) -> dict[str, str]:
+        """The names of textures by what they are the map of: color, bump, ..."""
+        keys = [f.name for f in fields(MapKeys) if f.name.endswith("_texture")]
+        return {key.removesuffix("_texture"): getattr(self, key) for key in keys if getattr(self, key)}
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether the kernels need texture slots for this material."""
+        return bool(self.maps) or self.alpha_mode != "opaque"
+
+    @property
+    def map_values(self) -> tuple:
+        """All values of the keys."""
+        return tuple(getattr(self, f.name) for f in fields(MapKeys))
+
+
+def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> None:
+    """Raise ValueError, a sentence, for a map that has no texture or no effect; `materials` are settings.Material."""
+    names = [texture.name for texture in textures]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two textures have one name; the names are {', '.join(names)}")
+    for texture in textures:
+        if not texture.file:
+            raise ValueError(f"the texture {texture.name!r} has no file")
+    for material in materials:
+        where = f"the material {material.name!r}"
+        for word, name in material.maps.items():
+            if name not in names:
+                known = ", ".join(names) or "none: there are no [[textures]]"
+                raise ValueError(f"{where}: {word}_texture is {name!r}; allowed are {known}")
+            kinds = KINDS.get(word)
+            if material.kind == "emitter" and kinds != () or kinds and material.kind not in kinds:
+                allowed = ", ".join(kinds) if kinds else "all kinds but emitter"
+                raise ValueError(
+                    f"{where}: {word}_texture has no effect on kind {material.kind}; allowed are {allowed}"
+                )
+            for field in word.split("_") if word in PACKED[:1] else [word]:
+                if not np.any(getattr(material, field, 1.0)):
+                    raise ValueError(f"{where}: {word}_texture multiplies {field}, which is 0; set {field} too")
+        if material.bump_texture and material.normal_texture:
+            raise ValueError(f"{where} has bump_texture and normal_texture; allowed is one of them")
+        if material.alpha_mode == "opaque" and (material.alpha_texture or material.alpha < 1):
+            raise ValueError(f"{where} has an alpha and alpha_mode opaque; allowed are mask and blend")
+
+
+def slots_of(materials: Sequence[Any], textures: Sequence[TextureFile]) -> tuple[list[gltf.Material], list]:
+    """The texture slots of settings.Materials as those of Materials, and the Textures whose rows they name."""
+    by_name = {texture.name: texture for texture in textures}
+    out, made = [], list[gltf.Texture]()
+    rows: dict[tuple, int] = {}
+    for material in materials:
+        slots = {}
+        for word, name in material.maps.items():
+            texture = by_name[name]
+            key = name, word if word in ("bump", *PACKED) else "", word in COLORS, word == "alpha", material.bump_scale
+            if key not in rows:
+                rows[key] = len(made)
+                pixels = _pixels(texture, stamp_of(texture.file), word, material.bump_scale)
+                made.append(gltf.Texture(pixels, (texture.wrap,) * 2, texture.filter == "linear"))
+            (u, v), (right, down) = texture.repeat, texture.offset
+            scale = material.normal_scale if word == "normal" else 1.0
+            transform = (float(u), 0.0, float(right), 0.0, float(v), float(down))
+            slots[SLOTS.get(word, word)] = gltf.TextureSlot(rows[key], 0, transform, scale)
+        color = (*material.color, material.alpha)
+        mode = material.alpha_mode.upper()
+        out.append(gltf.Material(material.name, color, alpha=mode, cutoff=material.alpha_cutoff, textures=slots))
+    return out, made
+
+
+@lru_cache(maxsize=64)
+def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump_scale: float) -> np.ndarray:
+    """The pixels (height, width, 4) uint8 of a texture as the map `word` takes them; the array is read-only."""
+    pixels = read_pixels(texture.file)
+    if word in COLORS:
+        if texture.color_space == "linear":
+            pixels = np.concatenate([linear_to_srgb(pixels[..., :3] / np.float32(255)), pixels[..., 3:]], 2)
+    else:
+        if texture.color_space == "srgb":
+            linear = np.rint(255 * srgb_to_linear(pixels[..., :3])).astype("u1")
+            pixels = np.concatenate([linear, pixels[..., 3:]], 2)
+        if word not in PACKED:
+            has_alpha = word == "alpha" and bool((pixels[..., 3] < 255).any())
+            channel = CHANNELS.get(texture.channel, 3 if has_alpha else 0)
+            values = pixels[..., channel]
+            pixels = normals_from_heights(values, bump_scale) if word == "bump" else replicated(values)
+    pixels = np.ascontiguousarray(pixels)
+    pixels.flags.writeable = False
+    return pixels
+
+
+def projected_texcoords(corners: np.ndarray) -> np.ndarray:
+    """Texture coordinates (m, 3, 2) of triangles (m, 3, 3), each projected along the axis nearest to its normal.
+
+    Seen from outside, pictures stand upright on the sides; on top and below they begin at the far edge.
+    """
+    if not len(corners):
+        return np.zeros((0, 3, 2))
+    low, high = corners.min((0, 1)).astype("f8"), corners.max((0, 1)).astype("f8")
+    p = (corners - low) / max(float((high - low).max()), 1e-30)
+    normal = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
+    axis = np.abs(normal).argmax(1)
+    front = (np.take_along_axis(normal, axis[:, None], 1) >= 0)[:, :, None]  # towards + of the axis
+    x, y, z = (p[..., k, None] for k in range(3))
+    sides = [np.concatenate([np.where(front, 1 - z, z), 1 - y], 2),
+             np.concatenate([x, np.where(front, z, 1 - z)], 2),
+             np.concatenate([np.where(front, x, 1 - x), 1 - y], 2)]  # fmt: skip
+    return np.where((axis == 0)[:, None, None], sides[0], np.where((axis == 1)[:, None, None], sides[1], sides[2]))
