@@ -126,7 +126,11 @@ def test_normal_and_bump_maps(picture, tmp_path):
 
 
 def test_number_maps_equal_plain_numbers(picture, tmp_path):
-    """A constant map times a number draws the bits of their product; channels and color spaces are honored."""
+    """A constant map times a number draws their product, but for rounding; channels and color spaces are honored."""
+
+    def assert_same(material, *textures, as_number):
+        apart = np.abs(draw(material, *textures) - draw(as_number))
+        assert np.quantile(apart, 0.98) < 1e-5  # a rounding error may choose another lobe
 
     def draw(material, *textures):
         picture.restart()
@@ -137,12 +141,13 @@ def test_number_maps_equal_plain_numbers(picture, tmp_path):
     bent = texture(tmp_path, "s", np.full((1, 1, 3), 188), color_space="srgb")
     plain = Material("mapped", "metallic", roughness=51 / 255, metallic=0.4)
     two = replace(plain, roughness=1.0, metallic=1.0, roughness_texture="r", metallic_texture="g")
-    assert np.allclose(draw(two, red, green), draw(plain), atol=1e-6)
+    assert_same(two, red, green, as_number=plain)
     packed = replace(plain, roughness=1.0, metallic=1.0, metallic_roughness_texture="r")
-    assert np.allclose(draw(packed, red), draw(replace(plain, roughness=0.4, metallic=0.8)), atol=1e-6)
+    assert_same(packed, red, as_number=replace(plain, roughness=0.4, metallic=0.8))
     encoded = replace(plain, roughness=1.0, roughness_texture="s")
     linear = np.rint(255 * srgb_to_linear(np.array([188], "u1")))[0] / 255
-    assert np.allclose(draw(encoded, bent), draw(replace(plain, roughness=float(linear))), atol=1e-6)
+    assert_same(encoded, bent, as_number=replace(plain, roughness=float(linear)))
+    assert np.quantile(np.abs(draw(plain) - draw(replace(plain, roughness=0.4))), 0.98) > 1e-3
 
 
 @pytest.mark.parametrize("mode", ["mask", "blend"])
