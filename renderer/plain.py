@@ -43,13 +43,14 @@ def format_value(value: Any) -> str:
 def format_ignored(ignored: Mapping[str, int]) -> list[str]:
     """What of an input is not honored, a phrase for each name and the most frequent first: "KHR_x (3 materials)".
 
-    A key of `ignored` is a name, a space and the plural of what was counted: "KHR_x materials".
+    A key of `ignored` is a name, a space and the plural of what was counted: "KHR_x materials"; or a plural alone.
     """
     rows = sorted(ignored.items(), key=lambda row: (-row[1], row[0]))
     phrases = []
     for key, count in rows[:MAX_IGNORED]:
         name, _, unit = key.rpartition(" ")
-        phrases.append(f"{printable(name, 60)} ({count} {unit if count > 1 else _singular(unit)})")
+        counted = f"{count} {unit if count > 1 else _singular(unit)}"
+        phrases.append(f"{printable(name, 60)} ({counted})" if name else counted)
     rest = len(rows) - MAX_IGNORED
     return phrases + ([f"{rest} further names"] if rest > 0 else [])
 

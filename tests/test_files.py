@@ -147,7 +147,9 @@ def test_the_frames_of_all_ranges_have_a_maximum():
 def test_ignored_things_are_told_by_name_and_count():
     """The most frequent first, singular for one, bounded in length and number."""
     phrases = format_ignored({"KHR_x materials": 1, "LINES primitives": 3, "a b\n" + "c" * 900 + " meshes": 2})
-    assert phrases[::2] == ["LINES (3 primitives)", "KHR_x (1 material)"] and format_ignored({}) == []
+    assert phrases[::2] == ["LINES (3 primitives)", "KHR_x (1 material)"] and format_ignored({"scenes": 1}) == [
+        "1 scene"
+    ]
     assert phrases[1].startswith("a b\\nccc") and len(phrases[1]) < 80
     assert format_ignored({"x vertices": 1, "y entries": 1, "z meshes": 1}) == [
         "x (1 vertex)",

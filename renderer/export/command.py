@@ -23,6 +23,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--frames", metavar="A-B", help="frame numbers of a video or of out_####.png, such as 1-48")
     add("--fps", type=arguments.positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)")
     add("--animation", metavar="NAME", help="of a model: name or number, from 0, of what plays (default: the first)")
+    add("--variant", metavar="NAME", help="of a model: its material variant (default: the file's own materials)")
     add("--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     environment = "light of a model or scene: studio, overcast, sunset, none, or an .exr or .hdr file"

@@ -16,6 +16,7 @@ class ExportOptions:
     frames: str | None = None
     fps: int = 24
     animation: str | None = None
+    variant: str | None = None
     seed: int | None = None
     device: str = "auto"
     environment: str | None = None

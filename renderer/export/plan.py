@@ -171,6 +171,8 @@ def load_scene(options: ExportOptions) -> Scene:
     scene = load(options.input, options.flame, options.film, options.sheet)
     if options.animation is not None:
         scene = picture_class(scene.picture).with_animation(scene, options.animation)
+    if options.variant is not None:
+        scene = picture_class(scene.picture).with_variant(scene, options.variant)
     settings, tone = scene.settings, scene.tone
     if options.environment is not None:
         settings = with_environment(scene, options.environment)

@@ -246,6 +246,7 @@ def _answer(
         "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
         "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
         "ignored": ignored_of(scene), "notes": list(scene.notes),
+        **picture_class(scene.picture).choices(scene.settings),
     }  # fmt: skip
 
 

@@ -53,6 +53,16 @@ class Picture:
         """The scene with the models' animation of this name playing; UserError if there is none."""
         raise UserError(f"--animation {name}: {scene.path} is no model and has none")
 
+    @classmethod
+    def with_variant(cls, scene: Scene, name: str) -> Scene:
+        """The scene with the models' material variant of this name; UserError if there is none."""
+        raise UserError(f"--variant {name}: {scene.path} is no model and has none")
+
+    @classmethod
+    def choices(cls, settings: Any) -> dict[str, list[str]]:
+        """Names that the files of the settings offer, by the option that takes one: keys of --json."""
+        return {}
+
     @staticmethod
     def panels(scene: Scene) -> list[Scene]:
         """The scenes that the window shows side by side for this one."""

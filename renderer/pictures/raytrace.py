@@ -6,12 +6,11 @@ from typing import Any, Self
 import numpy as np
 
 from renderer.formats.mesh import ignored_of
-from renderer.formats.models import load_model
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
-from renderer.raytracing.from_model import TONE, open_file, play_animation
+from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.kernels import MATERIAL, aov_source, compile_constants, launch_params, material_rows
@@ -49,7 +48,7 @@ class Picture(AccumulatingPicture):
         total: Counter[str] = Counter()
         for mesh in settings.meshes:
             total.update(ignored_of(mesh.file))
-        for model in (load_model(shape.file) for shape in settings.models):
+        for model in (shape.load() for shape in settings.models):
             total.update(model.ignored)
             total.update(not_drawn(model))
         return dict(total)
@@ -58,6 +57,17 @@ class Picture(AccumulatingPicture):
     def with_animation(cls, scene: Scene, name: str) -> Scene:
         """The scene with the models' animation of this name, or of this number, playing."""
         return play_animation(scene, name)
+
+    @classmethod
+    def with_variant(cls, scene: Scene, name: str) -> Scene:
+        """The scene with the models' material variant of this name."""
+        return show_variant(scene, name)
+
+    @classmethod
+    def choices(cls, settings: Settings) -> dict[str, list[str]]:
+        """The material variants of the models; none for a scene without models."""
+        names = [name for shape in settings.models for name in shape.load().variants]
+        return {"variants": list(dict.fromkeys(names))} if settings.models else {}
 
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""

@@ -1,5 +1,6 @@
 """Mesh and glTF files as scenes: their shapes, cameras, lights and animations in the default picture."""
 
+import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +88,7 @@ def play_animation(scene: Scene, name: str) -> Scene:
     The scene is as long as the longest of them, unless it has key frames. Raises UserError if no model has it.
     """
     shapes = scene.settings.models
-    models = [load_model(shape.file) for shape in shapes]
+    models = [shape.load() for shape in shapes]
     found = [find_animation(model.animations, name) for model in models]
     if all(index is None for index in found):
         names = [f"{shape.file}: {animation_names(m)}" for shape, m in zip(shapes, models, strict=True)]
@@ -102,6 +103,18 @@ def play_animation(scene: Scene, name: str) -> Scene:
     if not (timeline and timeline.tracks):
         timeline = max((clip for clip in clips if clip), key=lambda clip: clip.duration, default=timeline)
     return replace(scene, settings=replace(scene.settings, models=tuple(playing)), animation=timeline)
+
+
+def show_variant(scene: Scene, name: str) -> Scene:
+    """The scene with all models that have a material variant of this name in it; UserError if none has it."""
+    shapes = scene.settings.models
+    variants = [shape.load().variants for shape in shapes]
+    if not any(name in names for names in variants):
+        known = ", ".join(dict.fromkeys(itertools.chain(*variants)))
+        allowed = f"allowed are {known}" if known else f"{scene.path} has no variants"
+        raise UserError(f"--variant {name}: no model has it; {allowed}")
+    shown = (replace(s, variant=name) if name in names else s for s, names in zip(shapes, variants, strict=True))
+    return replace(scene, settings=replace(scene.settings, models=tuple(shown)))
 
 
 def _animation(model: gltf.Model, index: int) -> Animation | None:

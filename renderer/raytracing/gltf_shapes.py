@@ -7,6 +7,7 @@ import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, triangles
 from renderer.formats import gltf
+from renderer.formats.models import load_model
 from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.raytracing.textures import (
     DRAWN_SLOTS,
@@ -44,6 +45,11 @@ class ModelShape:
     animation: str = setting("", help="name or number, from 0, of the animation that plays and repeats; none at rest")
     camera: int = setting(-1, -1, 1 << 20, "number of the file's camera that moves the view in the animation; -1: none")
     moves_lights: bool = setting(False, help="the first suns and point lights are the file's and move in the animation")
+    variant: str = setting("", help="name of the file's material variant; none: the materials that it has by default")
+
+    def load(self) -> gltf.Model:
+        """The Model of the file, with the materials of the variant."""
+        return load_model(self.file, self.variant)
 
     def matrix(self) -> np.ndarray:
         """The transform (4, 4) from the file's world to the scene's."""

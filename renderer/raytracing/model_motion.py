@@ -10,7 +10,6 @@ from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import find_animation, key_of
 from renderer.formats.gltf.rig import in_pose, model_at
-from renderer.formats.models import load_model
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Point
 
@@ -47,7 +46,7 @@ def animation_names(model: gltf.Model) -> str:
 
 def poses_of(shapes: Sequence[ModelShape], shutter: tuple[float, ...]) -> list[Poses]:
     """The models of a scene's shapes while the shutter is open; without a shutter animations are at 0 seconds."""
-    return [_poses(shape, load_model(shape.file), shutter or (0.0,)) for shape in shapes]
+    return [_poses(shape, shape.load(), shutter or (0.0,)) for shape in shapes]
 
 
 def _poses(shape: ModelShape, model: gltf.Model, shutter: tuple[float, ...]) -> Poses:

@@ -5,6 +5,7 @@ here by the project's own writers; none is copied from elsewhere.
 """
 
 import argparse
+import base64
 import contextlib
 import gzip
 import importlib
@@ -532,6 +533,87 @@ def read_model(path: Path) -> None:
         poses_of(settings.models, (time, time + 0.1))
     if path.suffix == ".glb":
         load_mesh(path)
+
+
+def extension_seeds() -> dict[str, bytes]:
+    """Files with every extension that no native decoder reads."""
+    from tests.formats.gltf_builder import Maker, square
+
+    maker = Maker()
+    info = {"index": maker.texture(np.full((2, 2, 4), 128, "u1"))}
+    moved = {**info, "extensions": {"KHR_texture_transform": {"offset": [0, 1], "rotation": 1, "texCoord": 1}}}
+    rough = {"glossinessFactor": 0.5, "specularGlossinessTexture": info, "diffuseTexture": moved}
+    coat = {"clearcoatFactor": 1, "clearcoatTexture": moved, "clearcoatNormalTexture": {**info, "scale": 0.5}}
+    volume = {"thicknessFactor": 1, "attenuationDistance": 2, "attenuationColor": [1, 0.5, 0]}
+    first = maker.add("materials", {"extensions": {"KHR_materials_pbrSpecularGlossiness": rough, "ACME": {}}})
+    extensions = {"KHR_materials_clearcoat": coat, "KHR_materials_volume": volume, "KHR_materials_unlit": {}}
+    second = maker.add("materials", {"extensions": extensions, "occlusionTexture": {**info, "strength": 0.5}})
+    mesh = square(maker, material=first)
+    mappings = {"mappings": [{"variants": [0], "material": second}]}
+    maker.tree["meshes"][mesh]["primitives"][0]["extensions"] = {"KHR_materials_variants": mappings}
+    maker.tree["extensions"] = {"KHR_materials_variants": {"variants": [{"name": "a"}]}}
+    places = {"TRANSLATION": maker.array(np.eye(3)), "SCALE": maker.array(np.ones((3, 3)))}
+    maker.node(mesh=mesh, extensions={"EXT_mesh_gpu_instancing": {"attributes": places},
+                                      "KHR_node_visibility": {"visible": True}})  # fmt: skip
+    return {"extensions.glb": maker.glb(), **{f"{n}.glb": data for n, data in meshopt_models().items()}}
+
+
+def peer_bytes() -> dict:
+    path = Path(__file__).parents[1] / "formats" / "peer_bytes.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def meshopt_models() -> dict[str, bytes]:
+    """A file for each mode of meshopt's compression."""
+    from tests.formats.gltf_builder import Maker
+
+    out = {}
+    for name in ("triangles 2", "indices 4", "attributes 0 2", "attributes 1 2", "exponential 12"):
+        case = next(case for case in peer_bytes()["meshopt"] if case["name"] == name)
+        maker = Maker()
+        maker.view(base64.b64decode(case["data"]))
+        table = {**maker.tree["bufferViews"][0], "byteStride": case["stride"],
+                 **{key: case[key] for key in ("count", "mode", "filter")}}  # fmt: skip
+        size = case["count"] * case["stride"]
+        maker.tree["bufferViews"][0] |= {"byteLength": size, "extensions": {"EXT_meshopt_compression": table}}
+        if case["mode"] == "ATTRIBUTES":
+            entry = {"bufferView": 0, "componentType": 5126, "count": case["count"], "type": "VEC3"}
+            primitive = {"attributes": {"POSITION": maker.add("accessors", entry)}}
+        else:
+            kind = 5123 if case["stride"] == 2 else 5125
+            entry = {"bufferView": 0, "componentType": kind, "count": 3, "type": "SCALAR"}
+            indices = maker.add("accessors", entry)
+            primitive = {"attributes": {"POSITION": maker.array(np.eye(40, 3))}, "indices": indices}
+        maker.node(mesh=maker.add("meshes", {"primitives": [primitive]}))
+        out[name] = maker.glb()
+    return out
+
+
+@target("gltf_extensions", extension_seeds, (mutate.glb_json,) * 3 + BYTES * 2, "renderer.formats.gltf")
+def read_extensions(path: Path) -> None:
+    from renderer.formats import gltf
+
+    for variant in gltf.load(path).variants[:1]:
+        gltf.load(path, variant)
+
+
+def native_seeds() -> dict[str, bytes]:
+    """What the native decoders read: bytes of Draco, and of ETC1S and UASTC in KTX 2."""
+    seeds = {f"{name}.ktx2": base64.b64decode(data) for name, data in peer_bytes()["ktx2"].items()}
+    with contextlib.suppress(ImportError):
+        import DracoPy
+
+        points, faces = np.eye(4, 3, dtype="f4"), np.array([[0, 1, 2], [1, 2, 3]], "u4")
+        seeds["square.drc"] = DracoPy.encode(points, faces, tex_coord=np.eye(4, 2))
+    return seeds
+
+
+@target("native", native_seeds, BYTES, "renderer.formats.codecs", weight=0.01)
+def read_native(path: Path) -> None:
+    from renderer.formats.codecs import Job, decode
+
+    codec = "draco" if path.suffix == ".drc" else "basis"
+    decode(path, [Job(codec, "it", path.read_bytes(), 1 << 20)])
 
 
 # ---- flames

@@ -1,5 +1,6 @@
 """glTF models in the ray tracer: textures, normals, alpha tests, instances, cameras and lights."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import pytest
 
 from renderer import cli
 from renderer.formats.gltf import load as load_gltf
-from renderer.formats.images import srgb_to_linear
+from renderer.formats.images import read_pixels, srgb_to_linear
 from renderer.paths import ASSETS
 from renderer.pictures.raytrace import Picture, open_file
 from renderer.raytracing import gltf_shapes
@@ -327,6 +328,33 @@ def test_exports_of_models(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["export", str(tmp_path / "bad.glb"), "-o", str(tmp_path / "bad.png"), *small]) == 5
     assert str(tmp_path / "bad.glb") in capsys.readouterr().err
+
+
+def test_exports_tell_what_they_ignore_and_show_variants(tmp_path, capsys):
+    """What is ignored by name and count, on stderr and in --json; verify tells the same and keeps the variant."""
+    maker, black = Maker(), {"pbrMetallicRoughness": {"baseColorFactor": [0, 0, 0, 1]}}
+    glow = [maker.add("materials", {"emissiveFactor": color, "ACME": 1, **black}) for color in ([1, 0, 0], [0, 1, 0])]
+    maker.tree["extensions"] = {"KHR_materials_variants": {"variants": [{"name": "red"}, {"name": "green"}]}}
+    mesh, mappings = square(maker, material=glow[0]), {"mappings": [{"variants": [1], "material": glow[1]}]}
+    maker.tree["meshes"][mesh]["primitives"][0]["extensions"] = {"KHR_materials_variants": mappings}
+    maker.node(mesh=mesh)
+    maker.node(
+        camera=maker.add("cameras", {"type": "perspective", "perspective": {"yfov": 0.2}}), translation=[0, 0, 5]
+    )
+    path, out = str(put(tmp_path, maker)), str(tmp_path / "a.png")
+    small = ["--size", "8x8", "--samples", "1", "--device", "cpu", "--json"]
+    for options, channel in (([], 0), (["--variant", "green"], 1)):
+        assert cli.main(["export", path, "-o", out, *small, *options]) == 0
+        told = capsys.readouterr()
+        answer = json.loads(told.out)
+        assert answer["ignored"] == ["ACME (2 materials)"] and answer["variants"] == ["red", "green"]
+        assert told.err.count("ignored: ACME (2 materials)\n") == 1
+        means = read_pixels(out)[..., :3].reshape(-1, 3).mean(0)
+        assert means[channel] > 2 * means[1 - channel]
+    assert cli.main(["verify", out, "--device", "cpu", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ignored"] == ["ACME (2 materials)"]
+    assert cli.main(["export", path, "-o", out, *small, "--variant", "blue"]) == 2
+    assert "--variant blue: no model has it; allowed are red, green" in capsys.readouterr().err
 
 
 def test_spot_falloff(picture):
