@@ -13,9 +13,11 @@ from typing import Any, Literal
 from renderer.paths import SHADERS
 
 FOLDER = "flames/variations"
-FILES = ("flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry")  # in the order of the table
+FILES = (  # in the order of the table
+    "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
+)  # fmt: skip  # in the order of the table
 ITEM_RE = re.compile(
-    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?)\((?P<name>\w+)"
+    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
     r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{"
     r"(?: (?P<line>[^\n]*) \}|\n(?P<lines>.*?)^\})\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
@@ -184,6 +186,7 @@ def parse_variations(text: str, first_index: int) -> dict[str, Variation]:
         table[name] = Variation(
             first_index + len(table), name, parameters, body, origin, kind.endswith("3D"),
             kind.startswith("REPLACING"), helpers=tuple(_used_helpers(body, helpers)),
+            stage="post_" if kind.startswith("POST") else "",
         )  # fmt: skip
     return table
 

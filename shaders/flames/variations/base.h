@@ -4,6 +4,7 @@
 //     VARIATION(name, parameter = default, ...) { body }      returns what it adds to x and y: pair(u, v)
 //     VARIATION_3D(name, parameter = default, ...) { body }   returns what it adds to x, y and z: triple(u, v, w)
 //     REPLACING(...), REPLACING_3D(...)                       the same, but x and y replace the sum before them
+//     POST_3D(...)                                            the same, applied to the sum although not named post_
 //     VARIATION_Z(name) { body }                              what VARIATION(name) adds to z in flames with z
 //     // Origin: program                                      who defines the variations that follow
 // renderer/flames/variations.py reads names, parameters and the count of random numbers from these texts and writes

@@ -170,3 +170,50 @@ VARIATION_3D(rotate_z) {
     Pair c = circle((real)(weight * (0.5f * PI)));
     return triple(c.y * y + c.x * x, c.x * y - c.y * x, z);
 }
+
+VARIATION_3D(line, delta = 0, phi = 0) {
+    Pair d = circle((real)(delta * PI)), p = circle((real)(phi * PI));
+    real r = weight * uniform(random);
+    return triple(r * d.x * p.x, r * d.y * p.x, r * p.y);
+}
+
+VARIATION_3D(foci_3D) {
+    real e = 0.5f * exponential_of(x), n = 0.25f / e, a = z == 0.0f ? angle_of(y, x) : z;
+    Pair c = circle(y), s = circle(a);
+    real k = weight / (e + n - c.x * s.x);
+    return triple(k * (e - n), k * c.y, k * s.y);
+}
+
+VARIATION_3D(hypertile3D2, p = 3, q = 7) {
+    real cp = cosine_of((real)(TWO_PI / p)), cq = cosine_of((real)(TWO_PI / q)), r = (1.0f - cp) / (cp + cq);
+    real c = r > 0.0f ? 1.0f / sqrt(1.0f + r) : (real)(1.0f), c2 = c * c, r2 = x * x + y * y + z * z;
+    real u = x * (1.0f + c2) + c * (r2 + 1.0f), v = y * (1.0f - c2), k = weight / (c2 * r2 + 2.0f * c * x + 1.0f);
+    Pair t = circle(TWO_PI / p * random_index(uniform(random), fabs(p)));
+    return triple(k * (u * t.x + v * t.y), k * (v * t.x - u * t.y), k * z * (1.0f - c2));
+}
+
+VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
+    float ratio = divisor / power;
+    real a = angle_of(y, x) * ratio + TWO_PI / power * random_index(uniform(random), fabs(power));
+    real h = z * fabs(ratio), r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)(0.5f * ratio - 0.5f));
+    Pair c = circle(a);
+    real r = k * sqrt(r2);
+    return triple(r * c.x, r * c.y, k * h);
+}
+
+VARIATION_3D(lazysensen, scale_x = 1, scale_y = 1, scale_z = 0) {
+    real u = floor_of(x * scale_x), v = floor_of(y * scale_y), w = floor_of(z * scale_z);
+    // odd cells are mirrored from 0 on, and below 0 the even ones
+    mask mx = (u - 2.0f * floor_of(0.5f * u) != 0.0f) == (u >= 0.0f);
+    mask my = (v - 2.0f * floor_of(0.5f * v) != 0.0f) == (v >= 0.0f);
+    mask mz = (w - 2.0f * floor_of(0.5f * w) != 0.0f) == (w >= 0.0f);
+    real a = mx ? -x : x, b = my ? -y : y, c = mz ? -z : z;
+    return triple(weight * (scale_x != 0.0f ? a : x), weight * (scale_y != 0.0f ? b : y),
+                  weight * (scale_z != 0.0f ? c : z));
+}
+
+REPLACING_3D(triangle, x1 = -0.2, y1 = -0.1, z1 = 0, x2 = 0.2, y2 = -0.1, z2 = 0, x3 = 0.2, y3 = 0.1, z3 = 0) {
+    real s = sqrt(uniform(random)), t = uniform(random), a = 1.0f - s, b = s * (1.0f - t), c = t * s;
+    return triple(weight * (a * x1 + b * x2 + c * x3), weight * (a * y1 + b * y2 + c * y3),
+                  weight * (a * z1 + b * z2 + c * z3));
+}
