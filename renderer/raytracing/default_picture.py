@@ -19,6 +19,7 @@ from renderer.raytracing.light_meter import (
     EMITTER_SAMPLES,
     LUMINANCE,
     emitter_irradiance,
+    facing,
     lamp_irradiance,
     metered,
     sample_surface,
@@ -29,9 +30,9 @@ from renderer.scene.scene import Scene, ToneMapping
 
 TONE = ToneMapping(curve="none")
 GROUND = Material("ground", "shadow_catcher")
-BODY = Material("body", "metallic", color=(0.62, 0.60, 0.57), roughness=0.5)
+BODY = Material("body", "metallic", color=(0.70, 0.68, 0.65), roughness=0.5)
 GROUND_SIZE = 12.0  # side of the ground, in diameters of the model
-FILL = 0.18  # strength of the studio beside a file's own lights, as a fraction of theirs
+FILL = 0.25  # strength of the studio beside a file's own lights, as a fraction of theirs
 WHITE = 0.7  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # of an environment
 EMITTERS_LIGHT = 1.0  # radiance of white surfaces from which on emissive triangles count as the file's own lights
@@ -56,7 +57,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     low, high = content.vertices.min(0).astype("f8"), content.vertices.max(0).astype("f8")
     has_own_floor = has_floor(content.corners, content.step, low, high)
     view = content.view or frame(content.vertices, three_quarter(high - low, has_own_floor))
-    own_light = _own_light(content)
+    own_light = _own_light(content, view)
     strength = min(float(f"{FILL * own_light:.4g}"), MAX_STRENGTH) if own_light else 1.0
     quads = () if has_own_floor else (_ground(low, high),)
     settings = replace(
@@ -88,9 +89,9 @@ def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float) -
     return tuple(notes)
 
 
-def _own_light(content: Content) -> float:
-    """The radiance of a white surface in the file's own light; 0 if it brings none."""
-    surface = sample_surface(content.corners, content.emitted)
+def _own_light(content: Content, view: Camera) -> float:
+    """The radiance of white surfaces that the view shows in the file's own light; 0 if it brings none."""
+    surface = facing(sample_surface(content.corners, content.emitted), np.array(view.position))
     lamps = lamp_irradiance(surface, content.suns, content.points)
     shining = content.emitted > 0
     emitters = sample_surface(content.corners[shining], content.emitted[shining], EMITTER_SAMPLES)

@@ -33,10 +33,10 @@ class SoftBox(NamedTuple):
 
 
 STUDIO_BOXES = (
-    SoftBox(-48, 42, 0.55, 0.55, (4.2, 4.12, 4.0)),  # key, to the left
-    SoftBox(70, 30, 0.32, 0.75, (1.5, 1.53, 1.58)),  # fill: a strip to the right
-    SoftBox(150, 48, 0.75, 0.28, (2.4, 2.44, 2.5)),  # rim, behind
-    SoftBox(0, 90, 0.75, 0.5, (1.1, 1.1, 1.1)),  # overhead
+    SoftBox(-48, 42, 0.55, 0.55, (3.5, 3.43, 3.33)),  # key, to the left
+    SoftBox(70, 30, 0.32, 0.75, (0.55, 0.56, 0.58)),  # fill: a strip to the right
+    SoftBox(150, 48, 0.75, 0.28, (1.3, 1.32, 1.36)),  # rim, behind
+    SoftBox(0, 90, 0.75, 0.5, (0.3, 0.3, 0.3)),  # overhead
 )
 SUNSET_BOXES = (SoftBox(-62, 24, 0.16, 0.16, (124.0, 69.0, 27.0), 0.8),)
 
@@ -59,7 +59,7 @@ def _directions(width: int, height: int) -> np.ndarray:
 
 def _studio(direction: np.ndarray) -> np.ndarray:
     """A cyclorama, light on the floor and darker towards the ceiling, and four soft boxes."""
-    surround = _by_height(direction, ((-1.0, 0.50), (-0.3, 0.56), (0.1, 0.50), (0.55, 0.16), (1.0, 0.10)))
+    surround = _by_height(direction, ((-1.0, 0.44), (-0.3, 0.52), (0.1, 0.46), (0.55, 0.12), (1.0, 0.07)))
     return surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES)
 
 

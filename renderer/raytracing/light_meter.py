@@ -1,7 +1,8 @@
 """The exposure of models that bring their own light: an incident-light meter, as photographers hold it to the subject.
 
-The meter is the irradiance by lamps and emissive triangles at points of the model's surface, without occlusion. It is
-computed once, on the host, when a file is opened: it does not depend on the picture's size, tiles, device or frame.
+The meter is the irradiance by lamps and emissive triangles at points of the model's surface that face the camera,
+without occlusion. It is computed once, on the host, when a file is opened: it does not depend on the picture's size,
+tiles, device or frame.
 """
 
 from typing import NamedTuple
@@ -39,12 +40,20 @@ def sample_surface(corners: np.ndarray, emitted: np.ndarray, count: int = SURFAC
     return SurfaceSamples(corners[chosen].mean(1), normal, area, emitted[chosen])
 
 
+def facing(samples: SurfaceSamples, eye: np.ndarray) -> SurfaceSamples:
+    """The samples whose front faces the point `eye` (3,); all, turned to it, if none does."""
+    towards = ((eye - samples.position) * samples.normal).sum(1)
+    if (towards > 0).any():
+        return SurfaceSamples(*(column[towards > 0] for column in samples))
+    return samples._replace(normal=np.where(towards[:, None] < 0, -samples.normal, samples.normal))
+
+
 def lamp_irradiance(at: SurfaceSamples, suns: tuple[Sun, ...], points: tuple[PointLight, ...]) -> np.ndarray:
-    """Luminance (n,) of the irradiance by suns and point lights, unoccluded; surfaces count on the side that is lit."""
+    """Luminance (n,) of the irradiance by suns and point lights, unoccluded."""
     total = np.zeros(len(at.position))
     for sun in suns:
         direction = np.array(sun.direction) / np.linalg.norm(sun.direction)
-        total += float(np.array(sun.irradiance) @ LUMINANCE) * np.abs(at.normal @ direction)
+        total += float(np.array(sun.irradiance) @ LUMINANCE) * np.maximum(at.normal @ direction, 0)
     for point in points:
         to_light = np.array(point.position) - at.position
         distance = np.maximum(np.linalg.norm(to_light, axis=1), 1e-9)
@@ -54,7 +63,7 @@ def lamp_irradiance(at: SurfaceSamples, suns: tuple[Sun, ...], points: tuple[Poi
             inner, outer = np.cos(np.radians([point.inner_degrees, point.outer_degrees]))
             cosine = -(to_light @ axis) / distance
             intensity *= np.clip((cosine - outer) / max(inner - outer, 1e-9), 0, 1) ** 2
-        total += intensity * np.abs((to_light * at.normal).sum(1)) / distance**3
+        total += intensity * np.maximum((to_light * at.normal).sum(1), 0) / distance**3
     return total
 
 
@@ -68,7 +77,7 @@ def emitter_irradiance(at: SurfaceSamples, emitters: SurfaceSamples) -> np.ndarr
         to_light = position - at.position
         distance2 = (to_light**2).sum(1) + area / np.pi
         emission = np.maximum(-(to_light @ normal), 0)
-        total += emitted * area * emission * np.abs((to_light * at.normal).sum(1)) / distance2**2
+        total += emitted * area * emission * np.maximum((to_light * at.normal).sum(1), 0) / distance2**2
     return total
 
 
