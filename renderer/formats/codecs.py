@@ -77,13 +77,13 @@ def _run_child(folder: Path, seconds: float) -> str:
 
 
 def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dict[str, np.ndarray]:
-    told, arrays = folder / f"{number}.error", folder / f"{number}.npz"
+    told, names = folder / f"{number}.error", folder / f"{number}.names"
     if told.exists():
         raise InputError(f"{path}: {job.item} {told.read_text(encoding='utf-8')}")
-    if not arrays.exists():
+    if not names.exists():
         raise InputError(f"{path}: {job.item} is damaged: it {reason or 'was not decoded'}")
-    with np.load(arrays, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files}
+    found = json.loads(names.read_text(encoding="utf-8"))
+    return {name: np.load(folder / f"{number}.{name}.npy", allow_pickle=False) for name in found}
 
 
 # ---- the child ------------------------------------------------------------------------------------------------------
@@ -149,9 +149,11 @@ def main(folder: str, seconds: str) -> int:
         except Refused as error:
             Path(folder, f"{number}.error").write_text(str(error), encoding="utf-8")
             continue
-        part = Path(folder, f"{number}.part.npz")
-        np.savez(part, allow_pickle=False, **arrays)
-        part.rename(Path(folder, f"{number}.npz"))
+        for name, array in arrays.items():
+            np.save(Path(folder, f"{number}.{name}.npy"), array, allow_pickle=False)
+        part = Path(folder, f"{number}.part")
+        part.write_text(json.dumps(list(arrays)), encoding="utf-8")
+        part.rename(Path(folder, f"{number}.names"))
     return 0
 
 
