@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 import sys
+import zlib
 from dataclasses import fields
 from pathlib import Path
 
@@ -180,6 +181,7 @@ def test_what_is_not_honored_is_counted_by_name(tmp_path):
     mesh = square(maker, material=material)
     primitives = maker.tree["meshes"][mesh]["primitives"]
     primitives += [{**primitives[0], "mode": mode} for mode in (0, 1, 1, 3)]
+    primitives.append({"attributes": {}})
     maker.tree["scenes"] += [{"nodes": []}, {"nodes": []}]
     maker.tree["extensions"] = {"ACME_world": {}, "KHR_xmp_json_ld": {"packets": []}}
     maker.node(mesh=mesh, extensions={"ACME_gizmo": {}}, extras={"extensions": {"ACME_none": {}}})
@@ -187,7 +189,7 @@ def test_what_is_not_honored_is_counted_by_name(tmp_path):
     assert ignored == {
         "ACME_gizmo materials": 1, "ACME_gizmo nodes": 1, "KHR_materials_sheen.glitter materials": 1,
         "shininess materials": 1, "ACME_wrap textures": 1, "POINTS primitives": 1, "LINES primitives": 2,
-        "LINE_STRIP primitives": 1, "scenes": 2, "ACME_world files": 1,
+        "LINE_STRIP primitives": 1, "scenes": 2, "ACME_world files": 1, "without POSITION primitives": 1,
     }  # fmt: skip
     assert "2 scenes" in format_ignored(ignored)
 
@@ -334,6 +336,22 @@ def test_ktx2_textures_are_what_was_compressed(tmp_path, codec, mean_error):
     for spoiled in (data[:90], data[: len(data) // 2], bytes(bomb), data[:12] + bytes(200)):
         with pytest.raises(InputError, match=r"^[^\n]*images\[0\][^\n]* [^\n]*$"):
             gltf.load(ktx2_model(tmp_path, spoiled))
+
+
+def test_a_texture_of_16k_by_16k_is_refused_before_it_is_decoded(tmp_path):
+    """268 million pixels in 260 kB: only the header may be read."""
+    rows = zlib.compress(bytes(16384 * 64), 9)
+    header = struct.pack(">IIBBBBB", 16384, 16384, 8, 0, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")]
+    png = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+    maker = Maker()
+    image = maker.add("images", {"bufferView": maker.view(png), "mimeType": "image/png"})
+    maker.add("textures", {"source": image})
+    maker.node(mesh=square(maker))
+    with pytest.raises(InputError, match=r"images\[0\]: 16384 x 16384 pixels are more than the 67108864 allowed"):
+        gltf.load(put(tmp_path, maker))
 
 
 def test_a_decoder_that_crashes_or_hangs_costs_one_sentence(tmp_path, monkeypatch):

@@ -69,7 +69,8 @@ def unread(tree: dict) -> Counter[str]:
     """What the file's JSON says and the reader ignores, as renderer.plain.format_ignored takes it.
 
     Counted are extensions by where they stand, unknown keys of materials and of their extensions, primitives of points
-    and lines, and scenes but the default one. Not counted are `extras`, and animations, which animation.py reads.
+    and lines and those without positions, and scenes but the default one. Not counted are `extras`, and animations,
+    which animation.py reads.
     """
     count: Counter[str] = Counter()
     _count_extensions(count, tree, "files")
@@ -86,7 +87,9 @@ def unread(tree: dict) -> Counter[str]:
                 left += _inside_material(count, value)
             elif unit == "meshes":
                 left.append((value.get("primitives"), "primitives"))
-            elif unit == "primitives" and value.get("mode") in (0, 1, 2, 3):
+            elif unit == "primitives" and "POSITION" not in _table(value, "attributes"):
+                count["without POSITION primitives"] += 1
+            elif unit == "primitives" and value.get("mode") in range(len(PRIMITIVE_MODES)):
                 count[f"{PRIMITIVE_MODES[value['mode']]} primitives"] += 1
     scenes = tree.get("scenes")
     if isinstance(scenes, list) and len(scenes) > 1:

@@ -10,7 +10,8 @@ from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Texture
 from renderer.formats.images import read_pixels
 
-MAX_TOTAL_PIXELS = 1 << 27  # pixels of all
+MAX_PIXELS = 1 << 26  # of one image: 8,192 x 8,192
+MAX_TOTAL_PIXELS = 1 << 28  # of all
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
 KTX2 = b"\xabKTX 20\xbb\r\n\x1a\n"
@@ -56,9 +57,9 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
         name = f"images[{index}]"
         data = _content(file, file.item("images", index, "a texture"), name)
         if data.startswith(KTX2):
-            jobs[index] = codecs.Job("basis", name, data, MAX_TOTAL_PIXELS)
+            jobs[index] = codecs.Job("basis", name, data, MAX_PIXELS)
         elif data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
-            out[index] = read_pixels(Path(f"{file.path}: {name}"), data=data)
+            out[index] = read_pixels(Path(f"{file.path}: {name}"), MAX_PIXELS, data)
             file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
         else:
             file.fail(name, "is neither PNG nor JPEG nor WebP nor KTX 2")
