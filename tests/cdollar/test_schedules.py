@@ -1,5 +1,6 @@
 """Schedules change no result: tiles of every shape, groups, packed texels; schedule files; chunks of large files."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -288,3 +289,31 @@ def test_operators_of_classes_reduce_on_every_target(device, gl):
     for name, target in all_targets(device, gl).items():
         result = value_of(text, target, a=np.array([1, 2, 3, 4], "f4"))
         assert np.ravel(result.tolist()).tolist() == [10, 24], name
+
+
+@pytest.mark.parametrize("text", [
+    "float main(float[] a) { return sum(a); }",
+    "float main(float[] a) { return sum(a(i) * a(i)); }",
+    "float(int) main(float[] a) { var c(i : 0..3) = sum(a(k) + 0 * i, k : a); return c; }",
+])  # fmt: skip
+def test_long_float_sums_do_not_drift(device, gl, rng, text):
+    a = rng.random(300_000).astype("f4")
+    a[1000] = 1e6  # larger than what was added before it
+    exact = math.fsum((a * a if "a(i) * a(i)" in text else a).astype("f8"))
+    for name, target in all_targets(device, gl).items():
+        tolerance = 2e-5 if name == "glsl" else 1.2e-7
+        assert np.allclose(value_of(text, target, a=a), exact, rtol=tolerance, atol=0), name
+
+
+def test_long_sums_keep_infinities_and_nan(device, gl):
+    text = "float main(float[] a) { return sum(a); }"
+    for numbers, expected in (
+        ([np.inf], np.inf),
+        ([-np.inf], -np.inf),
+        ([np.inf, -np.inf], np.nan),
+        ([3e38] * 3, np.inf),
+    ):
+        a = np.ones(10_000, "f4")
+        a[5000 : 5000 + len(numbers)] = numbers
+        for name, target in all_targets(device, gl).items():
+            assert np.array_equal(value_of(text, target, a=a), expected, equal_nan=True), (name, numbers)

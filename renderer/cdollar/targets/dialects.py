@@ -39,6 +39,7 @@ class CDialect:
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, str]] = WRAPPING_TEXTS  # operations on int that could overflow
+    keeps_rounding = True  # (a + b) - a is not simplified to b
     first_index = "0"  # of load()
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
     poison_parameter = "int *poison"  # of device functions with loops
@@ -69,6 +70,7 @@ class GlslDialect(CDialect):
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, str]] = {}
+    keeps_rounding = False
     first_index = "0, 0"
     struct = "struct {name} {{ {members} }};"
     poison_parameter = "inout int poison"

@@ -5,15 +5,18 @@ In elementwise kernels all arrays are read at the linear index that is written, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, scalar_types, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.ir.types import FLOATS
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
 
 VECTOR = "xyzw"  # components of a vector of four elements
+MIN_COMPENSATED_LENGTH = 4096  # elements of a float sum that carries what rounding loses
 MAX_UNROLLED_EXTENT = 16  # a reduction over at most this many indices has its bounds in the text, to be unrolled
 
 
@@ -21,7 +24,9 @@ class LoopReduction:
     """The state of a reduction of one thread.
 
     `state` names the variables of what a thread passes on, of `passed_types`: the result's components, of `types`; the
-    compared value of argmin and argmax; and, for reductions without a start value, 1 once an element was combined.
+    compared value of argmin and argmax; what rounding lost of a long sum of floats, 3 operations an element more than
+    Kahan's but right for terms of any size (Neumaier 1974, Knuth's 2Sum); and, for reductions without a start value, 1
+    once an element was combined.
     """
 
     def __init__(self, emitter: ExpressionEmitter, node: Node) -> None:
@@ -33,7 +38,11 @@ class LoopReduction:
         self.is_fold = self.reduction.name == "fold"
         best = (node.inputs[0].type,) if self.is_arg_extremum else ()
         self.has_start = not (self.is_arg_extremum or self.reduction.function is not None and not self.is_fold)
-        self.passed_types = (*self.types, *best, *(() if self.has_start else ("int",)))
+        is_float_sum = self.reduction.name == "+" and self.types[0] in FLOATS
+        length = math.prod(variable.range.size for variable in self.variables)
+        self.is_compensated = is_float_sum and length >= MIN_COMPENSATED_LENGTH and emitter.dialect.keeps_rounding
+        lost = self.types if self.is_compensated else ()
+        self.passed_types = (*self.types, *best, *lost, *(() if self.has_start else ("int",)))
         self.state: list[str] = []
         self.poison = ""
         self.may_poison = False
@@ -80,6 +89,8 @@ class LoopReduction:
         The first of equal values is the extremum.
         """
         e, reduction, count = self.emitter, self.reduction, len(self.types)
+        if self.is_compensated:
+            return self.add_exactly(state, later)
         if reduction.function is None and not self.is_arg_extremum:
             type_ = self.types[0]
             return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
@@ -101,6 +112,23 @@ class LoopReduction:
     def combine_passed(self, state: list[str], later: list[str]) -> list[str]:
         """Lines that combine what a later thread passed on into `state`."""
         return ["// one thread folds all elements"] if self.is_fold else self.combine(state, later, f"{later[-1]} != 0")
+
+    def add_exactly(self, state: list[str], later: list[str]) -> list[str]:
+        """Lines that add a number, or a sum and what it lost, to a sum and what it lost."""
+        (total, lost), number, type_ = state, later[0], self.types[0]
+        more = f" + {later[1]}" if len(later) > 1 else ""
+        return [
+            f"{{ const {type_} term = {number}, sum = {total} + term, part = sum - {total};",
+            f"  {lost} += ({total} - (sum - part)) + (term - part){more};",
+            f"  {total} = sum; }}",
+        ]
+
+    def result(self, state: list[str]) -> list[str]:
+        """The result's components from a state; a sum that is infinite has lost NaN."""
+        if not self.is_compensated:
+            return state[: len(self.types)]
+        total, lost = state
+        return [f"({lost} - {lost} == 0 ? {total} + {lost} : {total})"]
 
     @property
     def result_poison(self) -> str | None:
@@ -150,8 +178,11 @@ class Emitter(ExpressionEmitter):
             self.line(f"for ({type_} {name} = {low}; {name} < {high}; {name}++) {{")
             self.blocks[-1].lines += indented(body)
             self.line("}")
+        names = loop.result(loop.state)
+        if loop.is_compensated:
+            names = [self.declare(self.blocks[-1].lines, loop.types[0], names[0])]
         self.blocks = outer
-        return EmittedValue(tuple(loop.state[: len(loop.types)]), loop.result_poison)
+        return EmittedValue(tuple(names), loop.result_poison)
 
     def loop_bounds(self, variable: BoundVariable) -> tuple[str, str]:
         """The half-open bounds of a loop; short ones are literals, so that the compiler unrolls the loop."""

@@ -150,7 +150,7 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         "}",
         *tree(state, values, True, "threads"),
         "if (local_index() == 0) {",
-        *(f"    out{k}[output] = shared{k}[0];" for k in range(len(state.types))),
+        *(f"    out{k}[output] = {v};" for k, v in enumerate(state.result([f"shared{k}[0]" for k in count]))),
         "}",
     ]
     return finish_plan(
