@@ -48,6 +48,7 @@ class KeyFrame:
         return self.flame.quality * 4.0**self.zoom
 
 
+MAX_LOGARITHM = 300.0  # of a column's length, far below what double can hold
 LEGACY_INTERPOLATIONS = ("compat", "old", "older")  # linear in the coefficients, padding with plain identities
 CAMERA_FLOATS = ("scale", "zoom", "rotate", "pixel_aspect")
 FLAME_FLOATS = tuple(f.name for f in fields(Flame) if f.type is float)
@@ -176,7 +177,8 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
             elif difference < -math.pi + 1e-10:
                 angles[k] += 2 * math.pi
         logarithms = np.log(np.maximum(lengths, 1e-300))
-        length = factors @ lengths if (logarithms < -10).any() else math.exp(factors @ logarithms)
+        exponent = min(factors @ logarithms, MAX_LOGARITHM)  # weights beyond 0 to 1 extrapolate
+        length = factors @ lengths if (logarithms < -10).any() else math.exp(exponent)
         angle = factors @ angles
         out[column], out[3 + column] = length * math.cos(angle), length * math.sin(angle)
     return tuple(map(float, out))

@@ -138,6 +138,7 @@ def test_in_between_affines_go_the_short_way(rng):
     assert np.allclose(interpolate_affine([turn(170), turn(-170)], (0.5, 0.5), "log"), turn(180), atol=1e-12)
     assert np.allclose(interpolate_affine([turn(0), turn(60, 4.0)], (0.5, 0.5), "log"), turn(30, 2.0))
     assert np.allclose(interpolate_affine([turn(0), turn(60)], (0.5, 0.5), "linear"), np.mean([turn(0), turn(60)], 0))
+    assert np.isfinite(interpolate_affine([turn(0, 1e290), turn(60)], (1.1, -0.1), "log")).all()  # extrapolated
 
 
 def test_key_frames_at_their_own_times_are_themselves(rng):
