@@ -13,6 +13,7 @@ from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.lights import has_non_area_lights
 from renderer.raytracing.ray_buffers import WORDS_PER_WARP
 from renderer.raytracing.settings import MATERIALS, Settings, catches_shadows
+from renderer.raytracing.volumes import has_volumes
 
 REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
@@ -36,7 +37,8 @@ LAUNCH_PARAMS = np.dtype([
     ("environment_probability", "f4"), ("env_cdf", "i4"), ("env_cdf_width", "i4"), ("env_cdf_height", "i4"),
     ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
     ("clamp_indirect", "f4"), ("light_tree", "i4"), ("light_tree_keys", "i4"), ("light_tree_key_count", "i4"),
-    ("light_tree_probability", "f4"),
+    ("light_tree_probability", "f4"), ("volumes", "i4"), ("volume_count", "i4"), ("light_profiles", "i4"),
+    ("spare", "i4"),
 ])  # fmt: skip
 MATERIAL = np.dtype([
     ("color", "f4", (4,)), ("emission", "f4", (4,)), ("color2", "f4", (4,)), ("kind", "i4"), ("ior", "f4"),
@@ -56,7 +58,9 @@ def kernel_source() -> GeneratedSource:
         return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
 
     text = (
-        '#include "raytracing/surface.h"\n#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
+        '#include "raytracing/surface.h"\n'
+        '#if DISTANCE_FIELDS || VOLUMES\n#include "common/reproducible_math.h"\n#endif\n'
+        '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
         + includes("distance_fields", KINDS)
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
         + switch("f.kind", KINDS, "distance(f, p)", "FLT_MAX")
@@ -111,6 +115,7 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
         "SHADOW_RAYS_CROSS": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
         "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
+        "VOLUMES": int(has_volumes(settings)),
         "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }

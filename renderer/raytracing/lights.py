@@ -23,6 +23,7 @@ from renderer.raytracing.environment import (
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights
 from renderer.raytracing.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import MATERIALS, PointLight, Settings
+from renderer.raytracing.volumes import has_volumes, volume_rows
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
@@ -99,6 +100,10 @@ class LightSampler:
             points = [(~index, light) for index, light in enumerate(others) if light.kind == LIGHT_POINT]
             fields, rows = _tree_rows(area, points, sum(map(len, parts)))
             self.fields |= fields | {"light_tree_probability": probability[0]}
+            parts += rows
+        if has_volumes(settings):
+            fields, rows = volume_rows(settings, sum(map(len, parts)))
+            self.fields |= fields
             parts += rows
         all_rows = np.concatenate(parts)
         self.buffer = device.buffer((max(len(all_rows), 1), 4))

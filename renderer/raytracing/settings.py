@@ -14,12 +14,13 @@ from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Point, Scattered
 from renderer.raytracing.material_maps import MapKeys, TextureFile, check_maps
 from renderer.raytracing.model_motion import follow_models, stop_following
+from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
-LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler")  # of the sampler of lights
+LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # of its buffer
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a view axis
 MAX_BALLS = 1 << 21
 NAME_HELP = "a named shape is drawn only as instances"
@@ -233,6 +234,8 @@ class Settings(PictureSettings):
     zenith: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at the zenith")
     environment: Environment = Environment()
     sky: Sky = Sky()
+    fog: Fog = Fog()
+    volumes: tuple[Volume, ...] = ()
     suns: tuple[Sun, ...] = ()
     point_lights: tuple[PointLight, ...] = ()
     materials: tuple[Material, ...] = (Material("plain"),)
@@ -285,6 +288,7 @@ class Settings(PictureSettings):
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} are both set; allowed is one of them")
         self._check_shadow_catchers()
+        self._check_volumes(given)
         emissive = {material.name for material in self.materials if any(material.emission)}
         for index, quad in enumerate(self.quads):
             if quad.material in emissive and not _quad_area(quad) > 0:
@@ -298,6 +302,21 @@ class Settings(PictureSettings):
             raise ValueError(
                 f"lens_shift is {list(self.lens_shift)}; {camera} camera has no film to shift, so it must be [0, 0]"
             )
+
+    def _check_volumes(self, infinite: list[str]) -> None:
+        """Raises ValueError if volumes cannot be drawn; `infinite` names what makes an environment."""
+        if not has_volumes(self):
+            return
+        if self.integrator == "whitted":
+            raise ValueError("integrator is whitted, which draws neither fog nor volumes; it must be path")
+        infinite = infinite + (["suns"] if self.suns else [])
+        if self.fog.density > 0 and not self.fog.radius and infinite:
+            raise ValueError(
+                f"fog.density is {self.fog.density:g} and {infinite[0]} is set; fog without end lets no light from "
+                "infinity through, so it needs a fog.radius above 0"
+            )
+        if len(self.volumes) > MAX_VOLUMES:
+            raise ValueError(f"{len(self.volumes)} volumes are more than the {MAX_VOLUMES} allowed")
 
     def _check_shadow_catchers(self) -> None:
         """Raises ValueError if a shadow catcher is on anything but level quads, or cannot take shadows."""

@@ -5,7 +5,7 @@
 // raytracing/raytrace.cu.
 #include "raytracing/path_packet.h"
 
-#define DIFFUSE_SIMD8 (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED)
+#define DIFFUSE_SIMD8 (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES)
 #if DIFFUSE_SIMD8
 #include "raytracing/shade_diffuse_simd8.h"
 #endif
@@ -52,6 +52,9 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         uint j = ctz(remaining);
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
+#if VOLUMES
+        collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
+#endif
         bool continues = false;
         if (hit.primitive < 0) {
             path.radiance = add_escaped_radiance(params, depth, lights, path);

@@ -10,7 +10,7 @@
 //     = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
-//  6. With LIGHT_TREE its nodes and keys.
+//  6. With LIGHT_TREE its nodes and keys; with VOLUMES those of volumes.h.
 #define LIGHT_POINT -1.0f
 #define LIGHT_ENVIRONMENT -2.0f
 #define INSTANCED_LIGHT (1 << 30)
@@ -328,6 +328,22 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
     return sample_primitive(params, p, materials[as_int(p.edge1.w)], probability, from, u1, u2, light);
 }
 
+#if TEXTURED
+// The factor that textures give the radiance of a light sample seen from `from`.
+DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, GLOBAL const float4 *lights,
+                               const LightSample light, float3 from) {
+    if (light.light_id < 0) return make_float3(1.0f, 1.0f, 1.0f);
+    Primitive p = light_primitive(params, lights, primitives, light.light_id);
+    bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
+    float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
+    float3 normal = make_float3(0.0f, 0.0f, 0.0f);
+#if SPHERE_TEXTURES
+    if (p.edge2.w > 0.0f) normal = primitive_normal(p, madd(light.direction, light.distance, from));
+#endif
+    return emission_texture_at(SCENE_ARGS, p, u, v, normal);
+}
+#endif
+
 // Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's
 // radiance if the ray is unoccluded. `contribution.w` is t_min: greater than 0 if the ray crosses the surface, because
 // its origin is offset to the other side.
@@ -347,16 +363,7 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
     float cosine = dot_fma(light.direction, s.normal);
     if (!(bsdf.w > 0.0f) || !on_geometric_side(s, light.direction, cosine < 0.0f)) return false;
 #if TEXTURED
-    if (light.light_id >= 0) {
-        Primitive p = light_primitive(params, lights, primitives, light.light_id);
-        bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
-        float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
-        float3 normal = make_float3(0.0f, 0.0f, 0.0f);
-#if SPHERE_TEXTURES
-        if (p.edge2.w > 0.0f) normal = primitive_normal(p, madd(light.direction, light.distance, origin));
-#endif
-        light.radiance = light.radiance * emission_texture_at(SCENE_ARGS, p, u, v, normal);
-    }
+    light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, lights, light, origin);
 #endif
     bool has_bsdf_pdf = use_mis && DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta;
     float inverse_pdf = 1.0f / (light.pdf + (has_bsdf_pdf ? bsdf.w : 0.0f));  // balance heuristic: weight / pdf

@@ -14,6 +14,9 @@
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
 #include "raytracing/lights.h"
+#if VOLUMES
+#include "raytracing/volumes.h"
+#endif
 #include "raytracing/film.h"
 #include "raytracing/stencil.h"
 
@@ -80,6 +83,20 @@ DEVICE float4 clamp_contribution(const LaunchParams params, int depth, float4 co
 DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, const Path path) {
     float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w);
     return path.radiance + clamp_contribution(params, depth, path.throughput * with_w(radiance, 0.0f));
+}
+
+#if VOLUMES
+#include "raytracing/shade_volume.h"
+#endif
+
+// The closest hit of a path's ray: a surface, or a collision in a volume before it.
+DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float4 origin, float4 direction,
+                    SCENE_PARAMS, GLOBAL const float4 *lights) {
+    Hit hit = scene_closest_hit(SCENE_ARGS, origin, xyz(direction));
+#if VOLUMES
+    collide(params, depth, sampler, lights, origin, direction, &hit);
+#endif
+    return hit;
 }
 
 DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
@@ -149,6 +166,10 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
 // CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
 DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                        ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+#if VOLUMES
+    if (hit.primitive >= VOLUME_BASE)
+        return shade_volume(params, depth, sampler, hit, path, shadow, SCENE_ARGS, materials, lights);
+#endif
     float4 throughput = path->throughput;
     float3 ray_direction = xyz(path->direction);
     float bsdf_pdf = path->direction.w;
@@ -185,9 +206,13 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
         shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
                                       dimension + 4, shadow);
-        if (shadow->valid)
-            shadow->contribution = clamp_contribution(
-                params, depth + 1, with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w));
+        if (shadow->valid) {
+            shadow->contribution = with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w);
+#if VOLUMES
+            attenuate(params, depth, sampler, lights, path->origin, shadow);
+#endif
+            shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
+        }
     }
     if (non_delta &&
         WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
@@ -236,7 +261,8 @@ KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mas
     FOR_EACH_STENCIL_WORD(i) {
         bool active = is_active(active_mask, i);
         if (active) {
-            Hit hit = scene_closest_hit(SCENE_ARGS, origins[i], xyz(directions[i]));
+            Sampler sampler = sampler_of_ray(params, i);
+            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
@@ -341,7 +367,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
 #endif
         if (!active) continue;
         atomic_add(&by_depth[depth], 1u);
-        Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
+        Hit hit = path_hit(params, depth, sampler, path.origin, path.direction, SCENE_ARGS, lights);
         if (hit.primitive < 0) {
             path.radiance = add_escaped_radiance(params, depth, lights, path);
             active = false;
@@ -386,7 +412,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
             ShadowRay shadow;
             shadow.valid = false;
             if (active) {
-                Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
+                Hit hit = path_hit(params, depth, sampler, path.origin, path.direction, SCENE_ARGS, lights);
                 active = hit.primitive >= 0;
                 if (active)
                     active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);

@@ -1,0 +1,65 @@
+// Collisions of paths in volumes (volumes.h): where they are, and their shading. Included by raytracing/raytrace.cu.
+
+// Replaces the hit of a path's ray by a collision before it, if there is one.
+DEVICE void collide(const LaunchParams params, int depth, Sampler sampler, GLOBAL const float4 *lights, float4 origin,
+                    float4 direction, Hit *hit) {
+    int volume = 0;
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 7u;
+    float t_max = hit->primitive < 0 ? FLT_MAX : hit->t;
+    float t = sample_collision(params, lights, xyz(origin), xyz(direction), t_max, sampler, dimension, &volume);
+    if (!(t < t_max)) return;
+    hit->t = t;
+    hit->primitive = VOLUME_BASE + volume;
+#if INSTANCES
+    hit->instance = -1;
+#endif
+}
+
+// Multiplies a shadow ray's contribution by the transmittance.
+DEVICE void attenuate(const LaunchParams params, int depth, Sampler sampler, GLOBAL const float4 *lights, float4 origin,
+                      ShadowRay *shadow) {
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 7u;
+    float passed =
+        transmittance(params, lights, xyz(origin), xyz(shadow->direction), shadow->direction.w, sampler, dimension);
+    shadow->contribution = with_w(xyz(shadow->contribution) * passed, shadow->contribution.w);
+    shadow->valid = passed > 0.0f;
+}
+
+// shade_path for a collision: samples a light by next-event estimation and a direction of the phase function.
+DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
+                         ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
+                         GLOBAL const float4 *lights) {
+    float4 scattering = lights[params.volumes + 4 * (hit.primitive - VOLUME_BASE) + 2];
+    float3 direction = xyz(path->direction), point = madd(direction, hit.t, xyz(path->origin));
+    float4 throughput = path->throughput * with_w(xyz(scattering), 0.0f);
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
+    bool last_bounce = depth + 1 >= params.max_depth;
+    shadow->valid = false;
+    path->origin = with_w(point, path->origin.w);
+    if (last_bounce || !(largest_of3(xyz(throughput)) > 0.0f)) return false;
+    LightSample light;
+    if (DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 &&
+        sample_light(params, point, lights, primitives, materials, sampler, dimension + 4, &light)) {
+#if TEXTURED
+        light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, lights, light, point);
+#endif
+        float pdf = henyey_greenstein(dot_fma(direction, light.direction), scattering.w);
+        float other_pdf = DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta ? pdf : 0.0f;
+        float weight = pdf / (light.pdf + other_pdf);
+        shadow->valid = true;
+        shadow->direction = with_w(light.direction, light.distance < FLT_MAX ? light.distance * 0.9999f : FLT_MAX);
+        shadow->contribution = with_w(xyz(throughput) * light.radiance * weight, 0.0f);
+        attenuate(params, depth, sampler, lights, path->origin, shadow);
+        shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
+    }
+    float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
+    direction = sample_henyey_greenstein(direction, scattering.w, u1, u2);
+    path->direction = with_w(direction, henyey_greenstein(dot_fma(xyz(path->direction), direction), scattering.w));
+    if (depth + 1 >= params.rr_depth) {  // as in shade_path
+        float survival_probability = clamp(largest_of3(xyz(throughput)), 0.05f, 1.0f);
+        if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
+        throughput = throughput * (1.0f / survival_probability);
+    }
+    path->throughput = throughput;
+    return true;
+}
