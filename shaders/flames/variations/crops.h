@@ -53,3 +53,30 @@ REPLACING(crop_vesica, width = 0.2, height = 0.1, invert = 0) {
     mask outside = square(magnitude(x) + d) + y * y > (real)(r * r);
     return cropped(weight, x, y, invert == 0.0f ? outside : !outside, hidden);
 }
+
+REPLACING(crop_x, radius = 0.1, w = 0.5, invert = 0) {
+    real u = magnitude(x), v = magnitude(y), m = 0.5f * least(u + v, (real)(w)), d = vnorm(u - m, v - m) - radius;
+    *hidden = invert == 0.0f ? d > 0.0f : d <= 0.0f;
+    return scaled(weight, x, y);
+}
+
+REPLACING(crop_stars, radius = 0.35, n = 3, r2 = 0.333, invert = 0) {
+    float m = 4.0f + r2 * r2 * (n * 2.0f - 4.0f), an = 3.141593f / n;
+    Pair a = circle((real)(an)), e = circle((real)(6.283185f / m));
+    real sector = angle_of(x, y) + 100.0f * (2.0f * an), b = sector - 2.0f * an * floor_of(sector / (2.0f * an)) - an;
+    Pair p = from_polar(vnorm(x, y), b);
+    real u = p.x - radius * a.x, v = magnitude(p.y) - radius * a.y;
+    real k = clamped(-(u * e.x + v * e.y), zero_real(), radius * a.y / e.y);
+    real d = vnorm(u + e.x * k, v + e.y * k) * sign_of(u + e.x * k);
+    return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
+}
+
+REPLACING(crop_cross, width = 0.5, Size = 0.5, round = 0.001, invert = 0) {
+    float wide = fmax(width, Size), thin = fmin(width, Size);
+    real r = 0.1f * sine_of((real)(round * 1.2f)), au = magnitude(x), av = magnitude(y);
+    real u = greatest(au, av), v = least(au, av), qx = u - wide, qy = v - thin, k = greatest(qy, qx);
+    real wx = k > 0.0f ? qx : thin - u, wy = k > 0.0f ? qy : -k;
+    real d = vnorm(greatest(wx, zero_real()), greatest(wy, zero_real()));
+    d = (k > 0.0f ? d : -d) + r;
+    return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
+}
