@@ -19,11 +19,13 @@ from renderer.export.render import (
     write,
 )
 from renderer.export.render import render as render_job
+from renderer.flames.interpolation import KeyFrame
 from renderer.formats.images import png_bytes
 from renderer.gpu import open_context
 from renderer.paths import ensure_cache
 from renderer.pictures import load
 from renderer.pictures import open_picture as open_picture_on
+from renderer.pictures.flame import scene_of_keyframe
 from renderer.pictures.picture import Picture
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
@@ -92,7 +94,7 @@ class Image(np.ndarray):
 
 
 def render(
-    source: str | Path | Scene,
+    source: str | Path | Scene | KeyFrame,
     *,
     size: tuple[int, int] | None = None,
     samples: int | None = None,
@@ -100,7 +102,7 @@ def render(
     device: str = "auto",
     **settings: Any,
 ) -> Image:
-    """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, or a Scene.
+    """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, a Scene, or a flame (flames.KeyFrame).
 
     `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
     each defaults to what the scene says. `device` is "auto", "cpu", "cuda:0", "opencl:0:0". Other keywords replace the
@@ -119,7 +121,7 @@ def render(
 
 
 def refine(
-    source: str | Path | Scene,
+    source: str | Path | Scene | KeyFrame,
     *,
     size: tuple[int, int] | None = None,
     samples: int | None = None,
@@ -139,13 +141,15 @@ def open_picture(scene: Scene, device: str = "auto") -> Picture:
 
 
 def _prepare(
-    source: str | Path | Scene,
+    source: str | Path | Scene | KeyFrame,
     size: tuple[int, int] | None,
     samples: int | None,
     time: float | None,
     device: str,
     settings: dict[str, Any],
 ) -> tuple[RenderJob, Picture]:
+    if isinstance(source, KeyFrame):
+        source = scene_of_keyframe(source)
     scene = source if isinstance(source, Scene) else load(Path(source))
     for key, value in settings.items():
         scene = replace(scene, settings=replace_path(scene.settings, [key], value, "render"))

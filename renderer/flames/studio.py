@@ -1,0 +1,59 @@
+"""Flames for scripts: files to key frames and back, edits, mutations and children of key frames."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.flames.evolve import MUTATIONS, cross
+from renderer.flames.evolve import mutate as mutate_flame
+from renderer.flames.genome import Flame
+from renderer.flames.interpolation import KeyFrame
+from renderer.flames.xml.read import read_library
+from renderer.flames.xml.write import to_xml
+from renderer.formats.images import atomic_write
+
+
+def read(path: str | Path) -> list[KeyFrame]:
+    """The flames of a .flame file that can be read, in its order, each with its camera.
+
+    Raises:
+        InputError: no flame of the file can be read.
+    """
+    return [entry.keyframe for entry in read_library(Path(path))[0] if entry.keyframe]
+
+
+def write(path: str | Path, keyframes: Iterable[KeyFrame]) -> None:
+    """Writes a .flame file, which `read` reads as the same key frames."""
+    with atomic_write(Path(path)) as temporary:
+        temporary.write_text(to_xml(keyframes), encoding="utf-8")
+
+
+def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: Any) -> KeyFrame:
+    """The key frame with its flame changed by a function of renderer.flames.edit, or by any from Flame to Flame."""
+    return replace(key, flame=change(key.flame, *arguments), palette_number=-1)
+
+
+def mutate(key: KeyFrame, seed: int, kind: str | None = None, strength: float = 0.3) -> KeyFrame:
+    """The key frame with one random change; the same seed gives the same. `kind` is one of evolve.MUTATIONS.
+
+    Raises:
+        UserError: an unknown kind.
+    """
+    if kind is not None and kind not in MUTATIONS:
+        raise UserError(f"mutate: kind is {kind!r}; allowed are {', '.join(MUTATIONS)}")
+    return apply(key, mutate_flame, np.random.default_rng(seed), kind, strength)
+
+
+def breed(one: KeyFrame, two: KeyFrame, seed: int) -> KeyFrame:
+    """A child: each xform is one parent's or the other's, palette, camera and exposure are the first's.
+
+    The same seed gives the same child.
+    """
+    child = cross(one.flame, two.flame, np.random.default_rng(seed))
+    if not sum(xform.weight for xform in child.xforms) > 0:
+        return one  # all inherited xforms have weight 0: nothing to draw
+    return replace(one, flame=child)
