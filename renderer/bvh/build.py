@@ -24,16 +24,22 @@ from renderer.bvh.layouts import Bvh, Bvh2, upload_bvh2, upload_primitives
 from renderer.gpu import Device
 
 MIN_DEVICE_PRIMS = 1_000  # from which `auto` builds on a GPU
+MIN_DEVICE_PRIMS_MOVED = 5_000  # of a BVH for one frame: on two cores 10,000 take 0.10 s on the host, 0.07 s by `sah`
 MIN_DEVICE_PRIMS_CPU = 150_000  # from which `auto` builds on a CPU's device: the host would take a second
 
 
-def build_bvh(device: Device, primitives: np.ndarray, builder: str = "auto", layout: str = "auto") -> Bvh:
+def build_bvh(
+    device: Device, primitives: np.ndarray, builder: str = "auto", layout: str = "auto", moved: bool = False
+) -> Bvh:
     """Builds the BVH of primitives (m,) PRIMITIVE on a device.
 
     `builder` is "host_sah", "sah" (on the device), "hploc", "presplit" (SAH over presplit references) or "auto":
     host_sah for small scenes and sah for others, presplit where splits are predicted to pay and its cost is below
-    presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, bvh2 on GPUs.
+    presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, bvh2 on GPUs. With `moved`, "auto"
+    builds again, for a frame, what presplit did not pay for, by the builder that takes less time.
     """
+    if builder == "auto" and moved:
+        builder = "host_sah" if len(primitives) < MIN_DEVICE_PRIMS_MOVED else "sah"
     bvh = _auto_bvh2(device, primitives) if builder == "auto" else _bvh2(device, primitives, builder)
     return Bvh8(device, bvh) if layout == "auto" and device.properties.scalar_threads else bvh
 

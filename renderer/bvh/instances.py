@@ -57,7 +57,9 @@ class Instances:
         kept = {id(blas.shape): blas for blas in before.blases} if before else {}
         ends = closing or [None] * len(shapes)
         self.blases: list[Blas] = [
-            kept[id(shape)] if end is None and id(shape) in kept else _build_blas(device, shape, end)
+            kept[id(shape)]
+            if end is None and id(shape) in kept
+            else _build_blas(device, shape, end, before is not None)
             for shape, end in zip(shapes, ends, strict=True)
         ]
         table = np.zeros((len(shapes), 3, 4), "f4")
@@ -114,8 +116,8 @@ def _at_least_two(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) > 1 else np.repeat(rows, 2, 0)
 
 
-def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None) -> Blas:
-    """The BLAS of a shape, built on the host; presplit where that pays, and nothing moves."""
+def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, moved: bool) -> Blas:
+    """The BLAS of a shape, built on the host; presplit where that pays, but not of one that has `moved`."""
     low, high = primitive_boxes(shape)
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)
@@ -124,7 +126,7 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None) -
     corners = low.min(0), high.max(0)
     if closing is not None:
         return Blas(shape, bvh.nodes, shape[bvh.order], closing[bvh.order], *corners)
-    if len(shape) > 1:
+    if len(shape) > 1 and not moved:
         limit = min(MIN_DEVICE_PRIMS_CPU, presplit.max_refs(device.properties))
         splits = presplit.choose_splits(shape, bvh.cost, limit)
     if splits is not None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from renderer.bvh.build import build_bvh
 from renderer.bvh.instances import Instances
+from renderer.bvh.layouts import Bvh
 from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
@@ -48,6 +49,7 @@ class Geometry:
         self._textures: tuple[Buffer, ...] = ()
         self._texture_constants: dict[str, object] = {}
         self._shapes: ShapeArrays | None = None
+        self.bvh: Bvh
         self.builds = 0  # of the static BVH
         self._take(self._scene_shapes.at(poses), settings)
         self._lights = NO_LIGHTS
@@ -64,7 +66,8 @@ class Geometry:
         if before is None or static is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
             self.primitive_count = len(static)
-            self.bvh = build_bvh(self.device, static, self._builder, self._layout)
+            moved = before is not None and self.bvh.count == len(before.primitives[""])  # and not presplit
+            self.bvh = build_bvh(self.device, static, self._builder, self._layout, moved)
             self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
             self.builds += 1
         if settings.has_instances or shapes.instanced:

@@ -25,8 +25,8 @@ from renderer.raytracing.textures import (
     write_texcoords,
 )
 
-MIN_MOVING_TRIANGLES = 4_000  # of a rigid mesh; below, moving its triangles is faster than tracing an instance
-MIN_KEPT_PRIMITIVES = 20_000  # of what does not move; below, one BVH over all is rebuilt with what moves
+MIN_MOVING_TRIANGLES = 20_000  # of a rigid mesh; below, moving its triangles is faster than tracing an instance
+MIN_KEPT_PRIMITIVES = 50_000  # of what does not move; below, one BVH over all is rebuilt with what moves
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of its corners; v runs downwards
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
