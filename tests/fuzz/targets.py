@@ -605,13 +605,36 @@ def native_seeds() -> dict[str, bytes]:
 
         points, faces = np.eye(4, 3, dtype="f4"), np.array([[0, 1, 2], [1, 2, 3]], "u4")
         seeds["square.drc"] = DracoPy.encode(points, faces, tex_coord=np.eye(4, 2))
+        seeds["square.glb"] = compressed_model(DracoPy.encode(points, faces), seeds["uastc.ktx2"])
     return seeds
 
 
-@target("native", native_seeds, BYTES, "renderer.formats.codecs", weight=0.01)
+def compressed_model(draco: bytes, ktx2: bytes) -> bytes:
+    """A square of Draco with a picture of KTX 2."""
+    from tests.formats.gltf_builder import Maker
+
+    maker = Maker()
+    image = maker.add("images", {"bufferView": maker.view(ktx2)})
+    texture = maker.add("textures", {"extensions": {"KHR_texture_basisu": {"source": image}}})
+    material = maker.add("materials", {"emissiveTexture": {"index": texture}})
+    points = maker.add("accessors", {"componentType": 5126, "count": 4, "type": "VEC3"})
+    table = {"bufferView": maker.view(draco), "attributes": {"POSITION": 0}}
+    primitive = {"attributes": {"POSITION": points}, "material": material}
+    primitive["extensions"] = {"KHR_draco_mesh_compression": table}
+    maker.node(mesh=maker.add("meshes", {"primitives": [primitive]}))
+    return maker.glb()
+
+
+@target(
+    "native", native_seeds, (mutate.glb_json, *BYTES), "renderer.formats.codecs", "renderer.formats.gltf", weight=0.01
+)
 def read_native(path: Path) -> None:
+    from renderer.formats import gltf
     from renderer.formats.codecs import Job, decode
 
+    if path.suffix == ".glb":
+        gltf.load(path)
+        return
     codec = "draco" if path.suffix == ".drc" else "basis"
     decode(path, [Job(codec, "it", path.read_bytes(), 1 << 20)])
 

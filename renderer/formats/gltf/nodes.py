@@ -18,7 +18,7 @@ from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, 
 from renderer.formats.gltf.rig import in_pose, local_matrix
 from renderer.formats.gltf.skins import Skin, check_joints, deformation_of, skin_of
 from renderer.formats.gltf.textures import textures_of
-from renderer.plain import format_value
+from renderer.plain import format_ignored, format_value
 
 MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
 MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
@@ -57,7 +57,8 @@ def model_of(file: Container, variant: str = "") -> Model:
     model = in_pose(model, {})
     drawn = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     if drawn == 0:
-        file.fail("its scene", "has no triangle")
+        others = f"; ignored: {', '.join(format_ignored(ignored))}" if ignored else ""
+        file.fail("its scene", f"has no triangle{others}")
     if drawn > MAX_TRIANGLES:
         file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
     return model
