@@ -37,7 +37,8 @@ def split_to_leaves(
     The nodes are host_sah.NODE; only the boxes of leaves are filled in.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
-    kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, SMALL_RANGE=SMALL_RANGE))
+    constants = {"SMALL_RANGE": SMALL_RANGE, "SCALAR_THREADS": int(device.properties.scalar_threads)}
+    kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, **constants))
     max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes

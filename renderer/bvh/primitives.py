@@ -7,15 +7,19 @@ import numpy as np
 
 # 48 bytes: vertex 0 or center, primitive id | first edge, index of the material | second edge, radius.
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
+GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # of the 12 of a primitive: no id, material and radius
+CHUNK = 1 << 16  # primitives that are gone through together, so that float64 copies take a few MiB
 
 
 def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
     """Primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or (m,)."""
-    corners = vertices[faces].astype("f4")
+    vertices = np.asarray(vertices).astype("f4", copy=False)
     out = np.zeros(len(faces), PRIMITIVE)
-    out["v0"][:, :3] = corners[:, 0]
-    out["edge1"][:, :3] = corners[:, 1] - corners[:, 0]
-    out["edge2"][:, :3] = corners[:, 2] - corners[:, 0]
+    for begin in range(0, len(faces), CHUNK):
+        chunk, corners = out[begin : begin + CHUNK], vertices[faces[begin : begin + CHUNK]]
+        chunk["v0"][:, :3] = corners[:, 0]
+        chunk["edge1"][:, :3] = corners[:, 1] - corners[:, 0]
+        chunk["edge2"][:, :3] = corners[:, 2] - corners[:, 0]
     out["edge1"].view("i4")[:, 3] = material
     return out
 
@@ -35,13 +39,17 @@ def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
     Ties in t are broken by lower primitive id, so no ray ever hits a duplicate first; but a thousand triangles in one
     place would cost every ray that gets there a thousand tests. The array is changed in place.
     """
-    words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)[:, [0, 1, 2, 4, 5, 6, 8, 9, 10]]
+    words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)
     keys = np.zeros(len(words), "u8")
-    for column in words.T:
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column
+    for begin in range(0, len(words), CHUNK):
+        chunk = keys[begin : begin + CHUNK]
+        for column in GEOMETRY_WORDS:
+            chunk *= np.uint64(0x9E3779B97F4A7C15)
+            chunk += words[begin : begin + CHUNK, column]
     in_order = np.sort(keys)
     if not (in_order[1:] == in_order[:-1]).any():
         return primitives
+    words = words[:, GEOMETRY_WORDS]
     order = np.argsort(keys, kind="stable")
     same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
     later, earlier = order[same + 1], order[same]
@@ -57,11 +65,12 @@ def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
     place.
     """
     primitives["v0"].view("i4")[:, 3] = np.arange(first, first + len(primitives))
-    for begin in range(0, len(primitives), 1 << 20):
-        chunk = primitives[begin : begin + (1 << 20)]
+    for begin in range(0, len(primitives), CHUNK):
+        chunk = primitives[begin : begin + CHUNK]
         a, b = chunk["edge1"][:, :3].astype("f8"), chunk["edge2"][:, :3].astype("f8")
         sliver = (np.cross(a, b) ** 2).sum(1) <= 1e-12 * (a * a).sum(1) * (b * b).sum(1)
-        chunk["edge1"][sliver, :3] = chunk["edge2"][sliver, :3] = 0
+        if sliver.any():
+            chunk["edge1"][sliver, :3] = chunk["edge2"][sliver, :3] = 0
     return primitives
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import areas
+from renderer.bvh.primitives import CHUNK, areas
 from renderer.gpu.device import Device
 from renderer.raytracing.environment import (
     SUN_RADIUS,
@@ -241,13 +241,16 @@ def _scene_radius2(primitives: np.ndarray) -> float:
     """The square of the scene's radius, to which the power of infinite lights is proportional."""
     if not len(primitives):
         return 1.0
-    corner, radius = primitives["v0"][:, :3].astype("f8"), primitives["edge2"][:, 3:].astype("f8")
-    reach = np.where(radius > 0, radius, 0)
-    ends = [corner - reach, corner + reach]
-    flat = primitives[radius[:, 0] <= 0]
-    ends += [flat["v0"][:, :3] + flat[edge][:, :3].astype("f8") for edge in ("edge1", "edge2")]
-    points = np.concatenate(ends)
-    return max(float(((points.max(0) - points.min(0)) ** 2).sum()) / 4, 1e-12)
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for begin in range(0, len(primitives), CHUNK):
+        chunk = primitives[begin : begin + CHUNK]
+        corner, radius = chunk["v0"][:, :3].astype("f8"), np.maximum(chunk["edge2"][:, 3:].astype("f8"), 0)
+        ends = [corner - radius, corner + radius] if radius.any() else [corner]
+        flat = radius[:, 0] <= 0
+        ends += [(corner + chunk[edge][:, :3])[flat] for edge in ("edge1", "edge2")]
+        low = np.min([low, *(end.min(0, initial=np.inf) for end in ends)], 0)
+        high = np.max([high, *(end.max(0, initial=-np.inf) for end in ends)], 0)
+    return max(float(((high - low) ** 2).sum()) / 4, 1e-12)
 
 
 def _spot_falloff(point: PointLight) -> tuple[float, ...]:

@@ -73,7 +73,9 @@ class SceneShapes:
         self._fixed: dict[str, np.ndarray] = {}
         self._count = 0
         for name, arrays in by_name.items():
-            primitives = with_primitive_ids(np.concatenate([primitives for primitives, _ in arrays]), self._count)
+            made = [primitives for primitives, _ in arrays if len(primitives)] or [arrays[0][0]]
+            primitives = made[0] if len(made) == 1 else np.concatenate(made)  # all are fresh
+            primitives = with_primitive_ids(primitives, self._count)
             self._fixed[name], self._count = primitives, self._count + len(primitives)
         flat = [arrays for group in by_name.values() for arrays in group]
         self._attributes: np.ndarray | None = None

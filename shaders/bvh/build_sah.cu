@@ -74,6 +74,46 @@ DEVICE uint3 ordered_of(float3 p) {
     return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z));
 }
 
+#if SCALAR_THREADS
+// The end of the primitives behind i that are of its range and its tile.
+DEVICE uint end_of_run(GLOBAL const uint *owner, uint i, uint end) {
+    uint last = i + 1u;
+    while (last < end && owner[last] == owner[i]) last++;
+    return last;
+}
+
+#define GROW_ALONE(into, low, high)         \
+    {                                       \
+        (into)[0] = min((into)[0], low.x);  \
+        (into)[1] = min((into)[1], low.y);  \
+        (into)[2] = min((into)[2], low.z);  \
+        (into)[3] = max((into)[3], high.x); \
+        (into)[4] = max((into)[4], high.y); \
+        (into)[5] = max((into)[5], high.z); \
+    }
+
+// As below. On CPUs one work-item goes through a tile, run by run of a range, and sums without atomics: 1.05 M triangles
+// take 3.2 s less of 5.3 (bound_centroids and fill_bins together).
+KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                       GLOBAL uint *bounds) {
+    if (local_index() > 0) return;
+    uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
+    for (uint i = begin, last; i < end; i = last) {
+        last = end_of_run(owner, i, end);
+        if (owner[i] == INVALID_INDEX) continue;
+        uint here[6] = {INVALID_INDEX, INVALID_INDEX, INVALID_INDEX, 0, 0, 0};
+        for (uint k = i; k < last; k++) {
+            uint3 center = ordered_of(centroid(stored_box(boxes, order[k])));
+            GROW_ALONE(here, center, center)
+        }
+        GLOBAL uint *into = bounds + 6 * owner[i];
+        for (uint k = 0; k < 3; k++) {
+            atomic_min(&into[k], here[k]);
+            atomic_max(&into[k + 3], here[k + 3]);
+        }
+    }
+}
+#else
 // bounds of each range: min and max of its boxes' centroids.
 KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                        GLOBAL uint *bounds) {
@@ -93,13 +133,59 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     if (shared != INVALID_INDEX) merge_bounds(bounds + 6 * shared, here);
 }
 
+#endif
+
 // The bin of a centroid on an axis of a range's bounds.
-DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
-    float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
-    float scale = high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
+DEVICE float bin_scale(float low, float high) {
+    return high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
+}
+
+DEVICE uint bin_within(float low, float scale, float center) {
     return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
 
+DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
+    float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
+    return bin_within(low, bin_scale(low, high), center);
+}
+
+#if SCALAR_THREADS
+KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                 GLOBAL const uint *bounds, GLOBAL uint *bins) {
+    if (local_index() > 0) return;
+    uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count), sizes[3 * BINS];
+    Box here[3 * BINS];
+    for (uint i = begin, last; i < end; i = last) {
+        last = end_of_run(owner, i, end);
+        if (owner[i] == INVALID_INDEX) continue;
+        for (uint bin = 0; bin < 3 * BINS; bin++) {
+            sizes[bin] = 0;
+            here[bin] = empty_box();
+        }
+        float lows[3], scales[3];
+        for (uint axis = 0; axis < 3; axis++) {
+            lows[axis] = float_from_ordered(bounds[6 * owner[i] + axis]);
+            scales[axis] = bin_scale(lows[axis], float_from_ordered(bounds[6 * owner[i] + axis + 3]));
+        }
+        for (uint k = i; k < last; k++) {
+            Box box = stored_box(boxes, order[k]);
+            float3 center = centroid(box);
+            for (uint axis = 0; axis < 3; axis++) {
+                uint bin = axis * BINS + bin_within(lows[axis], scales[axis], component(center, axis));
+                sizes[bin]++;
+                here[bin] = box_union(here[bin], box);
+            }
+        }
+        for (uint bin = 0; bin < 3 * BINS; bin++) {
+            GLOBAL uint *into = bins + owner[i] * RANGE_WORDS + bin * BIN_WORDS;
+            if (sizes[bin] == 0) continue;
+            uint3 low = ordered_of(here[bin].low), high = ordered_of(here[bin].high);
+            atomic_add(&into[0], sizes[bin]);
+            GROW(into + 1, low, high)
+        }
+    }
+}
+#else
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
     LOCAL_ARRAY(uint, here, RANGE_WORDS);
@@ -139,6 +225,8 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
             atomic_max(into, here[k]);
     }
 }
+
+#endif
 
 DEVICE Box box_of_bin(GLOBAL const uint *bin) {
     Box box = {float3_from_ordered(bin + 1), float3_from_ordered(bin + 4)};
