@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.ndimage import maximum_filter
 
 from renderer.errors import InputError, reading
 from renderer.files import read_file
@@ -205,7 +204,10 @@ def environment_cdf(radiance: np.ndarray) -> EnvironmentCdf:
     luminance = radiance.astype("f8") @ np.array([0.2126, 0.7152, 0.0722])
     solid = np.sin((np.arange(height) + 0.5) / height * np.pi)[:, None] * (np.pi / height) * (2 * np.pi / width)
     total = float((luminance * solid).sum())
-    weights = maximum_filter(luminance, 3, mode=("nearest", "wrap")) * solid
+    rows = np.pad(luminance, ((1, 1), (0, 0)), "edge")
+    brightest = np.maximum(np.maximum(rows[:-2], rows[2:]), luminance)
+    brightest = np.maximum(np.maximum(np.roll(brightest, 1, 1), np.roll(brightest, -1, 1)), brightest)
+    weights = brightest * solid
     columns, rows = min(MAX_CDF_SIZE[0], width), min(MAX_CDF_SIZE[1], height)
     edges = [np.arange(n + 1) * size // n for n, size in ((rows, height), (columns, width))]
     cells = np.add.reduceat(np.add.reduceat(weights, edges[0][:-1], 0), edges[1][:-1], 1)
