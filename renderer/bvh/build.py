@@ -53,6 +53,7 @@ def _bvh2(device: Device, primitives: np.ndarray, builder: str) -> Bvh2:
     uploaded = upload_primitives(device, primitives)
     if builder == "sah" and (bvh := device_sah.build_device_sah(device, uploaded, len(primitives))):
         return bvh
+    uploaded = upload_primitives(device, primitives) if builder == "sah" else uploaded  # SAH has overwritten it
     return HplocBvh2(device, uploaded, len(primitives))
 
 

@@ -13,6 +13,7 @@ from renderer.gpu import Buffer, Device
 GROUP = 128
 TILE = GROUP * 16  # primitives that a group scans together
 SMALL_RANGE = 16  # primitives of a range that one thread splits to the end
+MEDIUM_RANGE = 1 << 14  # the same on CPUs
 MEDIAN_FROM_LEVEL = 30  # ranges are halved from here on, so that few BVHs exceed MAX_DEPTH
 MAX_DEPTH = 62  # levels that the traversal stack holds, less two
 RANGE = 8  # words of struct Range in build_sah.cu
@@ -23,10 +24,11 @@ THIS_LEVEL = 0  # index of `counts`
 def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None) -> Bvh2 | None:
     """Builds a BVH over primitives (count, 12), count >= 2; None where it is deeper than MAX_DEPTH.
 
+    The BVH keeps the buffer `primitives`, in its own order; after None its content is lost.
     `boxes` (count, 8) replace the primitives' own, for presplit references.
     """
     nodes, ordered = split_to_leaves(device, primitives, count, boxes)
-    return compact(device, nodes, ordered, count)
+    return compact(device, nodes, ordered, count, primitives)
 
 
 def split_to_leaves(
@@ -37,19 +39,22 @@ def split_to_leaves(
     The nodes are host_sah.NODE; only the boxes of leaves are filled in.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
-    constants = {"SMALL_RANGE": SMALL_RANGE, "SCALAR_THREADS": int(device.properties.scalar_threads)}
+    scalar = device.properties.scalar_threads
+    constants = {"SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
+                 "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
     kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, **constants))
     max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
     ranges = [device.buffer((max_ranges, RANGE), "u4") for _ in range(2)]
-    small_ranges = device.buffer((count // 2, RANGE), "u4")
+    capacity = count // 2
+    rest = device.buffer((capacity, RANGE), "u4")  # ranges that one thread finishes
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
     bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, RANGE_WORDS), "u4")
     this_level = int(count > SMALL_RANGE)
-    counts = device.buffer(4, "u4").write(np.array([this_level, 0, 1 - this_level, 0], "u4"))
-    kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], small_ranges)
+    counts = device.buffer(5, "u4").write(np.array([this_level, 0, 1 - this_level, 0, 0], "u4"))
+    kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], rest)
     level = 0
     while this_level:
         kernel("empty_bins")(min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
@@ -57,26 +62,36 @@ def split_to_leaves(
         kernel("bound_centroids")(tiles * GROUP, *state)
         kernel("fill_bins")(tiles * GROUP, *state, bins)
         force_median = int(level >= MEDIAN_FROM_LEVEL)
-        kernel("choose_planes")(this_level, bins, force_median, *ranges, small_ranges, counts, nodes)
+        kernel("choose_planes")(this_level, bins, force_median, *ranges, rest, capacity, counts, nodes)
         kernel("count_lefts")(tiles * GROUP, *state, ranges[0], lefts, sums)
         kernel("scan_tiles")(GROUP, sums, tiles, counts)
         kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, order[1], owner[1])
         order, owner, ranges, level = order[::-1], owner[::-1], ranges[::-1], level + 1
         this_level = int(counts.read()[THIS_LEVEL])
-    kernel("split_small_ranges")(min(count // 2, 1 << 18), boxes, order[0], small_ranges, counts, nodes)
+    if scalar:
+        kernel("split_medium_ranges")(
+            GROUP * min(capacity // SMALL_RANGE + 1, 1 << 10), boxes, *order, rest, capacity, counts, nodes
+        )
+    kernel("split_small_ranges")(min(capacity, 1 << 18), boxes, order[0], rest, counts, nodes)
     kernel("write_leaves")(count, primitives, boxes, order[0], count, sorted_, nodes)
     return nodes, sorted_
 
 
-def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
-    """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH."""
+def compact(
+    device: Device, nodes: Buffer, primitives: Buffer, count: int, compacted: Buffer | None = None
+) -> Bvh2 | None:
+    """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH.
+
+    `compacted` (count, 12) takes the primitives of the BVH.
+    """
     kernel = partial(device.kernel, "bvh/compact_bvh2.cu", group_size=GROUP, STRICT=1)
     inner, slots = count - 1, 2 * (count - 1)
     parent_slot, visits = (device.buffer(inner, "u4") for _ in range(2))
     stats = device.buffer((inner, 4))
     kernel("link_nodes")(inner, nodes, inner, parent_slot)
     kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats)
-    compacted, depth_and_count = device.buffer((count, 12)), device.buffer(2, "u4").fill(0)
+    compacted = device.buffer((count, 12)) if compacted is None else compacted
+    depth_and_count = device.buffer(2, "u4").fill(0)
     kernel("compact_primitives")(slots, nodes, inner, stats, parent_slot, primitives, compacted, depth_and_count)
     depth, kept = (int(n) for n in depth_and_count.read())
     if depth > MAX_DEPTH:
