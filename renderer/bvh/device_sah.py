@@ -4,6 +4,7 @@ compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and writ
 """
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +41,10 @@ def split_to_leaves(
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
     scalar = device.properties.scalar_threads
-    constants = {"SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
+    constants: dict[str, Any] = {"SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
                  "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
     kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, **constants))
-    max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
+    max_ranges, tiles = count // ((MEDIUM_RANGE if scalar else SMALL_RANGE) + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))

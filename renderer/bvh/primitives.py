@@ -67,8 +67,9 @@ def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
     primitives["v0"].view("i4")[:, 3] = np.arange(first, first + len(primitives))
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
-        a, b = chunk["edge1"][:, :3].astype("f8"), chunk["edge2"][:, :3].astype("f8")
-        sliver = (np.cross(a, b) ** 2).sum(1) <= 1e-12 * (a * a).sum(1) * (b * b).sum(1)
+        (a, b, c), (d, e, f) = (chunk[edge][:, :3].astype("f8").T.copy() for edge in ("edge1", "edge2"))
+        area2 = (b * f - c * e) ** 2 + (c * d - a * f) ** 2 + (a * e - b * d) ** 2
+        sliver = area2 <= 1e-12 * (a * a + b * b + c * c) * (d * d + e * e + f * f)
         if sliver.any():
             chunk["edge1"][sliver, :3] = chunk["edge2"][sliver, :3] = 0
     return primitives

@@ -204,8 +204,8 @@ def environment_cdf(radiance: np.ndarray) -> EnvironmentCdf:
     luminance = radiance.astype("f8") @ np.array([0.2126, 0.7152, 0.0722])
     solid = np.sin((np.arange(height) + 0.5) / height * np.pi)[:, None] * (np.pi / height) * (2 * np.pi / width)
     total = float((luminance * solid).sum())
-    rows = np.pad(luminance, ((1, 1), (0, 0)), "edge")
-    brightest = np.maximum(np.maximum(rows[:-2], rows[2:]), luminance)
+    padded = np.pad(luminance, ((1, 1), (0, 0)), "edge")
+    brightest = np.maximum(np.maximum(padded[:-2], padded[2:]), luminance)
     brightest = np.maximum(np.maximum(np.roll(brightest, 1, 1), np.roll(brightest, -1, 1)), brightest)
     weights = brightest * solid
     columns, rows = min(MAX_CDF_SIZE[0], width), min(MAX_CDF_SIZE[1], height)
