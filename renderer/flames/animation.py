@@ -37,16 +37,29 @@ def loop(key: KeyFrame, frames: int, first: int = 0) -> list[KeyFrame]:
 
 
 def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0) -> list[KeyFrame]:
-    """The frames from one flame to another, both rotating once; the blend is 3 t^2 - 2 t^3 of the fraction t done."""
+    """The frames from one flame to another, both rotating once; the blend is 3 t^2 - 2 t^3 of the fraction t done.
+
+    Where only one of two xforms rotates, the angle between them grows from that of the start, without a jump.
+    """
     _check(frames)
     flames = align([one.flame, two.flame], one.interpolation_type)  # xforms that pad a flame rotate too
-    ends = [replace(key, flame=flame) for key, flame in zip((one, two), flames, strict=True)]
+    ends = [
+        replace(key, flame=flame, time=float(k)) for k, (key, flame) in enumerate(zip((one, two), flames, strict=True))
+    ]
+    turns = [[float(x.animate != 0) for x in flame.xforms] for flame in flames]
     found = []
     for n in range(frames):
         t = n / frames
         blend = t * t * (3 - 2 * t)
-        pair = [replace(rotated(key, 360.0 * t), time=float(k)) for k, key in enumerate(ends)]
-        found.append(replace(interpolate(pair, (1 - blend, blend), blend), time=float(first + n)))
+        weights = (1 - blend, blend)
+        if one.interpolation_type == "log":  # in polar coordinates a rotation adds to the blended angle
+            key = interpolate(ends, weights, 0.0)
+            angles = [math.radians(360.0 * t * (weights[0] * a + blend * b)) for a, b in zip(*turns, strict=True)]
+            xforms = tuple(map(_rotated_xform, key.flame.xforms, angles))
+            key = replace(key, flame=replace(key.flame, xforms=xforms))
+        else:
+            key = interpolate([rotated(end, 360.0 * t) for end in ends], weights, 0.0)
+        found.append(replace(key, time=float(first + n)))
     return found
 
 
