@@ -35,4 +35,5 @@ class ExportOptions:
     flame: str = ""
     film: bool = False
     sheet: bool = False
+    noise: float | None = None
     json: bool = False

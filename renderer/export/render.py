@@ -52,6 +52,22 @@ class InterruptHandler:
         print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
 
 
+@dataclass
+class NoiseTarget:
+    """A picture ends when its estimated noise is at most `limit`, a fraction of white."""
+
+    limit: float
+    estimate: float | None = None
+    reached: bool = False
+
+    def is_reached(self, picture) -> bool:
+        """Whether the picture that was drawn last is good enough."""
+        estimate = picture.noise()
+        self.estimate = self.estimate if estimate is None else estimate
+        self.reached = estimate is not None and estimate <= self.limit
+        return self.reached
+
+
 @dataclass(frozen=True)
 class RenderJob:
     """What one picture needs: the scene and its time, size, samples, tile size (0: whole) and a deadline."""
@@ -65,6 +81,7 @@ class RenderJob:
     layers: bool = False  # whether the picture's layers are wanted too
     stop: InterruptHandler | None = None  # what may end it before
     denoise: bool = False
+    noise: NoiseTarget | None = None  # ends the picture before its samples are drawn
 
     def settings(self):
         """The scene's settings at its time; with the variance of pixels if layers are wanted."""
@@ -126,6 +143,8 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
                 print_eta(job, waited - first[0], first[1], picture.fraction_done(drawn, job.samples))
                 first = (0.0, 0.0)
         if job.stop is not None and job.stop.requested:
+            break
+        if job.noise is not None and job.noise.is_reached(picture):
             break
     frame.device.finish()
     return frame, drawn

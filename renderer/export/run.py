@@ -17,7 +17,15 @@ from renderer.export.frames import frame_path, joint_digest
 from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
-from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
+from renderer.export.render import (
+    MAX_UNTILED_PIXELS,
+    TILE,
+    InterruptHandler,
+    NoiseTarget,
+    RenderJob,
+    render,
+    write,
+)
 from renderer.export.video import encode_video
 from renderer.farm import parse_farm
 from renderer.formats.images import read_digest
@@ -27,6 +35,8 @@ from renderer.pictures.picture import Picture
 from renderer.plain import format_ignored
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
+
+NOISE_SAMPLES = 100  # times the file's own samples, after which --noise gives up
 
 
 def run(options: ExportOptions) -> int:
@@ -61,6 +71,8 @@ def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tu
         return samples, device, {}, True
     picture = open_picture(plan.scene, open_context(options.device))
     samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
+    if options.noise is not None and options.samples is None:
+        samples *= NOISE_SAMPLES
     deadline = start + options.time_limit if options.time_limit else float("inf")
     if plan.numbers is None:
         device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
@@ -120,11 +132,16 @@ def _export_still(
     plan: ExportPlan, picture: Picture, samples: int, deadline: float, interrupt: InterruptHandler
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and whether these are all."""
-    job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt)
+    noise = None if plan.options.noise is None else NoiseTarget(plan.options.noise)
+    job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt, noise=noise)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.options.bit_depth)
-    return rendered.device, rendered.samples, rendered.samples == samples
+    if noise is None:
+        return rendered.device, rendered.samples, rendered.samples == samples
+    shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"
+    print(f"rayfold: {plan.output}: estimated noise {shown} of white", file=sys.stderr)
+    return rendered.device, rendered.samples, noise.reached
 
 
 def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: float) -> tuple[str, bool]:

@@ -48,6 +48,29 @@ class BucketRect:
         return self.columns * self.rows
 
 
+@dataclass(frozen=True)
+class SampledSums:
+    """The sums of some samples, on the host: what Postprocess needs of a ChaosGame, after on_device()."""
+
+    rect: BucketRect
+    samples: int
+    bad_values: int
+    sums: Any
+    hit_sums: Any
+    bad_value_total: Any = None
+
+    def __sub__(self, first: "SampledSums") -> "SampledSums":
+        """The later samples, without the first ones."""
+        bad, samples = self.bad_values - first.bad_values, self.samples - first.samples
+        return SampledSums(self.rect, samples, bad, self.sums - first.sums, self.hit_sums - first.hit_sums)
+
+    def on_device(self, device: Device) -> "SampledSums":
+        """The same with buffers of a device."""
+        sums, hits = (device.buffer(each.shape, "u8").write(each) for each in (self.sums, self.hit_sums))
+        bad = device.buffer(1, "u8").write(np.array([self.bad_values], "u8"))
+        return SampledSums(self.rect, self.samples, self.bad_values, sums, hits, bad)
+
+
 def seed_to_u32(seed: int) -> int:
     """A 32-bit hash of any integer."""
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])

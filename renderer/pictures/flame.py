@@ -17,13 +17,14 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.flames.camera import FlameView, bucket_transform, pixels_per_unit
-from renderer.flames.chaos_game import BLOCK, ChaosGame
+from renderer.flames.chaos_game import BLOCK, ChaosGame, SampledSums
 from renderer.flames.genome import EMPTY, Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import FileEntry, read_library
+from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
@@ -211,6 +212,8 @@ class Picture(AccumulatingPicture):
         self._plan: Any = None  # the _Plan of the last picture
         self._pass = self._batch = 0
         self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
+        self._earlier: SampledSums | None = None  # the first part of the samples, for noise()
+        self._noise_postprocess: Any = None
         self._chunk_key: tuple | None = None  # the chunk whose chains are in the game
         self._chunk_extra_steps: tuple = ()
         self._merged: list[dict[str, Any]] = []  # by pass
@@ -257,7 +260,7 @@ class Picture(AccumulatingPicture):
             )
             for sample in one.temporal_samples
         ]
-        self._pass = index
+        self._pass, self._earlier = index, None
         self._game.restart(
             [sample.flame for sample in one.temporal_samples], cameras, one.temporal_weights, plan.grid.rect,
             plan.schedule.chains, settings.seed + (index << 64), chunk,
@@ -400,6 +403,38 @@ class Picture(AccumulatingPicture):
         buckets = buckets[first_row : first_row + height * n, first_column : first_column + width * n].astype("f8")
         pixels = buckets.reshape(height, n, width, n, 4).sum((1, 3)) / 255
         return {"density": pixels[..., 3].astype("f4"), "color_sum": pixels[..., :3].astype("f4")}
+
+    def noise(self) -> float | None:
+        """The root mean square error of the displayed picture, from the difference of two parts of its samples.
+
+        Each part is exposed and filtered by itself. They have nA and nB samples and independent noise, so the whole has
+        sqrt(nA nB) / (nA + nB) times the difference. None until the second part has half as many as the first.
+        """
+        plan, game = self._plan, self._game
+        if len(plan.passes) > 1:
+            return float("inf")
+        samples, earlier = game.samples, self._earlier
+        if earlier is not None and samples - earlier.samples < earlier.samples / 2:
+            return None
+        now = SampledSums(game.rect, samples, game.bad_values(), game.sums.read(), game.hit_sums.read())
+        if earlier is None:
+            self._earlier = now
+            return None
+        later = now - earlier
+        if later.samples >= earlier.samples:
+            self._earlier = now
+        self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
+        one, two = (self._displayed(part) for part in (earlier, later))
+        share = math.sqrt(earlier.samples * later.samples) / samples
+        return float(np.sqrt(np.mean((one - two) ** 2)) * share)
+
+    def _displayed(self, sums: SampledSums) -> np.ndarray:
+        """(height, width, 3) sRGB values, 0 to 1, of a part of the samples."""
+        plan, one = self._plan, self._plan.passes[self._pass]
+        scale = pixels_per_unit(one.temporal_samples[-1].view, plan.size) / math.sqrt(plan.settings.pixel_aspect)
+        part = sums.on_device(self.gpu.device)
+        frame = self._noise_postprocess(part, one, plan.grid, plan.tile[2:], plan.settings, scale)
+        return linear_to_srgb(frame.read()[..., :3]) / 255.0
 
     def report(self) -> dict[str, Any]:
         """Samples, bad values, and the fraction of samples in frame; reads the histogram."""

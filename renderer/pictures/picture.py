@@ -123,6 +123,13 @@ class Picture:
         """The scene that a click at pixel (x, y) opens; None for nothing. Where can_open is true."""
         return None
 
+    def noise(self) -> float | None:
+        """The estimated noise of the picture that was drawn last, as a fraction of white; None while it is unknown.
+
+        A picture that cannot estimate its noise returns infinity.
+        """
+        return float("inf")
+
     def report(self) -> dict[str, Any]:
         """Statistics of the last draw, for panels and records; may read from the device."""
         return {}
