@@ -21,7 +21,7 @@ from renderer.cdollar.targets.schedule import (
     read_schedules,
     schedule_text,
 )
-from renderer.errors import InputError
+from renderer.errors import InputError, UnavailableError
 from tests.cdollar.evaluate import value_of
 
 PRODUCT = "float[,] main(float[,] a, float[,] b) { var c(j, k) = + (a(j, l) * b(l, k)); return c; }"
@@ -317,3 +317,28 @@ def test_long_sums_keep_infinities_and_nan(device, gl):
         a[5000 : 5000 + len(numbers)] = numbers
         for name, target in all_targets(device, gl).items():
             assert np.array_equal(value_of(text, target, a=a), expected, equal_nan=True), (name, numbers)
+
+
+@pytest.mark.parametrize("text", [
+    PRODUCT.replace("float[,] main", "float(int, int) main"),
+    "float add(float s, float x) => s + x;\nfloat main(float[,] a) { return fold(add, 0.0, a(i, j)); }",
+    "float main(float[,] a) { return sum(a(i, j)); }",
+], ids=["product", "fold", "sum"])  # fmt: skip
+def test_loops_of_a_hundred_thousand_rounds_reach_their_end(device, gl, text):
+    arrays = {"a": np.ones((1, 100_000), "f4")} | ({"b": np.ones((100_000, 1), "f4")} if "b(l, k)" in text else {})
+    for name, target in all_targets(device, gl).items():
+        assert np.ravel(value_of(text, target, **arrays)).tolist() == [100_000], name
+
+
+def test_a_loop_that_the_driver_leaves_early_is_an_error(device, gl):
+    text = (
+        "int count(int end) {\n    int n = 0;\n"
+        "    while (true) { n++; if (n % 2 == 1) continue; if (n >= end) break; }\n    return n;\n}\n"
+        "int(int) main(int[] a) { var c(i) = count(a(i)); return c; }"
+    )
+    a = np.array([10, 100_000], "i4")
+    for name, target in all_targets(device, gl).items():
+        try:
+            assert value_of(text, target, a=a).tolist() == a.tolist(), name
+        except UnavailableError as error:
+            assert name == "glsl" and "leaves long loops early" in str(error)

@@ -11,6 +11,7 @@ from renderer.cdollar.targets.dialects import CDialect, indented, literal, opera
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # iterations of one loop, after which it is stopped
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
+DRIVER_LIMIT_STATUS = LOOP_LIMIT_STATUS + 1  # that of one whose loop the driver left
 
 
 def identifier(prefix: str, name: str) -> str:
@@ -69,6 +70,8 @@ class DeviceFunctionEmitter:
         """Name the function's parameters and locals."""
         self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
+        # Of each loop around a statement: the count of its rounds, and "" or the variable that holds it after the loop.
+        self._loops: list[tuple[str, str]] = []
         self.locals = {
             local: identifier(f"l{k}", local.name) for k, local in enumerate((*function.parameters, *function.locals))
         }
@@ -110,7 +113,7 @@ class DeviceFunctionEmitter:
         if isinstance(statement, device_function.LoopOp):
             return self.loop(statement)
         if isinstance(statement, device_function.JumpOp):
-            return [f"{statement.kind};"]
+            return [self.leave() if statement.kind == "break" else f"{statement.kind};"]
         lines, values = self.values(statement.nodes)
         if isinstance(statement, device_function.StoreOp):
             lines += [f"{self.locals[s]} = {v};" for s, v in zip(statement.locals, values, strict=True)]
@@ -133,16 +136,28 @@ class DeviceFunctionEmitter:
         GLSL.
         """
         count = self.table.fresh("round")
-        stop = f"{self.dialect.poison_variable} = {LOOP_LIMIT_STATUS}; break;"
+        left = self.table.fresh("left") if self.dialect.may_leave_loops else ""
+        self._loops.append((count, left))
+        stop = f"{self.dialect.poison_variable} = {LOOP_LIMIT_STATUS}; {self.leave()}"
         lines = [f"if ({count} == {MAX_DEVICE_ITERATIONS}) {{ {stop} }}"]
         if statement.step:
             lines += [f"if ({count} != 0) {{", *indented(self.statements(statement.step)), "}"]
         if statement.condition is not None:
             evaluation, (condition,) = self.values((statement.condition,))
             test = f"!{condition}" if statement.test_first else f"{count} != 0 && !{condition}"
-            lines += ["{", *indented([*evaluation, f"if ({test}) break;"]), "}"]
+            lines += ["{", *indented([*evaluation, f"if ({test}) {{ {self.leave()} }}"]), "}"]
         lines += self.statements(statement.body)
-        return [f"for (int {count} = 0; ; {count}++) {{", *indented(lines), "}"]
+        self._loops.pop()
+        loop = [f"for (int {count} = 0; ; {count}++) {{", *indented(lines), "}"]
+        if not left:
+            return loop
+        poison = f"{self.dialect.poison_variable} = {DRIVER_LIMIT_STATUS};"
+        return [f"int {left} = 0;", *loop, f"if ({left} == 0) {poison}"]  # a bool would be taken for true there
+
+    def leave(self) -> str:
+        """The statements that leave the innermost loop of the program."""
+        count, left = self._loops[-1]
+        return f"{left} = {count} + 1; break;" if left else "break;"
 
     def values(self, roots: tuple[Node, ...]) -> tuple[list[str], list[str]]:
         """Lines that compute expressions, and the variables that hold them."""

@@ -39,6 +39,7 @@ class CDialect:
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, str]] = WRAPPING_TEXTS  # operations on int that could overflow
+    may_leave_loops = False  # before their conditions say so
     keeps_rounding = True  # (a + b) - a is not simplified to b
     first_index = "0"  # of load()
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
@@ -70,6 +71,7 @@ class GlslDialect(CDialect):
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, str]] = {}
+    may_leave_loops = True  # llvmpipe does after 65,535 rounds of all loops of an invocation, without a word
     keeps_rounding = False
     first_index = "0, 0"
     struct = "struct {name} {{ {members} }};"

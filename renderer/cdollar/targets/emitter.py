@@ -11,12 +11,14 @@ from collections.abc import Callable
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, scalar_types, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import FLOATS
-from renderer.cdollar.targets.device_functions import has_loops
+from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS, has_loops
 from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
 
 VECTOR = "xyzw"  # components of a vector of four elements
 MIN_COMPENSATED_LENGTH = 4096  # elements of a float sum that carries what rounding loses
+MAX_GLSL_ROUNDS = 4096  # of a loop in GLSL that is not unrolled
+UNROLLED_ROUNDS = 32  # drivers unroll loops of so many rounds
 MAX_UNROLLED_EXTENT = 16  # a reduction over at most this many indices has its bounds in the text, to be unrolled
 
 
@@ -175,6 +177,10 @@ class Emitter(ExpressionEmitter):
             body = self.blocks.pop().lines
             low, high = self.loop_bounds(variable)
             name, type_ = self.variable_names[variable], variable.type
+            if self.dialect.may_leave_loops and variable.range.size > MAX_GLSL_ROUNDS:
+                loop.may_poison = True
+                self.blocks[-1].lines += unrolled_loop(type_, name, low, high, body, self.fresh("first"), loop.poison)
+                continue
             self.line(f"for ({type_} {name} = {low}; {name} < {high}; {name}++) {{")
             self.blocks[-1].lines += indented(body)
             self.line("}")
@@ -194,6 +200,23 @@ class Emitter(ExpressionEmitter):
         if range_.low == 0:
             return f"0{suffix}", high
         return self.argument((variable.unique_id, "low"), variable.type, range_.low, "l"), high
+
+
+def unrolled_loop(type_: str, name: str, low: str, high: str, body: list[str], first: str, poison: str) -> list[str]:
+    """A long loop of GLSL, with poison if the driver leaves it before its end; see GlslDialect.may_leave_loops."""
+    step, more = f"{UNROLLED_ROUNDS}{'u' if type_ == 'uint' else ''}", f"{first} < {high}"
+    return [
+        f"{type_} {first} = {low};",
+        f"for (; {more}; {first} += {step}) {{",
+        f"    for (int step = 0; step < {UNROLLED_ROUNDS}; step++) {{",
+        f"        {type_} {name} = {first} + {type_}(step);",
+        f"        if ({name} < {high}) {{",
+        *indented(indented(indented(body))),
+        "        }",
+        "    }",
+        "}",
+        f"if ({more}) {poison} = {DRIVER_LIMIT_STATUS};",
+    ]
 
 
 class ElementwiseEmitter(Emitter):

@@ -15,24 +15,23 @@ from renderer.cdollar.targets.glsl_passes import GlslEmitter, GlslPasses, Textur
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
 from renderer.cdollar.targets.matrix_product import Indices, MatrixProduct, emit_operand, operand_factors
-from renderer.errors import UnavailableError
 
 
-def can_pack(emitter: GlslEmitter, product: MatrixProduct) -> bool:
-    """Whether packing reads only indices that are proven in bounds, and is worth it; uses up the emitter."""
+def can_pack(emitter: GlslEmitter, product: MatrixProduct, max_texture_size: int) -> bool:
+    """Whether packing is worth it, fits into textures and reads only indices proven in bounds; uses up the emitter."""
     for factors, indices in operand_factors(product):
         emit_operand(emitter, factors, indices, checked=False)
-    return not emitter.check_sites and volume(product.inner) >= MIN_MATMUL_DEPTH
+    sizes, batch = product.sizes, volume(product.batch)
+    rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
+    extents = -(-depth // 4), -(-columns // 4), rows * batch, depth * batch
+    return not emitter.check_sites and depth >= MIN_MATMUL_DEPTH and max(extents) <= max_texture_size
 
 
 def draw_product(target: GlslPasses, product: MatrixProduct, output: Any) -> None:
-    """Compute a matrix product into the texture `output`."""
+    """Compute a matrix product that can_pack() into the texture `output`."""
     sizes, batch = product.sizes, volume(product.batch)
     rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
     deep, wide = -(-depth // 4), -(-columns // 4)  # texels along k and along columns
-    for width, height in ((deep, rows * batch), (wide, depth * batch), (wide, rows * batch)):
-        if max(width, height) > target.gl.max_texture_size:
-            raise UnavailableError(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
     left, right = operand_factors(product)
     inputs = {
         "left": ("sampler2D", pack(target, product, left, ("row", rows), ("k", depth))),

@@ -6,7 +6,7 @@ import math
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import indented
-from renderer.cdollar.targets.emitter import LoopReduction
+from renderer.cdollar.targets.emitter import LoopReduction, unrolled_loop
 from renderer.cdollar.targets.glsl_matmul import can_pack, draw_product
 from renderer.cdollar.targets.glsl_passes import (
     MAX_RENDER_TARGETS,
@@ -36,7 +36,7 @@ class GlslTarget(GlslPasses):
         product = None if self.strict else match_matrix_product(node)
         if node.op == "reduce":
             self.draw_reduction(node, outputs)
-        elif product is not None and can_pack(self.emitter(), product):
+        elif product is not None and can_pack(self.emitter(), product, self.gl.max_texture_size):
             draw_product(self, product, outputs.buffers[0])
         else:
             self.draw_map(node, layout, outputs)
@@ -68,9 +68,12 @@ class GlslTarget(GlslPasses):
         state.start()
         body = emitter.element(state.variables, state.combine_element)
         emitter.line(f"int end = min(linear_index * {per_texel} + {per_texel}, {count});")
-        emitter.line(f"for (int element = linear_index * {per_texel}; element < end; element++) {{")
-        emitter.line("    int linear_index = element;")
-        emitter.blocks[0].lines += [*indented(body), "}"]
+        loop = unrolled_loop(
+            "int", "element", f"linear_index * {per_texel}", "end", ["int linear_index = element;", *body], "first",
+            state.poison,
+        )  # fmt: skip
+        emitter.blocks[0].lines += loop
+        state.may_poison = True
         layout = texture_layout((partials,), self.gl.max_texture_size)
         textures = [self.texture(layout, t) for t in state.passed_types]
         self.draw(node, emitter, state.state, state.passed_types, layout, textures, partials, state.result_poison)

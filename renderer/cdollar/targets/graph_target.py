@@ -24,13 +24,19 @@ from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
 from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
-from renderer.cdollar.targets.device_functions import LOOP_LIMIT_STATUS, MAX_DEVICE_ITERATIONS, has_loops
+from renderer.cdollar.targets.device_functions import (
+    DRIVER_LIMIT_STATUS,
+    LOOP_LIMIT_STATUS,
+    MAX_DEVICE_ITERATIONS,
+    has_loops,
+)
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
 from renderer.cdollar.targets.memory import check_memory
 from renderer.cdollar.targets.numpy_reductions import check_not_empty
 from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.poison import HINT
+from renderer.errors import UnavailableError
 
 CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
 
@@ -238,7 +244,9 @@ class GraphTarget(Target):
         """Raise the first error that a kernel reported."""
         for check in self.checks:
             status, plan = check.read_status(), check.plan
-            if status >= LOOP_LIMIT_STATUS:
+            if status == DRIVER_LIMIT_STATUS:
+                raise UnavailableError("--target glsl: this driver leaves long loops early; another target does not")
+            if status == LOOP_LIMIT_STATUS:
                 raise LoopLimitExceeded(looping_function_under(plan.node), MAX_DEVICE_ITERATIONS)
             if status:
                 access = plan.check_sites[status - 1]
