@@ -59,7 +59,7 @@ def kernel_source() -> GeneratedSource:
 
     text = (
         '#include "raytracing/surface.h"\n'
-        '#if DISTANCE_FIELDS || VOLUMES\n#include "common/reproducible_math.h"\n#endif\n'
+        '#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES\n#include "common/reproducible_math.h"\n#endif\n'
         '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
         + includes("distance_fields", KINDS)
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
@@ -116,6 +116,7 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
         "SHADOW_RAYS_CROSS": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
         "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
         "VOLUMES": int(has_volumes(settings)),
+        "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }

@@ -21,12 +21,13 @@ from renderer.raytracing.environment import (
     sun_radiance,
 )
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights
+from renderer.raytracing.light_profiles import load_profile, profile_rows
 from renderer.raytracing.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import MATERIALS, PointLight, Settings
 from renderer.raytracing.volumes import has_volumes, volume_rows
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
+LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0
 INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
 MIN_TREE_LIGHTS = 1000  # scattered lights gain from 64 on, one emissive mesh of some hundred triangles does not
 
@@ -44,6 +45,11 @@ class NonAreaLight(NamedTuple):
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # over pi
     falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # of a spot
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a point light."""
+        return self.kind == LIGHT_POINT or self.kind <= LIGHT_PROFILE
 
 
 class LightSampler:
@@ -69,7 +75,7 @@ class LightSampler:
         others = _non_area_lights(settings, _scene_radius2(bounded), cdf)
         powers = [area.power, np.array([light.power for light in others], "f8")]
         ids = [area.ids, ~np.arange(len(others), dtype="i4")]
-        is_point = np.array([light.kind == LIGHT_POINT for light in others], bool)
+        is_point = np.array([light.is_point for light in others], bool)
         has_tree = uses_tree(settings, len(area.ids) + int(is_point.sum()))
         if has_tree:
             powers = [np.array([area.power.sum() + powers[1][is_point].sum()]), np.where(is_point, 0, powers[1])]
@@ -97,9 +103,13 @@ class LightSampler:
             self.fields |= fields
             parts += rows
         if has_tree:
-            points = [(~index, light) for index, light in enumerate(others) if light.kind == LIGHT_POINT]
+            points = [(~index, light) for index, light in enumerate(others) if light.is_point]
             fields, rows = _tree_rows(area, points, sum(map(len, parts)))
             self.fields |= fields | {"light_tree_probability": probability[0]}
+            parts += rows
+        if profiled := [light for light in settings.point_lights if light.file]:
+            fields, rows = profile_rows(profiled, sum(map(len, parts)))
+            self.fields |= fields
             parts += rows
         if has_volumes(settings):
             fields, rows = volume_rows(settings, sum(map(len, parts)))
@@ -278,11 +288,15 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
         power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
         lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
+    profiles = 0
     for point in settings.point_lights:
         intensity = np.array(point.intensity)
-        power = 4 * float(intensity @ LUMINANCE)
+        power, kind = 4 * float(intensity @ LUMINANCE), LIGHT_POINT
+        if point.file:
+            power *= load_profile(point.file).lumens() / (4 * np.pi)
+            kind, profiles = LIGHT_PROFILE - profiles, profiles + 1
         place = np.array(point.position)
-        lights.append(NonAreaLight(place, LIGHT_POINT, intensity, power, _spot_falloff(point)))
+        lights.append(NonAreaLight(place, kind, intensity, power, _spot_falloff(point)))
     if cdf is not None:
         lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
     return lights

@@ -131,22 +131,26 @@ class Sun:
 
 @dataclass(frozen=True)
 class PointLight:
-    """A point light; a spot light if the outer angle is below 180 degrees, fading from the inner to the outer angle."""
+    """A point light; a spot light if the outer angle is below 180 degrees, fading from the inner to the outer angle.
+
+    A photometric file, IES LM-63, gives the candela by direction; its vertical angle 0 is the light's `direction`.
+    """
 
     position: Point = (0.0, 1.0, 0.0)
-    intensity: RGB = setting((1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle")
-    direction: Point = setting((0.0, -1.0, 0.0), help="of a spot")
+    intensity: RGB = setting((1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle; a factor of the file's candela")
+    direction: Point = setting((0.0, -1.0, 0.0), help="of a spot or of a file's vertical angle 0")
     inner_degrees: float = setting(0.0, 0.0, 180.0, "from the direction, where a spot begins to fade")
     outer_degrees: float = setting(180.0, 0.0, 180.0, "from the direction, where a spot ends")
+    file: str = setting("", file=True, help=".ies: candela by direction")
+    rotation_degrees: float = setting(
+        0.0, -360.0, 360.0, "of the file about the direction; pointing down, its horizontal angle 0 is at +x, 90 at -z"
+    )
 
     def __post_init__(self) -> None:
-        if self.outer_degrees < 180:
-            if not self.inner_degrees < self.outer_degrees:
-                raise ValueError(
-                    f"inner_degrees is {self.inner_degrees}; it must be below {self.outer_degrees}, the outer"
-                )
-            if not np.linalg.norm(self.direction) > 0:
-                raise ValueError(f"direction is {list(self.direction)}; it must not be zero")
+        if self.outer_degrees < 180 and not self.inner_degrees < self.outer_degrees:
+            raise ValueError(f"inner_degrees is {self.inner_degrees}; it must be below {self.outer_degrees}, the outer")
+        if (self.outer_degrees < 180 or self.file) and not np.linalg.norm(self.direction) > 0:
+            raise ValueError(f"direction is {list(self.direction)}; it must not be zero")
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,23 @@
 //     non-area light, or LIGHT_TREE_ID.
 //  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
 //     so the edges are swapped.
-//  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT or, for a
-//     sun, 1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w
+//  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT,
+//     LIGHT_PROFILE - index of its photometric profile or, for a sun, 1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w
 //     = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
-//  6. With LIGHT_TREE its nodes and keys; with VOLUMES those of volumes.h.
+//  6. With LIGHT_TREE its nodes and keys; with LIGHT_PROFILES and VOLUMES those of
+//     light_profile.h and volumes.h.
 #define LIGHT_POINT -1.0f
 #define LIGHT_ENVIRONMENT -2.0f
+#define LIGHT_PROFILE -3.0f
 #define INSTANCED_LIGHT (1 << 30)
 #define INV_2_32 2.3283064365386963e-10f
 #if LIGHT_TREE
 #include "raytracing/light_tree.h"
+#endif
+#if LIGHT_PROFILES
+#include "raytracing/light_profile.h"
 #endif
 
 // MIS weight (balance heuristic, E. Veach 1995) of an emitter hit by BSDF sampling, where next-event estimation would
@@ -231,7 +236,7 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
         return light->pdf > 0.0f;
     }
 #endif
-    if (place.w == LIGHT_POINT) {
+    if (place.w == LIGHT_POINT || (LIGHT_PROFILES && place.w <= LIGHT_PROFILE)) {
         float3 to_light = xyz(place) - from;
         float distance2 = dot_fma(to_light, to_light);
         light->distance = sqrt(distance2);
@@ -240,6 +245,11 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
         float4 spot = row[2];
         float falloff = clamp(spot.w - dot_fma(xyz(spot), light->direction), 0.0f, 1.0f);
         light->radiance = light->radiance * (falloff * falloff);
+#if LIGHT_PROFILES
+        int profile = (int)(LIGHT_PROFILE - place.w);
+        if (profile >= 0)
+            light->radiance = light->radiance * profile_candela(params, lights, profile, -light->direction);
+#endif
         return distance2 > 0.0f;
     }
     if (place.w > 0.0f) {

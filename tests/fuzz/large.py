@@ -67,6 +67,7 @@ SUFFIXES = {
     "image": (".png", ".jpeg"), "exr": (".exr",), "hdr": (".hdr",), "mesh": (".obj", ".ply", ".stl"),
     "gltf": (".glb", ".gltf"), "flame": (".flame",), "palettes": (".xml",), "cdollar": (".cb",),
     "schedule": (".schedule.toml",), "field_array": (".npy", ".npz"), "field_zip": (".zip",), "bench": (".jsonl",),
+    "ies": (".ies",), "density_grid": (".npy",),
 }  # fmt: skip
 KINDS = {"pipe": FIFO, "zero": ZERO}
 LARGE: dict[str, dict[str, Maker]] = {

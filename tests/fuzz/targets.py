@@ -401,6 +401,36 @@ def read_environment(path: Path) -> None:
     environment_map(replace(Settings(), environment=Environment(file=str(path))))
 
 
+def ies_seeds() -> dict[str, bytes]:
+    head = b"IESNA:LM-63-1995\r\n[TEST] made here\r\nTILT=%s\r\n"
+    lamp = b"1 1000 1.5 3 %d 1 2 0.1 0.1 0\r\n0.9 1.0 60\r\n0 45 90\r\n"
+    tilted = head % b"INCLUDE" + b"1 3\n0 90 180\n1 1 1\n" + lamp % 1 + b"0\n100,50,0\n"
+    return {
+        "round.ies": head % b"NONE" + lamp % 1 + b"0\r\n100 50 0\r\n",
+        "quadrant.ies": head % b"NONE" + lamp % 2 + b"0 90\n100 50 0\n80 40 1e-1\n",
+        "half.ies": head % b"NONE" + lamp % 3 + b"90 180 270\n100 50 0\n80 40 0\n60 30 0\n",
+        "tilted.ies": tilted,
+    }
+
+
+@target("ies", ies_seeds, (mutate.numbers, mutate.text, *BYTES), "renderer.raytracing.light_profiles")
+def read_ies(path: Path) -> None:
+    from renderer.raytracing.light_profiles import profile_rows
+    from renderer.raytracing.settings import PointLight
+
+    _, rows = profile_rows([PointLight(file=str(path))], 0)
+    assert all(np.isfinite(array[:, :3]).all() for array in rows)
+
+
+@target(
+    "density_grid", lambda: {"grid.npy": npy(np.ones((2, 3, 4), "f4"))}, ARRAY_MUTATORS, "renderer.raytracing.volumes"
+)
+def read_grid(path: Path) -> None:
+    from renderer.raytracing.volumes import read_grid
+
+    read_grid(path)
+
+
 # ---- meshes and models
 
 
