@@ -108,7 +108,7 @@ def space_to_buckets(
     jwildfire = flame.cam_model == "jwildfire"
     roll = math.radians(view.rotation_degrees) if jwildfire else 0.0
     flat_view = View2D(view.center, view.height, 0.0 if jwildfire else view.rotation_degrees)
-    rotation = camera_rotation(pitch, yaw, -roll if y_axis == "down" else roll, flame.cam_roll)
+    rotation = camera_rotation(pitch, yaw, roll if y_axis == "down" else -roll, flame.cam_roll)
     position = np.array([flame.cam_pos_x, flame.cam_pos_y, flame.cam_pos_z])
     offset = position if jwildfire else rotation @ np.array([0.0, 0.0, -flame.cam_zpos])
     place = np.concatenate([rotation, offset[:, None]], 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.errors import KernelError, UserError
 from renderer.flames.kernel_source import Specialization, generic_source, specialized_source
 from renderer.gpu import Device
 from renderer.gpu.cache import cache_folder
@@ -22,6 +23,17 @@ NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.u
 REQUESTS_BEFORE_GENERIC = 4  # requests before a generic kernel is compiled that no driver's cache holds
 NAME = "flames/flame.cu:iterate"  # the kernel, for who waits for it
 INTEGER_SUMS, FLOAT_SUMS = 1, 2  # SUMS of flame.cu: integers, or integers stored in float32
+
+
+def _blame_user(what: Specialization | bool, error: KernelError) -> Exception:
+    """A UserError if the kernel has variations of the user's, else the error itself."""
+    used = what.used_variations if isinstance(what, Specialization) else []
+    mine = [v for v in used if v.is_users]
+    if not mine:
+        return error
+    listed = ", ".join(f"{v.name} of {v.origin}" for v in mine)
+    reason = next((line for line in str(error).splitlines() if "error:" in line), str(error).splitlines()[0])
+    return UserError(f"the device's compiler refuses a kernel with the variations {listed}: {reason.strip()}")
 
 
 class KernelCache:
@@ -109,7 +121,10 @@ class KernelCache:
     def _compile_source(self, what: Specialization | bool, kind: int) -> Kernel:
         width = self.device.simd_width
         source = specialized_source(what) if isinstance(what, Specialization) else generic_source(what)
-        kernel = self.device.kernel(source, "iterate", 1 if width > 1 else BLOCK, STRICT=1, LANES=width, SUMS=kind)
+        try:
+            kernel = self.device.kernel(source, "iterate", 1 if width > 1 else BLOCK, STRICT=1, LANES=width, SUMS=kind)
+        except KernelError as error:
+            raise _blame_user(what, error) from error
         if self._pool is not None:
             spare = self.device.buffer(8 * BLOCK)
             kernel.warm_up(1, *[spare] * 8, *NO_OP_ARGS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from renderer.flames.user_variations import check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
 
 FOLDER = "flames/variations"
@@ -100,6 +101,11 @@ class Variation:
         True of those that do not read the point, such as blurs.
         """
         return not _mentions(self.body, "[xyz]")
+
+    @property
+    def is_users(self) -> bool:
+        """Whether it is of a file of the user's."""
+        return self.origin.endswith(".h")
 
     @property
     def is_plain(self) -> bool:
@@ -205,11 +211,19 @@ def _used_helpers(text: str, helpers: dict[str, str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def variation_table() -> dict[str, Variation]:
-    """Every variation by name, in flam3's order, then the others; pre_ and post_ names are found but not listed."""
+    """Every variation by name, in flam3's order, then the others, then the user's.
+
+    pre_ and post_ names are found but not listed.
+    """
     table = _StagedTable()
     for file in FILES:
         text = (SHADERS / FOLDER / f"{file}.h").read_text(encoding="utf-8")
         table.update(parse_variations(text, len(table)))
+    for path in user_files():
+        text = read_user_file(path)
+        parsed = {v.name: replace(v, origin=str(path)) for v in parse_variations(text, len(table)).values()}
+        check_user_file(path, text, parsed, table)
+        table.update(parsed)
     return table
 
 

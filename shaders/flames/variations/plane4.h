@@ -258,3 +258,54 @@ VARIATION(synth, a = 1, mode = 3, power = -2, mix = 1, smooth = 0, b = 0, b_type
         r = synth_scaled(r, k, smooth);
     return swapped(from_polar(weight * (mode == 19.0f ? power_of(r, (real)(power)) : r), theta));
 }
+
+// ---- others
+
+VARIATION(apollony) {
+    float r = 1.7320508075688772f;
+    real u = 1.0f + r - x, k = 1.0f / (u * u + y * y), a = 3.0f * u * k - (1.0f + r) / (2.0f + r), b = 3.0f * y * k;
+    real n = 1.0f / (a * a + b * b), fx = a * n, fy = -b * n, pick = random_index(uniform(random), 4.0f);
+    mask first = pick == 0.0f || pick == 3.0f, second = pick == 1.0f;
+    real px = second ? -0.5f * fx - 0.5f * r * fy : -0.5f * fx + 0.5f * r * fy;
+    real py = second ? 0.5f * r * fx - 0.5f * fy : -0.5f * r * fx - 0.5f * fy;
+    return scaled(weight, first ? a : px, first ? b : py);
+}
+
+VARIATION(atan2_spirals, r_mult = 1.5, r_add = 1, xy2_mult = 1.125, xy2_add = 0.132, x_mult = 2, x_add = 0.25,
+          yx_div = 1, yx_add = 0, yy_div = 1.25, yy_add = 0, sin_add = 0, y_mult = 1, r_power = 0.5, x2y2_power = 1) {
+    real r2 = x * x + y * y, p = power_of(r2, (real)(x2y2_power)), r = power_of(r2, (real)(r_power));
+    real u = x_mult * angle_of(r * r_mult + r_add, p * xy2_mult + xy2_add) + x_add;
+    real v = sine_of(angle_of(y / yy_div + yy_add, x / yx_div + yx_add) + sin_add) * y_mult;
+    return scaled(weight, x >= 0.0f ? PI - u : u - PI, v);
+}
+
+VARIATION(q_ode, q_ode01 = 0, q_ode02 = 1, q_ode03 = 0.9523995871498903, q_ode04 = -0.31231887423801696,
+          q_ode05 = -0.7629388627928184, q_ode06 = -0.28208570704629055, q_ode07 = 0, q_ode08 = 1,
+          q_ode09 = -0.10781236208010192, q_ode10 = -0.2946873091267135, q_ode11 = 0.8267127787188062,
+          q_ode12 = -0.8889241425519017) {
+    real u = q_ode01 + weight * q_ode02 * x + q_ode03 * x * x + q_ode04 * x * y + q_ode05 * y + q_ode06 * y * y;
+    return pair(u, q_ode07 + q_ode08 * x + q_ode09 * x * x + q_ode10 * x * y + weight * q_ode11 * y + q_ode12 * y * y);
+}
+
+VARIATION(apocarpet_js) {
+    float r = 0.41421356237309503f;
+    real k = 1.0f / (x * x + y * y), p = 2.0f * x * y * k, q = (x * x - y * y) * k;
+    real pick = random_index(uniform(random), 6.0f);
+    mask first = pick == 0.0f, last = pick == 5.0f;
+    real u = pick == 2.0f || pick == 3.0f ? (real)(r) : (real)(-r),
+         v = pick == 2.0f || pick == 4.0f ? (real)(r) : (real)(-r);
+    return scaled(weight, first ? p : last ? q : r * x + u, first ? q : last ? p : r * y + v);
+}
+
+VARIATION(dustpoint) {
+    real side = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f), r = vnorm(x, y), pick = uniform(random);
+    mask far = pick < 0.5f, low = pick < 0.75f;
+    return scaled(weight, far ? x / r - 1.0f : low ? x / 3.0f : x / 3.0f + 2.0f / 3.0f, far ? side * y / r : y / 3.0f);
+}
+
+REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
+    float s = reversal == 1.0f ? -1.0f : 1.0f;
+    real step = uniform(random) < 0.5f ? (real)(space) : (real)(-space);
+    if (vertical == 1.0f) return pair(weight * x, weight * s * y + step);
+    return pair(weight * s * x + step, weight * y);
+}

@@ -1,0 +1,78 @@
+"""A variation in a file of the user's is drawn as a built-in one; mistakes in it are one sentence."""
+
+import numpy as np
+import pytest
+
+from renderer.errors import UserError
+from renderer.flames import variations
+from renderer.flames.genome import Flame, Xform
+from tests.flames.games import run_chaos_game
+from tests.flames.variation_kernel import apply_cases
+
+RIPPLE = """// Ripples along x.
+VARIATION(ripple, frequency = 2, amplitude = 0.1) {
+    return scaled(weight, x, y + amplitude * sine_of(frequency * x));
+}
+"""
+
+
+@pytest.fixture
+def user_file(tmp_path, monkeypatch):
+    """A function that writes a file, lets RAYFOLD_VARIATIONS name it and reads the table anew."""
+
+    def forget():
+        variations.variation_table.cache_clear()
+        variations.parameter_owners.cache_clear()
+
+    def write(text, name="mine.h"):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setenv("RAYFOLD_VARIATIONS", str(tmp_path))
+        forget()
+        return variations.variation_table()
+
+    yield write
+    monkeypatch.undo()
+    forget()
+
+
+def test_a_users_variation_is_drawn(device, user_file):
+    table = user_file(RIPPLE)
+    ripple = table["ripple"]
+    assert ripple.parameters == {"ripple_frequency": 2.0, "ripple_amplitude": 0.1} and ripple.is_users
+    points = np.random.default_rng(1).normal(size=(64, 4))
+    found = apply_cases(device, [ripple], [(ripple, 0.7, {"frequency": 3.0}, points)], np.zeros(6))[0]
+    wanted = 0.7 * np.stack([points[:, 0], points[:, 1] + 0.1 * np.sin(3 * points[:, 0])], 1)
+    assert np.allclose(found[:, :2], wanted, atol=1e-6)
+    xform = Xform((0.7, -0.3, 0.4, 0.3, 0.7, 0.0), variations={"ripple": 1.0, "post_ripple": 1.0})
+    assert run_chaos_game(device, Flame((xform, Xform((0.4, 0, -0.6, 0, 0.4, 0.2))))).sums.read().any()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "has no variation"),
+        (RIPPLE.replace("ripple", "linear"), "'linear'; that name is taken"),
+        (RIPPLE.replace("ripple", "post_x"), "'post_x'; that name is taken"),
+        (RIPPLE.replace("= 2", "= two"), "mine.h:2: variation 'ripple' is not of the form"),
+        ("#include <stdio.h>\n" + RIPPLE, "mine.h:1: preprocessor lines are not allowed"),
+    ],
+)
+def test_mistakes_are_one_sentence(user_file, text, told):
+    with pytest.raises(UserError, match=told) as caught:
+        user_file(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_text_that_does_not_compile_names_its_file(device, user_file):
+    user_file(RIPPLE.replace("sine_of", "sinus"))
+    with pytest.raises(UserError, match=r"ripple of .*mine\.h") as caught:
+        run_chaos_game(device, Flame((Xform(variations={"ripple": 1.0}),)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_that_is_nothing_is_an_error(tmp_path, monkeypatch, user_file):
+    user_file(RIPPLE)
+    variations.variation_table.cache_clear()
+    monkeypatch.setenv("RAYFOLD_VARIATIONS", str(tmp_path / "none"))
+    with pytest.raises(UserError, match="must be a file or a folder"):
+        variations.variation_table()
