@@ -1,7 +1,7 @@
-"""Native decoders of strangers' bytes, Draco and Basis Universal, in one child process a file.
+"""Native decoders of strangers' bytes, Draco and Basis Universal, in child processes.
 
 They are written in C++ and may crash on damaged input, loop, or allocate what a header asks for: that must cost one
-file and one sentence. The child decodes the jobs in order, and writes each result before it begins the next, so that
+file and one sentence. A child decodes its jobs in order, and writes each result before it begins the next, so that
 the job at which it ended is known. It has a time limit and, where the system can, a limit of memory.
 """
 
