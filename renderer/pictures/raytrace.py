@@ -13,8 +13,9 @@ from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_cou
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
-from renderer.raytracing.kernels import MATERIAL, aov_source, compile_constants, launch_params, material_rows
+from renderer.raytracing.kernels import aov_source, compile_constants, launch_params
 from renderer.raytracing.lights import LightSampler
+from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
@@ -88,7 +89,8 @@ class Picture(AccumulatingPicture):
             self._film = Film(self.device, self._rays.film)
         lights = self._update_lights(settings)
         scalar_threads = self.device.properties.scalar_threads
-        constants = compile_constants(settings, self._geometry.has_spheres, scalar_threads)
+        rows = material_rows(settings, self._geometry.models)
+        constants = compile_constants(settings, self._geometry.has_spheres, scalar_threads, rows)
         constants |= self._geometry.constants | lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
@@ -235,7 +237,8 @@ class Picture(AccumulatingPicture):
         return distance if np.isfinite(distance) else None
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
-        constants = compile_constants(settings, self._geometry.has_spheres) | self._geometry.constants
+        rows = material_rows(settings, self._geometry.models)
+        constants = compile_constants(settings, self._geometry.has_spheres, materials=rows) | self._geometry.constants
         return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **constants)
 
     def report(self) -> dict[str, Any]:

@@ -1,16 +1,13 @@
-"""The ray tracer's kernels: generated source, compile-time constants, launch parameters and material records."""
-
-from collections.abc import Sequence
+"""The ray tracer's kernels: generated source, compile-time constants and launch parameters."""
 
 import numpy as np
 
-from renderer.formats import gltf
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.environment import is_lit
-from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.lights import has_non_area_lights
+from renderer.raytracing.materials import MATERIAL, material_constants, material_rows
 from renderer.raytracing.ray_buffers import WORDS_PER_WARP
 from renderer.raytracing.settings import MATERIALS, Settings, catches_shadows
 from renderer.raytracing.volumes import has_volumes
@@ -40,10 +37,7 @@ LAUNCH_PARAMS = np.dtype([
     ("light_tree_probability", "f4"), ("volumes", "i4"), ("volume_count", "i4"), ("light_profiles", "i4"),
     ("spare", "i4"),
 ])  # fmt: skip
-MATERIAL = np.dtype([
-    ("color", "f4", (4,)), ("emission", "f4", (4,)), ("color2", "f4", (4,)), ("kind", "i4"), ("ior", "f4"),
-    ("checker_size", "f4"), ("roughness", "f4"), ("metallic", "f4"), ("spare", "i4", (7,)),
-])  # fmt: skip
+OPTIONAL_MATERIALS = ("principled", "unlit")  # compiled only for scenes that have them
 Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 
 
@@ -54,11 +48,17 @@ def kernel_source() -> GeneratedSource:
         return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
 
     def switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
-        cases = "".join(f"    case {index}: return {name}_{call};\n" for index, name in enumerate(names))
+        cases = "".join(
+            f"#if {name.upper()}\n    case {index}: return {name}_{call};\n#endif\n"
+            if name in OPTIONAL_MATERIALS
+            else f"    case {index}: return {name}_{call};\n"
+            for index, name in enumerate(names)
+        )
         return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
 
     text = (
-        '#include "raytracing/surface.h"\n'
+        "".join(f"#define MATERIAL_{name.upper()} {index}\n" for index, name in enumerate(MATERIALS))
+        + '#include "raytracing/surface.h"\n'
         '#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES\n#include "common/reproducible_math.h"\n#endif\n'
         '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
         + includes("distance_fields", KINDS)
@@ -85,13 +85,16 @@ def aov_source() -> GeneratedSource:
     return GeneratedSource("layers", f'{kernel_source().text}{color}#include "raytracing/aovs.cu"\n')
 
 
-def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = False) -> dict[str, object]:
+def compile_constants(
+    settings: Settings, spheres: bool, scalar_threads: bool = False, materials: np.ndarray | None = None
+) -> dict[str, object]:
     """Compile-time constants and record types of the kernels.
 
     Those of Geometry.constants and LightSampler.constants come on top; a constant that is missing there is 0.
     `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without warps: one thread traces the
-    32 paths of a stencil word.
+    32 paths of a stencil word. `materials` are those of material_rows; None for the settings' alone.
     """
+    rows = material_rows(settings) if materials is None else materials
     return {
         "STRICT": 1,
         "LANES": 1,
@@ -113,36 +116,13 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
         "FILM": int(settings.keeps_variance),
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
-        "SHADOW_RAYS_CROSS": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
         "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
         "VOLUMES": int(has_volumes(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
+        **material_constants(rows),
         "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }
-
-
-def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.ndarray:
-    """The materials (n,) MATERIAL of the scene, and behind them those of the models.
-
-    emission.w is 1 for emitters; color.w is 1 for Lambertian materials that emit nothing
-    (shaders/raytracing/shade_diffuse_simd8.h).
-    """
-    others = [material for model in models for material in materials_of(model)]
-    rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
-    for row, material in zip(rows, settings.materials, strict=False):
-        row["color"][:3], row["color2"][:3], row["emission"][:3] = material.color, material.color2, material.emission
-        row["emission"][3] = any(material.emission)
-        row["color"][3] = material.kind == "diffuse" and not any(material.emission)
-        row["kind"] = MATERIALS.index(material.kind)
-        row["ior"], row["checker_size"] = material.ior, material.checker_size
-        row["roughness"], row["metallic"] = material.roughness, material.metallic
-    for row, other in zip(rows[len(settings.materials) :], others, strict=False):
-        row["color"][:3], row["emission"][:3], row["emission"][3] = other.color[:3], other.emission, any(other.emission)
-        row["kind"] = MATERIALS.index("glass" if other.transmission > 0.5 else "metallic")
-        row["ior"], row["checker_size"] = max(other.ior or 1e3, 1.0), 1.0
-        row["roughness"], row["metallic"] = other.roughness, other.metallic
-    return rows
 
 
 def launch_params(

@@ -49,6 +49,13 @@ DEVICE float ggx_d(float3 h, float alpha) {
     return a2 / (PI * q * q);
 }
 
+// Fresnel's equations for unpolarized light; eta_i_over_t is the index before the surface over that behind it.
+DEVICE float fresnel_dielectric(float cosine_i, float cosine_t, float eta_i_over_t) {
+    float r_perp = fma(eta_i_over_t, cosine_i, -cosine_t) / fma(eta_i_over_t, cosine_i, cosine_t);
+    float r_parl = fma(eta_i_over_t, cosine_t, -cosine_i) / fma(eta_i_over_t, cosine_t, cosine_i);
+    return 0.5f * fma(r_perp, r_perp, r_parl * r_parl);
+}
+
 DEVICE float schlick_weight(float cosine) {
     float x = clamp(1.0f - cosine, 0.0f, 1.0f), x2 = x * x;
     return x2 * x2 * x;
@@ -68,18 +75,47 @@ DEVICE float2 ggx_split_sum(float cosine, float roughness) {
     return sum;
 }
 
+// Weights of Catmull and Rom's cubic at x, 0 to count - 1, for the entries from the returned index on, clamped to the
+// table. At its ends the table continues as a parabola.
+DEVICE int cubic_weights(float x, int count, float *w) {
+    int i = min((int)x, count - 2);
+    float f = x - (float)i;
+    w[0] = f * (f * (1.0f - 0.5f * f) - 0.5f);
+    w[1] = 1.0f + f * f * (1.5f * f - 2.5f);
+    w[2] = f * (f * (2.0f - 1.5f * f) + 0.5f);
+    w[3] = f * f * (0.5f * f - 0.5f);
+    if (i == 0) {
+        w[1] += 3.0f * w[0];
+        w[2] -= 3.0f * w[0];
+        w[3] += w[0];
+        w[0] = 0.0f;
+    }
+    if (i == count - 2) {
+        w[2] += 3.0f * w[3];
+        w[1] -= 3.0f * w[3];
+        w[0] += w[3];
+        w[3] = 0.0f;
+    }
+    return i - 1;
+}
+
 // Single-scattering albedo, reflection and transmission together, of a rough dielectric; eta is the index behind over
-// before.
+// before. The table's cosines are squares of even steps; its indices are finest near 1, where refraction begins to bend.
 DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
-    float x = clamp(cosine, 0.0f, 1.0f) * (GLASS_COSINES - 1),
-          y = clamp(roughness, 0.0f, 1.0f) * (GLASS_ROUGHNESSES - 1);
-    float z = clamp(0.5f + 0.5f * log(eta) / log(GLASS_MAX_IOR), 0.0f, 1.0f) * (GLASS_IORS - 1);
-    int i = min((int)x, GLASS_COSINES - 2), j = min((int)y, GLASS_ROUGHNESSES - 2), l = min((int)z, GLASS_IORS - 2);
-    float u = x - (float)i, v = y - (float)j, w = z - (float)l, albedo = 0.0f;
-    for (int k = 0; k < 8; k++) {
-        int entry = ((l + (k >> 2)) * GLASS_COSINES + i + ((k >> 1) & 1)) * GLASS_ROUGHNESSES + j + (k & 1);
-        float weight = ((k >> 2) ? w : 1.0f - w) * (((k >> 1) & 1) ? u : 1.0f - u) * ((k & 1) ? v : 1.0f - v);
-        albedo = fma(glass_table[entry], weight, albedo);
+    float x = sqrt(clamp(cosine, 0.0f, 1.0f)) * (GLASS_COSINES - 1);
+    float z = sqrt(clamp(fabs(log(eta)) / log(GLASS_MAX_IOR), 0.0f, 1.0f)) * (GLASS_IORS - 1);
+    float by_ior[4], by_roughness[4], albedo = 0.0f;
+    int first_ior = cubic_weights(z, GLASS_IORS, by_ior), i = min((int)x, GLASS_COSINES - 2);
+    int first = cubic_weights(clamp(roughness, 0.0f, 1.0f) * (GLASS_ROUGHNESSES - 1), GLASS_ROUGHNESSES, by_roughness);
+    float u = x - (float)i;
+    for (int l = 0; l < 4; l++) {
+        int ior = clamp(first_ior + l, 0, GLASS_IORS - 1) + (eta < 1.0f ? GLASS_IORS : 0);
+        int row = (ior * GLASS_COSINES + i) * GLASS_ROUGHNESSES;
+        for (int k = 0; k < 4; k++) {
+            int entry = row + clamp(first + k, 0, GLASS_ROUGHNESSES - 1);
+            float at_cosine = fma(u, glass_table[entry + GLASS_ROUGHNESSES] - glass_table[entry], glass_table[entry]);
+            albedo = fma(by_ior[l] * by_roughness[k], at_cosine, albedo);
+        }
     }
     return albedo;
 }

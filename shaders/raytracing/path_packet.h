@@ -5,6 +5,9 @@ typedef struct {
     Packet rays, shadows;
     Floats32 bsdf_pdf, throughput[3], radiance[3];
     Floats32 contribution[3];  // of the shadow rays, if unoccluded
+#if REFRACTION
+    Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/media.h)
+#endif
     uint sample, seeds[32];
     float sample_cache[CACHE_ROWS * CACHE_PATHS];
 } PathPacket;
@@ -17,7 +20,11 @@ DEVICE Sampler packet_sampler(const PathPacket *packet, uint j) {
 DEVICE Path packet_path(const PathPacket *packet, uint j) {
     Path path = {with_w(float3_at(packet->rays.origin, j), packet->rays.time[j]),
                  with_w(float3_at(packet->rays.direction, j), packet->bsdf_pdf.s[j]),
-                 with_w(float3_at(packet->throughput, j), 0.0f), with_w(float3_at(packet->radiance, j), 0.0f)};
+                 with_w(float3_at(packet->throughput, j), 1.0f), with_w(float3_at(packet->radiance, j), 0.0f)};
+#if REFRACTION
+    path.throughput.w = packet->index.s[j];
+    path.radiance.w = packet->medium.s[j];
+#endif
     return path;
 }
 
@@ -25,6 +32,10 @@ DEVICE void packet_set_path(PathPacket *packet, uint j, const Path path) {
     packet_set_ray(&packet->rays, j, path.origin, xyz(path.direction), FLT_MAX);
     packet->bsdf_pdf.s[j] = path.direction.w;
     set_float3_at(packet->throughput, j, xyz(path.throughput));
+#if REFRACTION
+    packet->index.s[j] = path.throughput.w;
+    packet->medium.s[j] = path.radiance.w;
+#endif
 }
 
 DEVICE void packet_set_shadow_ray(PathPacket *packet, uint j, float4 origin, const ShadowRay shadow) {

@@ -14,6 +14,7 @@
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
 #include "raytracing/lights.h"
+#include "raytracing/media.h"
 #if VOLUMES
 #include "raytracing/volumes.h"
 #endif
@@ -24,6 +25,7 @@
 #define SCHEDULE_REGENERATE 1
 #define SCHEDULE_MEGAKERNEL 2
 #define DIMENSIONS_PER_BOUNCE 8u  // 0-2: BSDF, 3: Russian roulette, 4-6: light
+#define WAVELENGTH_DIMENSION 7u  // of the path
 #define MAX_DEPTHS 16
 
 // The pixel of ray i in the whole picture; false for rays that only pad the last blocks.
@@ -43,10 +45,33 @@ DEVICE Sampler sampler_of_ray(const LaunchParams params, uint i) {
 }
 
 // A path between two stages. origin.w: time in the shutter interval, 0 to 1. direction.w: the pdf with which the
-// direction was sampled, or DELTA_PDF. throughput.w is unused.
+// direction was sampled, or DELTA_PDF. throughput.w and radiance.w: the medium the path is in (raytracing/media.h).
 typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
+
+// What a path adds to its radiance at its ray `depth`, from 0. Emission that ray 2 or a later one finds, and shadow rays
+// from the second surface on, are indirect light: their largest channel is at most params.clamp_indirect.
+DEVICE float4 clamp_contribution(const LaunchParams params, int depth, float4 contribution) {
+#if CLAMP_INDIRECT
+    float largest = largest_of3(xyz(contribution));
+    if (depth > 1 && largest > params.clamp_indirect)
+        return with_w(xyz(contribution) * (params.clamp_indirect / largest), contribution.w);
+#endif
+    return contribution;
+}
+
+// Adds radiance that the path's ray `depth` finds, times a MIS weight.
+DEVICE void add_radiance(const LaunchParams params, int depth, Path *path, float3 radiance, float weight) {
+    float3 found = seen_throughput(path->throughput) * radiance * weight;
+    float4 contribution = clamp_contribution(params, depth, with_w(found, 0.0f));
+    path->radiance = with_w(xyz(path->radiance) + xyz(contribution), path->radiance.w);
+}
+
+// Adds the contribution of an unoccluded shadow ray.
+DEVICE float4 add_contribution(float4 radiance, float4 contribution) {
+    return with_w(xyz(radiance) + xyz(contribution), radiance.w);
+}
 
 DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler) {
     float sx = fma(2.0f / (float)params.width, (float)x + get_1d(sampler, 0), -1.0f);
@@ -63,26 +88,16 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
         direction = madd(offset, -1.0f, madd(direction, params.focus_distance, zero));
     }
     Path path = {with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f), with_w(normalize_fma(direction), DELTA_PDF),
-                 make_float4(1.0f, 1.0f, 1.0f, 0.0f), make_float4(0.0f, 0.0f, 0.0f, 0.0f)};
-    if (!has_ray) path.throughput = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                 make_float4(1.0f, 1.0f, 1.0f, 1.0f), make_float4(0.0f, 0.0f, 0.0f, 0.0f)};
+    if (!has_ray) path.throughput = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     return path;
 }
 
-// What a path adds to its radiance at its ray `depth`, from 0. Emission that ray 2 or a later one finds, and shadow rays
-// from the second surface on, are indirect light: their largest channel is at most params.clamp_indirect.
-DEVICE float4 clamp_contribution(const LaunchParams params, int depth, float4 contribution) {
-#if CLAMP_INDIRECT
-    float largest = largest_of3(xyz(contribution));
-    if (depth > 1 && largest > params.clamp_indirect)
-        return with_w(xyz(contribution) * (params.clamp_indirect / largest), contribution.w);
-#endif
-    return contribution;
-}
-
-// The radiance of a path whose ray `depth` leaves the scene.
-DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, const Path path) {
+// The radiance of a path whose ray `depth` leaves the scene. No medium absorbs there: a mesh with holes holds none.
+DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, Path path) {
     float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w);
-    return path.radiance + clamp_contribution(params, depth, path.throughput * with_w(radiance, 0.0f));
+    add_radiance(params, depth, &path, radiance, 1.0f);
+    return path.radiance;
 }
 
 #if VOLUMES
@@ -166,11 +181,13 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
 // CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
 DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                        ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+#if MEDIA
+    path->throughput = path->throughput * medium_transmittance(materials, path->radiance, hit.t);
+#endif
 #if VOLUMES
     if (hit.primitive >= VOLUME_BASE)
         return shade_volume(params, depth, sampler, hit, path, shadow, SCENE_ARGS, materials, lights);
 #endif
-    float4 throughput = path->throughput;
     float3 ray_direction = xyz(path->direction);
     float bsdf_pdf = path->direction.w;
     Surface s = surface_at(SCENE_ARGS, hit, path->origin, ray_direction);
@@ -183,6 +200,12 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     }
 #endif
     shadow->valid = false;
+#if DISPERSION
+    set_wavelength(&m, &s, path->radiance, get_1d(sampler, WAVELENGTH_DIMENSION));
+#endif
+#if UNLIT
+    if (m.kind == MATERIAL_UNLIT) add_radiance(params, depth, path, base_color(m), 1.0f);
+#endif
     if (s.front_face && m.emission.w > 0.0f) {
         float light_pdf = 0.0f;
         if (s.in_light_table) {
@@ -193,21 +216,21 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
 #endif
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
         }
-        float4 emitted = throughput * m.emission * mis_weight_bsdf(bsdf_pdf, light_pdf);
-        path->radiance = path->radiance + clamp_contribution(params, depth, emitted);
+        add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf));
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     BsdfSample out;
     out.pdf = DELTA_PDF;
     bool last_bounce = depth + 1 >= params.max_depth;
     bool continues = sample_bsdf(m, s, sampler, dimension, &out) && on_geometric_side(s, out.direction, out.transmits);
-    bool non_delta = out.pdf >= 0.0f;
+    bool non_delta = out.pdf >= 0.0f || (TRANSMISSION && !WHITTED && m.kind == MATERIAL_PRINCIPLED);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
         shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
                                       dimension + 4, shadow);
         if (shadow->valid) {
-            shadow->contribution = with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w);
+            float3 throughput = light_throughput(materials, m, s, path->throughput, path->radiance, shadow->direction);
+            shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
 #if VOLUMES
             attenuate(params, depth, sampler, lights, path->origin, shadow);
 #endif
@@ -216,19 +239,21 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     }
     if (non_delta &&
         WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
-        if (continues)
-            path->radiance = path->radiance + throughput * with_w(out.weight * background(params, s.normal), 0.0f);
+        if (continues) add_radiance(params, depth, path, out.weight * background(params, s.normal), 1.0f);
         continues = false;
     }
     if (!continues || last_bounce) return false;
     path->direction = with_w(out.direction, out.pdf);
-    throughput = throughput * with_w(out.weight, 0.0f);
+    float4 throughput = path->throughput * with_w(out.weight, 1.0f);
     if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased
         float survival_probability = clamp(max_nnan(max_nnan(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
         if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
-        throughput = throughput * (1.0f / survival_probability);
+        throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }
     path->throughput = throughput;
+#if REFRACTION
+    if (out.transmits) cross_surface(m, s, &path->throughput, &path->radiance);
+#endif
     return true;
 }
 
@@ -249,7 +274,7 @@ KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask
     Path path = start_path(params, x, y, sampler_of_ray(params, i));
     origins[i] = path.origin;
     directions[i] = path.direction;
-    throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     radiances[i] = path.radiance;
     set_active(active_mask, i, active, scratch);
 }
@@ -267,7 +292,7 @@ KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mas
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
                 radiances[i] = add_escaped_radiance(params, depth, lights, path);
-                if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
                 active = false;
             }
         }
@@ -295,7 +320,7 @@ KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, 
             if (active || has_shadow_ray) origins[i] = path.origin;
             if (active) directions[i] = path.direction;
             if (active) throughputs[i] = path.throughput;
-            if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
             if (has_shadow_ray) shadow_directions[i] = shadow.direction;
             if (has_shadow_ray) shadow_contributions[i] = shadow.contribution;
         }
@@ -311,7 +336,8 @@ KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLO
         if (!is_active(shadow_mask, i)) continue;
         float4 direction = shadow_directions[i], contribution = shadow_contributions[i];
         float4 origin = shadow_ray_origin(origins[i], direction, contribution.w);
-        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) radiances[i] = radiances[i] + contribution;
+        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w))
+            radiances[i] = add_contribution(radiances[i], contribution);
     }
 }
 
@@ -377,7 +403,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
             float4 origin =
                 shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
-                path.radiance = path.radiance + shadow.contribution;
+                path.radiance = add_contribution(path.radiance, shadow.contribution);
             depth++;
         }
         if (!active) add_sample(params, x, y, path.radiance, FILM_ARGS);
@@ -422,7 +448,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
             float4 origin =
                 shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
-                path.radiance = path.radiance + shadow.contribution;
+                path.radiance = add_contribution(path.radiance, shadow.contribution);
             word = ballot_word(active, scratch);
         }
 #if HAS_BALLOT

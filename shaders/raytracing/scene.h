@@ -308,6 +308,14 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
 #else
     if (!s.front_face) s.normal = -s.normal;
 #endif
+#if ANISOTROPY
+    s.tangent = make_float3(s.normal.z, 0.0f, -s.normal.x);  // horizontal
+    if (!(dot_fma(s.tangent, s.tangent) > 1e-8f)) s.tangent = make_float3(1.0f, 0.0f, 0.0f);
+    s.bitangent_sign = s.front_face ? 1.0f : -1.0f;
+#if TEXTURED
+    if (highlight_tangent(TEXTURE_ARGS, frame, &s.tangent)) s.bitangent_sign = -s.bitangent_sign;
+#endif
+#endif
     return s;
 }
 

@@ -216,6 +216,9 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     s.material = p.material;
     float8 is_lambertian = columns8((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, 0, p.material, &s.albedo);
     *lanes &= movemask8((is_lambertian > 0.0f) & (p.radius == 0.0f));
+#if REFRACTION  // paths inside a medium are shaded alone
+    *lanes &= movemask8((packet->index.v8[begin >> 3] == 1.0f) & (as_int8(packet->medium.v8[begin >> 3]) < 2));
+#endif
     if (!*lanes) return 0;
     Float3x8 ray_direction = load8(rays->direction, begin);
     s.normal = normalize8(cross8(p.edge1, p.edge2));

@@ -31,7 +31,7 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
                          GLOBAL const float4 *lights) {
     float4 scattering = lights[params.volumes + 4 * (hit.primitive - VOLUME_BASE) + 2];
     float3 direction = xyz(path->direction), point = madd(direction, hit.t, xyz(path->origin));
-    float4 throughput = path->throughput * with_w(xyz(scattering), 0.0f);
+    float4 throughput = path->throughput * with_w(xyz(scattering), 1.0f);
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     bool last_bounce = depth + 1 >= params.max_depth;
     shadow->valid = false;
@@ -48,7 +48,7 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
         float weight = pdf / (light.pdf + other_pdf);
         shadow->valid = true;
         shadow->direction = with_w(light.direction, light.distance < FLT_MAX ? light.distance * 0.9999f : FLT_MAX);
-        shadow->contribution = with_w(xyz(throughput) * light.radiance * weight, 0.0f);
+        shadow->contribution = with_w(seen_throughput(throughput) * light.radiance * weight, 0.0f);
         attenuate(params, depth, sampler, lights, path->origin, shadow);
         shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
     }
@@ -58,7 +58,7 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
     if (depth + 1 >= params.rr_depth) {  // as in shade_path
         float survival_probability = clamp(largest_of3(xyz(throughput)), 0.05f, 1.0f);
         if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
-        throughput = throughput * (1.0f / survival_probability);
+        throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }
     path->throughput = throughput;
     return true;

@@ -3,6 +3,7 @@
 //     bool NAME_sample(material, surface, sampler, dimension, out)
 //         Samples a direction. Returns false if the sample failed, which ends the path; out->pdf is then 0 if the BSDF
 //         has a non-delta part, so that next-event estimation still runs at this hit, and DELTA_PDF if not.
+//         (At a hit of `principled`, next-event estimation always runs, and the pdfs include the choice of the lobe.)
 //     float4 NAME_eval_pdf(material, surface, direction)
 //         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf with which NAME_sample would sample it,
 //         per solid angle; all 0 for delta BSDFs.
@@ -33,6 +34,13 @@ typedef struct {
 #if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
     float3 clearcoat_normal;  // as `normal`, but bent by the clearcoat's normal map alone
 #endif
+#endif
+#if ANISOTROPY
+    float3 tangent;  // along which highlights stretch; neither unit nor perpendicular to the normal
+    float bitangent_sign;  // of normal x tangent
+#endif
+#if DISPERSION
+    float3 spectral;  // color of the path's wavelength; white once the path is of one wavelength
 #endif
     bool in_light_table;  // whether next-event estimation can sample this emitter, so that a hit needs a MIS weight
 } Surface;

@@ -21,6 +21,7 @@
 #define WRAP_MIRROR 2
 #define LINEAR_FILTER 16
 #define HAS_TRANSFORM 128
+#define NO_SLOT -1  // stands for one that takes the first set of texture coordinates as it is
 
 #define TEXTURE_PARAMS                                                                                   \
     GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures, \
@@ -140,7 +141,7 @@ DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, GLOBAL const int4
     float4 vs = a[3];
     float2 side1 = make_float2(a[1].w - a[0].w, vs.y - vs.x), side2 = make_float2(a[2].w - a[0].w, vs.z - vs.x);
 #if UV_SETS > 1
-    int set = textures[slot].w >> 5 & 3;
+    int set = slot < 0 ? 0 : textures[slot].w >> 5 & 3;
     if (set > 0) {
         float2 first = corner_texcoords(attributes, prim_id, set, 0);
         side1 = corner_texcoords(attributes, prim_id, set, 1) - first;
@@ -148,8 +149,8 @@ DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, GLOBAL const int4
     }
 #endif
 #if TEXTURE_TRANSFORMS
-    side1 = transform_uv(texels, slot, textures[slot].w, side1, 0.0f);
-    side2 = transform_uv(texels, slot, textures[slot].w, side2, 0.0f);
+    side1 = slot < 0 ? side1 : transform_uv(texels, slot, textures[slot].w, side1, 0.0f);
+    side2 = slot < 0 ? side2 : transform_uv(texels, slot, textures[slot].w, side2, 0.0f);
 #endif
     float area = fma(side1.x, side2.y, -(side2.x * side1.y));
     *flip_bitangent = area > 0.0f;
@@ -247,6 +248,18 @@ DEVICE float3 perturbed_normal(TEXTURE_PARAMS, int slot, float scale, const Texc
 DEVICE float3 smooth_normal(float3 normal, float3 geometric_normal) {
     normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : geometric_normal;
     return dot_fma(normal, geometric_normal) < 0.0f ? -normal : normal;
+}
+
+// Sets the tangent of anisotropic highlights, unless the surface has neither tangents nor texture coordinates. Returns
+// whether the bitangent is flipped on the front.
+DEVICE bool highlight_tangent(TEXTURE_PARAMS, const TangentFrame frame, float3 *tangent) {
+    bool flip = frame.flip_bitangent;
+    float3 t = frame.tangent;
+    if (!(dot_fma(t, t) > 0.0f))
+        t = tangent_along_u(attributes, textures, texels, NO_SLOT, frame.prim_id, frame.edge1, frame.edge2, &flip);
+    if (!(dot_fma(t, t) > 0.0f)) return false;
+    *tangent = t;
+    return flip != (dot_fma(frame.geometric_normal, cross_fma(frame.edge1, frame.edge2)) < 0.0f);
 }
 
 // The material with its textures applied.

@@ -15,6 +15,8 @@ from renderer.raytracing.microfacet import (
     GLASS_MAX_IOR,
     GLASS_ROUGHNESSES,
     MIN_ALPHA,
+    SHEEN_COSINES,
+    SHEEN_ROUGHNESSES,
 )
 
 
@@ -90,24 +92,77 @@ def dielectric_albedo(cosine: np.ndarray, roughness: np.ndarray, eta: np.ndarray
     return both.mean(-1)
 
 
+SHEEN_FIT = np.array([[25.3245, 3.32435, 0.16801, -1.27393, -4.85967], [21.5473, 3.82987, 0.19823, -1.97760, -4.32054]])
+
+
+def _sheen_lambda(cosine: np.ndarray, alpha: float) -> np.ndarray:
+    """Lambda of the sheen's shadowing, fitted by A. Estevez and C. Kulla 2017."""
+    weight = (1 - alpha) ** 2
+    a, b, c, d, e = weight * SHEEN_FIT[0] + (1 - weight) * SHEEN_FIT[1]
+
+    def exponent(x: np.ndarray) -> np.ndarray:
+        return a / (1 + b * x**c) + d * x + e
+
+    half = exponent(np.array(0.5))
+    return np.exp(
+        np.where(cosine < 0.5, exponent(np.minimum(cosine, 0.5)), 2 * half - exponent(1 - np.maximum(cosine, 0.5)))
+    )
+
+
+def sheen_value(view: np.ndarray, light: np.ndarray, roughness: float) -> np.ndarray:
+    """White sheen times the cosine (n,) of light directions (n, 3) for a view direction (3,)."""
+    alpha = max(roughness, 0.07) ** 2
+    half = view + light
+    half = half / np.linalg.norm(half, axis=-1, keepdims=True)
+    sine = np.sqrt(np.clip(1 - half[..., 2] ** 2, 0, 1))
+    density = (2 + 1 / alpha) * sine ** (1 / alpha) / (2 * np.pi)
+    shadow = 1 + _sheen_lambda(view[..., 2], alpha) + _sheen_lambda(light[..., 2], alpha)
+    return density / (4 * view[..., 2] * shadow)
+
+
+def sheen_albedo(cosine: float, roughness: float, samples: int = 512) -> float:
+    """Albedo of white sheen, by the midpoint rule over the hemisphere."""
+    cosine = max(cosine, 1e-4)
+    view = np.array([np.sqrt(1 - cosine**2), 0, cosine])
+    u = (np.arange(samples) + 0.5) / samples
+    theta, step = np.pi / 2 * (1 - u**2), np.pi * u / samples  # finer near the horizon
+    phi = np.pi * (np.arange(samples // 2) + 0.5) / (samples // 2)
+    theta2, phi2 = np.meshgrid(theta, phi, indexing="ij")
+    light = np.stack([np.sin(theta2) * np.cos(phi2), np.sin(theta2) * np.sin(phi2), np.cos(theta2)], -1)
+    values = sheen_value(view, light, roughness) * np.sin(theta2)
+    return float((values.mean(1) * step).sum() * 2 * np.pi)
+
+
+def sheen_table() -> np.ndarray:
+    """The albedo (SHEEN_COSINES, SHEEN_ROUGHNESSES) of sheen_albedo; the cosines are squares of even steps."""
+    cosines, roughnesses = grid(SHEEN_COSINES) ** 2, grid(SHEEN_ROUGHNESSES)
+    return np.array([[sheen_albedo(c, r, 256) for r in roughnesses] for c in cosines], "f4")
+
+
 def glass_iors() -> np.ndarray:
-    """The relative indices (GLASS_IORS,) of the glass table, evenly spaced in their logarithm."""
-    return GLASS_MAX_IOR ** np.linspace(-1, 1, GLASS_IORS)
+    """The relative indices (2, GLASS_IORS) of the glass table: those above 1, then their reciprocals.
+
+    Their logarithms are squares of even steps. The first is next to 1, as the Fresnel terms are singular there.
+    """
+    above = np.maximum(GLASS_MAX_IOR ** (grid(GLASS_IORS) ** 2), 1.0001)
+    return np.stack([above, 1 / above])
 
 
 def tables() -> dict[str, np.ndarray]:
     """The tables in float32.
 
-    `reflector` (GGX_COSINES, GGX_ROUGHNESSES, 2) holds scale and bias of ggx_split_sum, `dielectric` (GLASS_IORS,
-    GLASS_COSINES, GLASS_ROUGHNESSES) the albedo of dielectric_albedo.
+    `reflector` (GGX_COSINES, GGX_ROUGHNESSES, 2) holds scale and bias of ggx_split_sum, `dielectric` (2, GLASS_IORS,
+    GLASS_COSINES, GLASS_ROUGHNESSES) the albedo of dielectric_albedo, whose cosines are squares of even steps, and
+    `sheen` that of sheen_table.
     """
     ggx = [axis.ravel() for axis in np.meshgrid(grid(GGX_COSINES), grid(GGX_ROUGHNESSES), indexing="ij")]
-    glass = [axis.ravel() for axis in np.meshgrid(grid(GLASS_COSINES), grid(GLASS_ROUGHNESSES), indexing="ij")]
+    glass = [axis.ravel() for axis in np.meshgrid(grid(GLASS_COSINES) ** 2, grid(GLASS_ROUGHNESSES), indexing="ij")]
     count = GLASS_COSINES * GLASS_ROUGHNESSES
-    albedos = np.stack([dielectric_albedo(glass[0], glass[1], np.full(count, eta)) for eta in glass_iors()])
+    albedos = np.stack([dielectric_albedo(glass[0], glass[1], np.full(count, eta)) for eta in glass_iors().ravel()])
     return {
         "reflector": np.stack(ggx_split_sum(ggx[0], ggx[1]), -1).reshape(GGX_COSINES, GGX_ROUGHNESSES, 2).astype("f4"),
-        "dielectric": albedos.reshape(GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES).astype("f4"),
+        "sheen": sheen_table(),
+        "dielectric": albedos.reshape(2, GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES).astype("f4"),
     }
 
 

@@ -124,7 +124,7 @@ def test_directions_follow_the_pdf_of_environment_maps(device, rng, tmp_path, na
 def environment_pdfs(device, settings, directions):
     """environment_pdf of directions (n, 4) in a scene that only the environment lights."""
     from renderer.bvh.primitives import triangles
-    from renderer.raytracing.kernels import material_rows
+    from renderer.raytracing.materials import material_rows
 
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
     lights = LightSampler(device, settings, nothing, material_rows(settings))

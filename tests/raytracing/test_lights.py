@@ -17,8 +17,9 @@ from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.environment import environment_cdf, read_hdr, sky_map, sun_direction, sun_radiance
 from renderer.raytracing.instances import Instance, rotation_matrix
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params, material_rows
+from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights import LightSampler
+from renderer.raytracing.materials import material_rows
 from renderer.raytracing.settings import (
     Environment,
     Material,

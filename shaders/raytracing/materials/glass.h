@@ -2,13 +2,6 @@
 // refraction. With `roughness` its micro-normals are GGX's, and multiple scattering is compensated (E. Turquin 2019).
 #include "raytracing/microfacet.h"
 
-// eta_i_over_t: the index before the surface over that behind it.
-DEVICE float fresnel_dielectric(float cosine_i, float cosine_t, float eta_i_over_t) {
-    float r_perp = fma(eta_i_over_t, cosine_i, -cosine_t) / fma(eta_i_over_t, cosine_i, cosine_t);
-    float r_parl = fma(eta_i_over_t, cosine_t, -cosine_i) / fma(eta_i_over_t, cosine_t, cosine_i);
-    return 0.5f * fma(r_perp, r_perp, r_parl * r_parl);
-}
-
 // Whether the microfacet model applies: near index 1 light passes straight, whatever the micro-normals.
 DEVICE bool glass_is_rough(const Material m) { return m.roughness > 0.0f && fabs(m.ior - 1.0f) > 1e-3f; }
 

@@ -1,0 +1,297 @@
+"""The principled surface: every lobe against algebra, media against the law of Beer and Lambert, and its input."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.formats import gltf
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing.materials import attenuation, material_constants, material_rows
+from renderer.raytracing.settings import MATERIALS, Material, Quad, Settings, Sphere
+from renderer.scene.cameras import Camera
+from tests.raytracing import microfacet_tables
+from tests.raytracing.test_materials import (
+    WHITE,
+    Probe,
+    check_samples_follow_pdf,
+    check_weights_are_value_over_pdf,
+    incoming,
+)
+
+BLACK = (0.0, 0.0, 0.0)
+SURFACE = Material("m", "principled", color=WHITE, iridescence_thickness=300.0)
+EVERYTHING = replace(  # one kernel for all tests below
+    SURFACE, clearcoat=1.0, sheen_color=WHITE, transmission=0.5, thickness=1.0, dispersion=1.0, iridescence=1.0,
+    anisotropy=0.5, diffuse_transmission=0.5, attenuation_color=(0.5, 0.5, 0.5), attenuation_distance=1.0,
+)  # fmt: skip
+CLEAR = replace(SURFACE, transmission=1.0)
+LOBES = {
+    "plastic": SURFACE,
+    "metal": replace(SURFACE, metallic=1.0),
+    "clearcoat": replace(SURFACE, clearcoat=1.0, clearcoat_roughness=0.3),
+    "sheen": replace(SURFACE, sheen_color=WHITE, sheen_roughness=0.5),
+    "iridescence": replace(SURFACE, metallic=1.0, iridescence=1.0),
+    "anisotropy": replace(SURFACE, metallic=1.0, anisotropy=0.7, anisotropy_rotation_degrees=30.0),
+    "thin wall": CLEAR,
+    "solid": replace(CLEAR, thickness=1.0),
+    "solid from inside": replace(CLEAR, thickness=1.0, ior=1 / 1.5),
+    "solid, weak specular": replace(CLEAR, thickness=1.0, specular=0.5),
+    "anisotropic solid": replace(CLEAR, thickness=1.0, anisotropy=0.7),
+    "diffuse transmission": replace(SURFACE, diffuse_transmission=0.5),
+}
+COLORED = replace(
+    EVERYTHING, color=(0.8, 0.5, 0.3), metallic=0.3, clearcoat=0.7, clearcoat_roughness=0.2,
+    sheen_color=(0.3, 0.5, 0.2), sheen_roughness=0.4, iridescence=0.6, diffuse_transmission=0.3,
+    anisotropy_rotation_degrees=30.0,
+)  # fmt: skip
+
+
+def albedo(device, material, cosine, seed=3, count=1 << 15):
+    """The mean weight (3,) of samples."""
+    _, weights = Probe(device, material, EVERYTHING).sample(incoming(cosine), count, seed)
+    return weights[:, :3].astype("f8").mean(0)
+
+
+@pytest.mark.parametrize("name", LOBES)
+def test_white_lobes_conserve_energy(device, name):
+    """A white furnace at five roughnesses; the lattice of anisotropy is good to two per cent."""
+    for roughness in (0.1, 0.3, 0.5, 0.7, 0.9):
+        for cosine in (0.15, 0.5, 0.95):
+            found = albedo(device, replace(LOBES[name], roughness=roughness), cosine)
+            bound = 0.02 if LOBES[name].anisotropy and LOBES[name].metallic else 0.011
+            assert found == pytest.approx(1, abs=bound), (roughness, cosine)
+
+
+def test_colored_lobes_lose_energy(device):
+    for roughness in (0.1, 0.3, 0.5, 0.7, 0.9):
+        for base in (COLORED, replace(COLORED, transmission=0.0), replace(COLORED, metallic=1.0, iridescence=0.0)):
+            found = albedo(device, replace(base, roughness=roughness), 0.5)
+            assert (found < 1.005).all() and (found > 0.1).all(), (roughness, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*LOBES, "colored"])
+def test_samples_follow_their_pdf(device, rng, name):
+    material = replace((LOBES | {"colored": COLORED})[name], roughness=0.5)
+    below = material.transmission or material.diffuse_transmission
+    check_samples_follow_pdf(Probe(device, material, EVERYTHING), rng, -1 if below else 0)
+
+
+@pytest.mark.parametrize("roughness", [0.05, 0.4, 0.9])
+def test_weights_are_value_over_pdf(device, rng, roughness):
+    check_weights_are_value_over_pdf(Probe(device, replace(COLORED, roughness=roughness), EVERYTHING), rng)
+
+
+def pairs(rng, count, side=1):
+    """Two arrays (count, 4) of directions away from the horizon; those of the second on the given side."""
+    out = rng.normal(size=(2, count, 4))
+    out[..., 3] = 0
+    out[..., 2] = np.abs(out[..., 2]) + 0.3
+    out /= np.linalg.norm(out, axis=-1, keepdims=True)
+    out[1, :, 2] *= side
+    return out
+
+
+def values(probe, views, lights):
+    """BSDF times cosine (n,) in red for each pair of directions (n, 4)."""
+    return np.array([probe.evaluate(-v[:3], light[None])[0, 0] for v, light in zip(views, lights, strict=True)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "material",
+    [
+        replace(SURFACE, color=BLACK, metallic=1.0, roughness=0.6),
+        replace(SURFACE, color=BLACK, metallic=1.0, roughness=0.4, anisotropy=0.8),
+        replace(SURFACE, color=BLACK, specular=0.0, sheen_color=WHITE, sheen_roughness=0.6),
+    ],
+)
+def test_lobes_without_compensation_are_reciprocal(device, rng, material):
+    """Compensation by the view's albedo is not reciprocal; with F0 = 0 there is none."""
+    probe, (views, lights) = Probe(device, material, EVERYTHING), pairs(rng, 12)
+    forth, back = values(probe, views, lights) / lights[:, 2], values(probe, lights, views) / views[:, 2]
+    assert np.allclose(forth, back, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_transmission_is_reciprocal_but_for_the_index(device, rng):
+    """f(v, l) / f(l, v) is the square of the relative index (E. Veach 1997, section 5.2), behind the compensation."""
+    front, back = (
+        Probe(device, replace(CLEAR, thickness=1.0, roughness=0.5, ior=n), EVERYTHING) for n in (1.5, 1 / 1.5)
+    )
+    views, lights = pairs(rng, 12, -1)
+    lights[:, :2] = -views[:, :2] * 0.5 + 0.2 * lights[:, :2]
+    lights[:, 2] = -np.sqrt(1 - (lights[:, :2] ** 2).sum(1))
+    mirrored = lights * [1, 1, -1, 1], views * [1, 1, -1, 1]
+    half = np.full(12, 0.5)
+    forth = values(front, views, lights) * microfacet_tables.dielectric_albedo(views[:, 2], half, np.full(12, 1.5))
+    back_ = values(back, *mirrored) * microfacet_tables.dielectric_albedo(-lights[:, 2], half, np.full(12, 1 / 1.5))
+    lit = forth > 1e-3  # some pairs have no micro-normal between them
+    assert lit.sum() >= 6
+    assert np.allclose((forth / -lights[:, 2])[lit], (back_ / views[:, 2] * 1.5**2)[lit], rtol=0.02)
+
+
+def test_sheen_is_its_formula(device, rng):
+    material = replace(SURFACE, color=BLACK, specular=0.0, sheen_color=(0.5, 1.0, 0.0), sheen_roughness=0.7)
+    views, lights = pairs(rng, 8)
+    probe = Probe(device, material, EVERYTHING)
+    found = np.array([probe.evaluate(-v[:3], light[None])[0] for v, light in zip(views, lights, strict=True)])
+    wanted = microfacet_tables.sheen_value(views[:, :3], lights[:, :3], 0.7)
+    assert np.allclose(found[:, :3], wanted[:, None] * [0.5, 1.0, 0.0], rtol=1e-3)
+
+
+def thin_film(cosine, film, thickness, f0):
+    """Reflectance of a film in air over a base of Schlick's F0: the Airy sum of amplitudes, averaged as colors.
+
+    L. Belcour and P. Barla 2017, by KHR_materials_iridescence: the terms of orders 0 to 2.
+    """
+    cosine_film = np.sqrt(1 - (1 - cosine**2) / film**2)
+    r12 = ((film - 1) / (film + 1)) ** 2
+    r12 += (1 - r12) * (1 - cosine) ** 5
+    base = (1 + np.sqrt(f0)) / (1 - np.sqrt(f0))
+    r23 = ((base - film) / (base + film)) ** 2
+    r23 += (1 - r23) * (1 - cosine_film) ** 5
+    shift = np.pi + (np.pi if base < film else 0)
+    r123, through = r12 * r23, 1 - r12
+    order0 = through**2 * r23 / (1 - r123)
+    out, term = np.full(3, r12 + order0), order0 - through
+    for m in (1, 2):
+        term = term * np.sqrt(r123)
+        phase = 2 * np.pi * 2 * film * thickness * cosine_film * m * 1e-9
+        value = np.array([5.4856e-13, 4.4201e-13, 5.2481e-13])
+        position, variance = np.array([1.6810e6, 1.7953e6, 2.2084e6]), np.array([4.3278e9, 9.3046e9, 6.6121e9])
+        xyz = value * np.sqrt(2 * np.pi * variance) * np.cos(position * phase + m * shift)
+        xyz *= np.exp(-(phase**2) * variance)
+        second = 9.7470e-14 * np.sqrt(2 * np.pi * 4.5282e9) * np.cos(2.2399e6 * phase + m * shift)
+        xyz[0] += second * np.exp(-4.5282e9 * phase**2)
+        to_rgb = [
+            [3.2404542, -1.5371385, -0.4985314],
+            [-0.9692660, 1.8760108, 0.0415560],
+            [0.0556434, -0.2040259, 1.0572252],
+        ]
+        out += 2 * term * (np.array(to_rgb) @ xyz) / 1.0685e-7
+    return np.clip(out, 0, 1)
+
+
+@pytest.mark.parametrize(("cosine", "thickness"), [(0.9, 250.0), (0.6, 400.0), (0.35, 550.0)])
+def test_smooth_iridescence_is_the_film_reflectance(device, cosine, thickness):
+    metal = replace(SURFACE, color=(0.3, 0.3, 0.3), metallic=1.0, iridescence=1.0, iridescence_thickness=thickness)
+    found = albedo(device, metal, cosine, count=1 << 12)
+    wanted = thin_film(cosine, 1.3, thickness, 0.3)
+    assert np.allclose(found, np.maximum(wanted, (1 - cosine) ** 5), atol=2e-3) and np.ptp(wanted) > 0.05
+
+
+def test_anisotropy_stretches_highlights_along_the_tangent(device):
+    metal = replace(SURFACE, metallic=1.0, roughness=0.3, anisotropy=0.8)
+    lights = np.array([[0.4, 0, np.sqrt(0.84), 0], [0, 0.4, np.sqrt(0.84), 0]])
+    along, across = Probe(device, metal, EVERYTHING).evaluate(incoming(1.0), lights)[:, 0]
+    turned = replace(metal, anisotropy_rotation_degrees=90.0)
+    across2, along2 = Probe(device, turned, EVERYTHING).evaluate(incoming(1.0), lights)[:, 0]
+    assert along > 5 * across and (along, across) == pytest.approx((along2, across2), rel=1e-3)
+
+
+def draw(device, settings, samples, size=(8, 8)):
+    """The picture (h, w, 3) of settings under a background of radiance 1, seen from z = 3."""
+    view = Camera((0.0, 0.0, 3.0), fov_degrees=1.0)
+    settings = replace(settings, view=view, max_depth=16, horizon=WHITE, zenith=WHITE)
+    picture = Picture(SimpleNamespace(device=device))
+    for _ in range(samples):
+        frame = picture.draw(settings, size, 0.0)
+    return frame.read()[..., :3].astype("f8")
+
+
+FACING = ((-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0))
+AMBER = replace(CLEAR, thickness=1.0, ior=1.0, attenuation_color=(0.9, 0.5, 0.1), attenuation_distance=0.5, color=WHITE)
+
+
+def test_media_absorb_as_beer_and_lambert_say(device):
+    """A sphere of index 1: through its middle, and up to a ball inside it that shines."""
+    color = np.array(AMBER.attenuation_color)
+    through = draw(device, Settings(materials=(AMBER,), spheres=(Sphere("m", radius=1.0),)), 4)
+    assert np.allclose(np.log(through) / np.log(color), 2 / 0.5, rtol=5e-3)
+    lamp = Material("lamp", "emitter", emission=(2.0, 2.0, 2.0))
+    spheres = (Sphere("m", radius=1.0), Sphere("lamp", radius=0.25))
+    inside = draw(device, Settings(materials=(AMBER, lamp), spheres=spheres), 4)
+    assert np.allclose(np.log(inside / 2) / np.log(color), 0.75 / 0.5, rtol=5e-3)
+
+
+@pytest.mark.slow
+def test_light_in_a_medium_is_absorbed_on_its_way_to_a_surface(device):
+    """Next-event estimation and BSDF sampling agree about a lamp and a gray ball in a tinted sphere."""
+    lamp, gray = Material("lamp", "emitter", emission=(5.0, 5.0, 5.0)), Material("gray", color=(0.5, 0.5, 0.5))
+    spheres = (Sphere("m", radius=1.5), Sphere("gray", radius=0.2), Sphere("lamp", (0.5, 0.7, 0.9), 0.3))
+    amber = replace(AMBER, ior=1.5)
+    settings = Settings(materials=(amber, lamp, gray), spheres=spheres)
+    nee, bsdf = (draw(device, replace(settings, direct_lighting=way), 512).mean((0, 1)) for way in ("mis", "bsdf"))
+    assert nee == pytest.approx(bsdf, rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("surface", [Material("m", "glass", color=WHITE), replace(CLEAR, thickness=1.0)])
+def test_radiance_is_scaled_where_it_enters_glass(device, surface):
+    """An open sheet of the front of glass: (1 - F) / n^2 + F of a background of 1. Closed glass returns it whole."""
+    sheet = draw(device, Settings(materials=(surface,), quads=(Quad("m", FACING),)), 256).mean()
+    assert sheet == pytest.approx(0.96 / 1.5**2 + 0.04, abs=0.005)
+    ball = draw(device, Settings(materials=(surface,), spheres=(Sphere("m", radius=1.0),)), 64)
+    assert ball.mean() == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_a_thin_wall_lets_light_pass_straight(device):
+    wall = replace(CLEAR, color=(0.5, 0.25, 1.0))
+    found = draw(device, Settings(materials=(wall,), quads=(Quad("m", FACING),)), 256).mean((0, 1))
+    assert found == pytest.approx(0.96 * np.array(wall.color) + 0.04, abs=0.01)
+
+
+@pytest.mark.slow
+def test_dispersion_spreads_colors_and_keeps_white_white(device):
+    """Under an even light nothing shows; under a sky that varies, the edge of a ball is colored."""
+    glass = replace(CLEAR, thickness=1.0, dispersion=2.0)
+    settings = Settings(materials=(glass,), spheres=(Sphere("m", radius=0.01),))
+    assert draw(device, settings, 256).mean((0, 1)) == pytest.approx(1, abs=0.03)
+    card = Quad("white", ((-9.0, 0.0, -2.0), (9.0, 0.0, -2.0), (9.0, 9.0, -2.0), (-9.0, 9.0, -2.0)))
+    lit = replace(settings, materials=(glass, Material("white", "emitter", emission=(3.0, 3.0, 3.0))), quads=(card,))
+    plain, spread = (
+        draw(device, replace(lit, materials=(replace(glass, dispersion=d), lit.materials[1])), 64, (32, 32))
+        for d in (0.0, 10.0)
+    )
+    assert np.abs(plain[..., 0] - plain[..., 2]).max() < 1e-6 < 0.02 < np.abs(spread[..., 0] - spread[..., 2]).max()
+
+
+@pytest.mark.slow
+def test_schedules_agree_about_media(device):
+    glass = replace(AMBER, ior=1.5, dispersion=5.0, roughness=0.2)
+    gray = Material("gray", color=(0.5, 0.5, 0.5))
+    scene = Settings(materials=(glass, gray), spheres=(Sphere("m", radius=1.0), Sphere("gray", radius=0.5)))
+    pictures = [draw(device, replace(scene, schedule=way), 2) for way in ("megakernel", "wavefront", "regenerate")]
+    assert (pictures[0] == pictures[1]).all() and (pictures[0] == pictures[2]).all()
+
+
+def test_materials_of_models_become_the_surface_they_need():
+    materials = [
+        gltf.Material(), gltf.Material(clearcoat=0.5), gltf.Material(unlit=True, color=(0.2, 0.4, 0.6, 1.0)),
+        gltf.Material(transmission=1.0, thickness=2.0, attenuation_color=(0.5, 1.0, 1.0), attenuation_distance=4.0),
+        gltf.Material(ior=0.0),
+    ]  # fmt: skip
+    model = gltf.Model([], [], materials, [])
+    shape = SimpleNamespace(scale=2.0)
+    rows = material_rows(SimpleNamespace(materials=(), models=(shape,)), [model])
+    assert [MATERIALS[kind] for kind in rows["kind"]] == [
+        "metallic", "principled", "unlit", "principled", "principled", "metallic"
+    ]  # fmt: skip
+    assert rows["emission"][2].tolist() == [0, 0, 0, 0] and rows["color"][2, :3] == pytest.approx((0.2, 0.4, 0.6))
+    assert rows["attenuation"][3, :3] == pytest.approx([np.log(2) / 8, 0, 0])
+    assert rows["ior"][4] > 100
+    used = material_constants(rows)
+    assert used["MEDIA"] and used["REFRACTION"] and used["UNLIT"] and used["CLEARCOAT"]
+    assert not used["SHEEN"] and not any(material_constants(rows[:1]).values())
+    assert (attenuation((0.5, 0.5, 0.5), np.inf) == 0).all()
+
+
+def test_unlit_surfaces_show_their_color_on_both_sides(device):
+    card = Material("m", "unlit", color=(0.2, 0.5, 0.9))
+    for corners in (FACING, FACING[::-1]):
+        found = draw(device, Settings(materials=(card,), quads=(Quad("m", corners),)), 1)
+        assert np.allclose(found, card.color, atol=1e-6)
