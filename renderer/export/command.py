@@ -33,7 +33,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     tile = "draw in tiles of N x N (default: only large pictures)"
     add("--tile", type=arguments.positive, default=0, metavar="N", help=tile)
     add("--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early")
-    add("--denoise", action="store_true", help="denoise with albedo and normal as auxiliary images (package pyoidn)")
+    add("--denoise", action="store_true", help="denoise, guided by albedo and normal, or by density (pyoidn)")
     add("--overwrite", action="store_true", help="draw frames again that are already done")
     add("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
     light_field = "export a light field: OUT is a folder of its views"

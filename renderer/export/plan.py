@@ -20,6 +20,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
 MAX_NAME_BYTES = 230  # of the 255 that file systems allow: manifests and folders of frames add to the name
+DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
 DEFAULT_SIZE = (1280, 720)
 
 
@@ -110,8 +111,9 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
     """Raise if the picture cannot be denoised."""
     if options.farm:
         raise UserError("--denoise: not together with --farm, whose workers draw only parts")
-    if scene.picture != "raytrace":
-        raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed is raytrace")
+    if scene.picture not in DENOISED:
+        allowed = ", ".join(DENOISED)
+        raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed are {allowed}")
     if size[0] * size[1] > MAX_UNTILED_PIXELS:
         limit = f"the {MAX_UNTILED_PIXELS} that fit in memory"
         raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {limit}")

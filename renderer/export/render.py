@@ -11,7 +11,7 @@ import numpy as np
 
 from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
-from renderer.images.denoise import denoise
+from renderer.images.denoise import denoise, denoise_flame
 from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
@@ -86,6 +86,7 @@ class RenderJob:
     def settings(self):
         """The scene's settings at its time; with the variance of pixels if layers are wanted."""
         settings = settings_at(self.scene, self.time)
+        settings = settings.for_denoising() if self.denoise else settings
         return settings.with_variance() if self.layers else settings
 
     def tiles(self) -> list[Tile | None]:
@@ -183,7 +184,11 @@ def render(picture, job: RenderJob, progress) -> RenderResult:
         fewest = min(fewest, drawn)
     rendered = image.result(fewest, frame.device.name, frame)
     if job.denoise:
-        clean = denoise(rendered.linear[:], rendered.layers["albedo"], rendered.layers["normal"])
+        layers = rendered.layers
+        if "density" in layers:
+            clean = denoise_flame(rendered.linear[:], layers["density"])
+        else:
+            clean = denoise(rendered.linear[:], layers["albedo"], layers["normal"])
         rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
         rendered.layers = rendered.layers if job.layers else {}
     return rendered

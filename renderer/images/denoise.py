@@ -1,4 +1,6 @@
-"""Denoising by Intel's Open Image Denoise, guided by albedo and normal: a neural filter on the host (A. Afra 2019).
+"""Denoising by Intel's Open Image Denoise: a neural filter on the host (A. Afra 2019), guided by albedo and normal.
+
+Flames have neither; their guide is the logarithm of the density.
 
 It comes with the optional package pyoidn, whose only user this is.
 """
@@ -6,6 +8,7 @@ It comes with the optional package pyoidn, whose only user this is.
 import numpy as np
 
 from renderer.errors import UnavailableError
+from renderer.formats.images import linear_to_srgb
 
 
 def check_installed() -> None:
@@ -24,6 +27,24 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
     except (RuntimeError, OSError, ValueError) as error:
         raise UnavailableError(f"the picture cannot be denoised: {error}") from error
     return np.concatenate([clean, linear[..., 3:]], 2)
+
+
+def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """(height, width, 4) float32 linear values of a flame without noise; density (height, width) counts its hits.
+
+    The filter sees what is displayed, sRGB 0 to 1, since a flame's tone curve has been applied.
+    """
+    package = _package()
+    light = np.log1p(density)
+    guide = np.repeat((light / max(float(light.max()), 1e-9))[..., None], 3, 2)
+    shown = linear_to_srgb(linear[..., :3], "u2").astype("f4") / 65535
+    try:
+        clean = package.denoise(shown, albedo=np.ascontiguousarray(guide, "f4"), hdr=False)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise UnavailableError(f"the picture cannot be denoised: {error}") from error
+    clean = np.clip(clean, 0, 1)
+    decoded = np.where(clean <= 0.04045, clean / 12.92, ((clean + 0.055) / 1.055) ** 2.4)
+    return np.concatenate([decoded.astype("f4"), linear[..., 3:]], 2)
 
 
 def _package():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -58,6 +58,19 @@ class Settings(Flame, PictureSettings):
             raise ValueError("affine has 12 numbers; 3D xforms need the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
             raise ValueError(f"keyframes: the times {times} must increase")
+
+    def for_denoising(self) -> Self:
+        """The flame with a third of the radius of density estimation.
+
+        The denoiser takes wide blurs for the picture, and loses thin lines among single hits: a third was best of 0, a
+        third and all of the radius for three flames at quality 50.
+        """
+        keyframes = tuple(replace(key, flame=_less_blurred(key.flame)) for key in self.keyframes)
+        return replace(self, estimator_radius=self.estimator_radius / 3, keyframes=keyframes)
+
+
+def _less_blurred(flame: Flame) -> Flame:
+    return replace(flame, estimator_radius=flame.estimator_radius / 3)
 
 
 # ---- .flame files

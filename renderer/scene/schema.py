@@ -76,6 +76,10 @@ class PictureSettings:
         """These settings, an edit of `shown`, without what at_time() added to `original` to make `shown`."""
         return self
 
+    def for_denoising(self) -> Self:
+        """These settings without what a denoiser does better."""
+        return self
+
     def with_variance(self) -> Self:
         """These settings with the variance of pixels among the layers, where the picture can estimate it."""
         return self

@@ -8,13 +8,14 @@ from renderer.paths import ASSETS, SCENES
 
 
 def write_inputs(folder: Path) -> None:
-    """Writes teapot.obj, lantern.glb, sheep.flame, box.png and arrays into `folder`."""
+    """Writes teapot.obj, lantern.glb, sheep.flame, pack.flame, box.png and arrays into `folder`."""
     corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
     faces = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
     lines = ["v {} {} {}".format(*corner) for corner in corners] + ["f {} {} {} {}".format(*face) for face in faces]
     (folder / "teapot.obj").write_text("\n".join(lines) + "\n")
     (folder / "lantern.glb").write_bytes((ASSETS / "still_life.glb").read_bytes())
     (folder / "sheep.flame").write_bytes((SCENES / "lantern.flame").read_bytes())
+    (folder / "pack.flame").write_bytes((SCENES / "voyage.flame").read_bytes())
     rng = np.random.default_rng(5)
     np.save(folder / "huge.npy", rng.standard_normal(1000).astype("f4"))
     band = rng.standard_normal((5, 50)) + 8 * (np.arange(5) == 2)[:, None]
