@@ -33,8 +33,8 @@ class SoftBox(NamedTuple):
 
 
 STUDIO_BOXES = (
-    SoftBox(-48, 42, 0.55, 0.55, (3.5, 3.43, 3.33)),  # key, to the left
-    SoftBox(70, 30, 0.32, 0.75, (0.55, 0.56, 0.58)),  # fill: a strip to the right
+    SoftBox(-48, 42, 0.55, 0.55, (4.2, 4.12, 4.0)),  # key, to the left
+    SoftBox(70, 30, 0.32, 0.75, (0.8, 0.82, 0.85)),  # fill: a strip to the right
     SoftBox(150, 48, 0.75, 0.28, (1.3, 1.32, 1.36)),  # rim, behind
     SoftBox(0, 90, 0.75, 0.5, (0.3, 0.3, 0.3)),  # overhead
 )
@@ -58,8 +58,12 @@ def _directions(width: int, height: int) -> np.ndarray:
 
 
 def _studio(direction: np.ndarray) -> np.ndarray:
-    """A cyclorama, light on the floor and darker towards the ceiling, and four soft boxes."""
+    """A cyclorama, darker towards the ceiling and behind the camera, and four soft boxes.
+
+    Were it as bright behind the camera, a polished box would mirror what stands behind it and vanish.
+    """
     surround = _by_height(direction, ((-1.0, 0.44), (-0.3, 0.52), (0.1, 0.46), (0.55, 0.12), (1.0, 0.07)))
+    surround *= 1 - 0.62 * _smoothstep((direction[..., 2] + 0.1) / 0.9)
     return surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES)
 
 
