@@ -10,7 +10,10 @@ from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.schedules import has_ballot
+from renderer.scene.animation import settings_at
+from renderer.scene.scene import Scene
 from tests import emulated
+from tests.raytracing.test_model_motion import dancers, put, scene_of
 
 pytestmark = pytest.mark.slow  # g++ compiles each of them in seconds
 SIZE, SAMPLES = (24, 16), 2
@@ -30,6 +33,13 @@ def drawn(device, settings):
         frame = picture.draw(settings, SIZE, 0.0)
     assert picture.report()["schedule"] == ("regenerate" if has_ballot(picture.device) else "megakernel")
     return frame.read()[..., :3]
+
+
+@pytest.mark.parametrize("shutter", [0.0, 0.2])
+def test_cuda_draws_animated_models_as_opencl_does(device, cuda, rng, tmp_path, shutter):
+    settings = scene_of(put(tmp_path, dancers(rng)), exposure_seconds=shutter, samples=SAMPLES)
+    settings = settings_at(Scene(tmp_path, "", "raytrace", settings), 0.4)
+    assert np.array_equal(drawn(device, settings), drawn(cuda, settings))
 
 
 @pytest.mark.parametrize("name", SCENE_NAMES)
