@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from renderer.formats.gltf.animation import animation_keys
 from renderer.formats.mesh import ignored_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
@@ -66,9 +67,11 @@ class Picture(AccumulatingPicture):
 
     @classmethod
     def choices(cls, settings: Settings) -> dict[str, list[str]]:
-        """The material variants of the models; none for a scene without models."""
-        names = [name for shape in settings.models for name in shape.load().variants]
-        return {"variants": list(dict.fromkeys(names))} if settings.models else {}
+        """The material variants and the animations of the models; none for a scene without models."""
+        models = [shape.load() for shape in settings.models]
+        variants = dict.fromkeys(name for model in models for name in model.variants)
+        animations = dict.fromkeys(name for model in models for name in animation_keys(model.animations))
+        return {"variants": list(variants), "animations": list(animations)} if models else {}
 
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""

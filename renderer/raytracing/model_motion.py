@@ -8,7 +8,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats import gltf
-from renderer.formats.gltf.animation import find_animation, key_of
+from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import in_pose, model_at
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Point
@@ -40,7 +40,7 @@ def animation_of(shape: ModelShape, model: gltf.Model) -> int | None:
 
 def animation_names(model: gltf.Model) -> str:
     """The end of a sentence that says which animations a model has."""
-    names = [key_of(model.animations, index) for index in range(len(model.animations))]
+    names = animation_keys(model.animations)
     return f"allowed are {', '.join(names)}" if names else "the file has no animation"
 
 

@@ -24,6 +24,9 @@ DEMO = SCENES / "demo.toml"
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold view`."""
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
+    parser.add_argument(
+        "--animation", metavar="NAME", help="of a model: name or number of what plays (default: the first)"
+    )
     parser.add_argument("--restore", action="store_true", help="restore the panels of the last session")
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
@@ -42,7 +45,7 @@ def run_view(args: argparse.Namespace) -> int:
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
 
-    session = requested_session(args.inputs, args.restore)
+    session = requested_session(args.inputs, args.restore, args.animation)
     window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
@@ -58,7 +61,7 @@ def run_serve(args: argparse.Namespace) -> int:
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
 
-    session, gpu = requested_session(args.inputs, args.restore), open_context(args.device)
+    session, gpu = requested_session(args.inputs, args.restore, args.animation), open_context(args.device)
     with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
         gpu.compile_in_children(pool)
         with contextlib.closing(OffscreenWindow(open_app(session, gpu), gpu.gl, args.size)) as window:
@@ -82,8 +85,12 @@ def open_app(session: "Session", gpu: "DeviceContext") -> "AppState":
     return app
 
 
-def requested_session(inputs: list[str], restore_last: bool) -> "Session":
-    """The session that the command line asks for: the last one, or panels of the inputs, or the demo."""
+def requested_session(inputs: list[str], restore_last: bool, animation: str | None = None) -> "Session":
+    """The session that the command line asks for: the last one, or panels of the inputs, or the demo.
+
+    `animation` plays in all panels.
+    """
+    from renderer.pictures import picture_class
     from renderer.window.state.session import Session, default_path, last_session, previous_path, restore
 
     if restore_last:
@@ -92,6 +99,8 @@ def requested_session(inputs: list[str], restore_last: bool) -> "Session":
         previous = previous_path(default_path())
         return restore(last_session(default_path()) or (previous if previous.exists() else default_path()))
     scenes, columns = load_panels([Path(name) for name in inputs] or [DEMO])
+    if animation is not None:
+        scenes = [picture_class(scene.picture).with_animation(scene, animation) for scene in scenes]
     return Session(tuple(scenes), 0, columns)
 
 

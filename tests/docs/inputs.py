@@ -5,15 +5,22 @@ from pathlib import Path
 import numpy as np
 
 from renderer.paths import ASSETS, SCENES
+from tests.formats.gltf_builder import Maker, ball
+from tests.formats.test_gltf_animation import animate
 
 
 def write_inputs(folder: Path) -> None:
-    """Writes teapot.obj, lantern.glb, sheep.flame, pack.flame, box.png and arrays into `folder`."""
+    """Writes teapot.obj, lantern.glb, fox.glb, sheep.flame, pack.flame, box.png and arrays into `folder`."""
     corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
     faces = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
     lines = ["v {} {} {}".format(*corner) for corner in corners] + ["f {} {} {} {}".format(*face) for face in faces]
     (folder / "teapot.obj").write_text("\n".join(lines) + "\n")
     (folder / "lantern.glb").write_bytes((ASSETS / "still_life.glb").read_bytes())
+    fox = Maker()
+    fox.node(mesh=ball(fox, 4))
+    animation = animate(fox, 0, "translation", (0.0, 0.1), [[0, 0, 0], [1, 0, 0]])
+    fox.tree["animations"][animation]["name"] = "Run"
+    (folder / "fox.glb").write_bytes(fox.glb())
     (folder / "sheep.flame").write_bytes((SCENES / "lantern.flame").read_bytes())
     (folder / "pack.flame").write_bytes((SCENES / "voyage.flame").read_bytes())
     rng = np.random.default_rng(5)

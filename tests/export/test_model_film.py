@@ -1,5 +1,6 @@
 """Films of animated models: a killed run resumes, a still is a frame, a recipe draws it again."""
 
+import json
 import os
 import signal
 import subprocess
@@ -54,7 +55,8 @@ def test_a_killed_film_of_a_model_resumes_to_the_same_frames(model, tmp_path):
     ]
     assert all(np.array_equal(one, two) for one, two in zip(*frames, strict=True))
     assert not np.array_equal(frames[0][0], frames[0][8])
-    export(model, *words[:4], *words[6:], "--time", 8 / 24, "-o", tmp_path / "still.png")
+    told = export(model, *words[:4], *words[6:], "--time", 8 / 24, "-o", tmp_path / "still.png", "--json").stdout
+    assert json.loads(told)["animations"] == ["slide", "squeeze"]
     assert np.array_equal(read_pixels(tmp_path / "still.png"), frames[0][8]), "a still shows the time asked for"
     subprocess.run([sys.executable, str(ROOT / "main.py"), "verify", str(tmp_path / "still.png")], check=True)
 

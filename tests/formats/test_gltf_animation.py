@@ -5,7 +5,7 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.formats import gltf
-from renderer.formats.gltf.animation import find_animation, key_of
+from renderer.formats.gltf.animation import animation_keys, find_animation, key_of
 from renderer.formats.gltf.rig import model_at, motion_of
 from tests.formats.gltf_builder import Maker, square
 
@@ -251,7 +251,8 @@ def test_animations_are_found_by_name_and_number(tmp_path):
         None,
         None,
     ]
-    assert [key_of(found, index) for index in (0, 2, 3, 4)] == ["walk", "2", "1", "4"]
+    keys = animation_keys(found)
+    assert keys == [key_of(found, index) for index in range(5)] == ["walk", "1", "2", "1", "4"]
 
 
 def test_pointers_at_nodes_play_and_others_are_ignored_aloud(tmp_path):
@@ -307,6 +308,7 @@ BAD = {
     "no targets": (lambda m: spoil_target(m, path="weights"), "needs SCALAR"),
     "a matrix": (lambda m: m.tree["nodes"][0].update(matrix=list(np.eye(4).ravel())), "which has a matrix"),
     "no channel": (lambda m: m.tree["animations"][0].update(channels=[3]), r"channels\[0\] is 3; it must be an object"),
+    "too many": (lambda m: m.tree["animations"].extend([{}] * (1 << 14)), "has 16385 animations; 16384 are allowed"),
     "no animation": (lambda m: m.tree.update(animations=[None]), r"animations\[0\] is null"),
     "too far": (lambda m: spoil_sampler(m, output=m.array([[0, 0, 0], [1e30, 0, 0]])), "has a position beyond 1e18"),
 }

@@ -17,6 +17,7 @@ from renderer.plain import format_value
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
 POINTER = re.compile(r"/nodes/(0|[1-9][0-9]{0,8})/(translation|rotation|scale|weights)")
+MAX_ANIMATIONS = 1 << 14
 MAX_CHANNELS = 1 << 17  # of a file, 20 us each
 MAX_KEY_SECONDS = 1e6  # of a key frame
 
@@ -114,6 +115,12 @@ def key_of(animations: tuple[Animation, ...], index: int) -> str:
     return name if name and find_animation(animations, name) == index else str(index)
 
 
+def animation_keys(animations: tuple[Animation, ...]) -> list[str]:
+    """The key_of() of each animation."""
+    first = {animation.name: index for index, animation in reversed(list(enumerate(animations)))}
+    return [a.name if a.name and first[a.name] == index else str(index) for index, a in enumerate(animations)]
+
+
 def animations_of(
     file: Container, targets_of: Callable[[int], int | None], ignore: Callable[[str], None]
 ) -> tuple[Animation, ...]:
@@ -122,8 +129,10 @@ def animations_of(
     `targets_of(node)` is the number of morph targets of a node's mesh, None if the node is not in the scene;
     `ignore(name)` counts what is not played.
     """
-    found, total = [], 0
-    for number, entry in enumerate(file.list_of("animations")):
+    found, total, entries = [], 0, file.list_of("animations")
+    if len(entries) > MAX_ANIMATIONS:
+        file.fail("the file", f"has {len(entries)} animations; {MAX_ANIMATIONS} are allowed")
+    for number, entry in enumerate(entries):
         name = f"animations[{number}]"
         if not isinstance(entry, dict):
             file.fail(name, f"is {format_value(entry)}; it must be an object")
