@@ -78,7 +78,7 @@ def test_key_frames_are_interpolated_as_flam3_does():
 @needs_shared
 def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     """Our picture lies as near to flam3's as noise of 50 samples a pixel allows."""
-    scene = load(SHARED / "11_keyframes.flame")
+    scene = load(SHARED / "11_keyframes.flame", film=True)
     picture = open_picture(scene, gpu)
     assert picture.depends_on_time(scene.settings)
     wanted = read_pixels(SHARED / "11_keyframes_t00005.png")[..., :3].astype(float)
@@ -181,7 +181,7 @@ def both(gpu, path, size, count=4, environment=None, time=None, **changes):
     """Pictures of a file by us and by flam3, of `count` seeds each: (count, rows, columns, 3) of 4 x 4 pixels each; by
     flam3-animate where a time is told.
     """
-    ours, theirs, scene, image = [], [], load(path), path.parent / f"{time or 0:05d}.png"
+    ours, theirs, scene, image = [], [], load(path, film=time is not None), path.parent / f"{time or 0:05d}.png"
     picture, home = open_picture(scene, gpu), replace(scene.settings, **changes)
     place = {"out": str(image)} if time is None else {"prefix": f"{path.parent}/", "time": str(time)}
     for seed in range(count):
@@ -364,3 +364,23 @@ def test_what_changes_inside_a_frame_agrees_with_flam3(gpu, tmp_path, kind, pass
     path.write_text(f"<flames>{''.join(keys)}</flames>")
     difference, noise = difference_and_noise(*both(gpu, path, (128, 128), time=5))
     assert noise > 0.1 and difference < 1.35 * noise + 0.1, (difference, noise)
+
+
+@needs_flam3
+def test_a_still_of_a_library_is_flam3_renders_still(gpu, tmp_path):
+    """Two unlike flames with the times 0 and 1 in one file: each is its own picture, not blurred into the other."""
+    one = BLOWN.format(radius=0, passes=1, chaos="1 1 0", chaos_of_bad="1 1 0", palette="FF8040" * 256)
+    two = one.replace('coefs="0.7 0.2 -0.3 0.6 0.2 -0.1"', 'coefs="0.3 -0.5 0.5 0.3 -0.4 0.6"')
+    flames = [
+        each.replace("<flame", f'<flame time="{k}"').replace('temporal_samples="1"', "")
+        for k, each in enumerate((one, two))
+    ]
+    path = tmp_path / "pack.flame"
+    path.write_text(f"<flames>{''.join(flames)}</flames>")
+    flam3("render", {"in": str(path), "prefix": str(tmp_path / "f"), "isaac_seed": "a", "bits": "64", "nthreads": "1"})
+    for k in range(2):
+        scene = load(path, flame=str(k))
+        found = drawn(open_picture(scene, gpu), scene, scene.settings, scene.size, 0.0)
+        wanted = read_pixels(tmp_path / f"f{k:05}.png")[..., :3].astype(float)
+        halves = [image.reshape(32, 4, 32, 4, 3).mean((1, 3)) for image in (found, wanted)]
+        assert psnr(*halves) > 30, (k, psnr(*halves))

@@ -10,7 +10,7 @@ from renderer.flames import edit, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.xml.read import read_flames
 from renderer.paths import SCENES
-from renderer.pictures import load, open_picture
+from renderer.pictures import load, load_for_window, open_picture
 from renderer.pictures.flame import Picture, Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
@@ -369,3 +369,19 @@ def test_an_animation_interpolates_two_flames(gpu):
     picture = open_picture(Scene(Path("x"), "x", "flame", made), gpu)
     columns = [np.nonzero(picture.draw(made, (64, 64), time).read()[..., 0].max(0))[0].mean() for time in (0, 1, 2)]
     assert columns == pytest.approx([31.5 - 16, 31.5, 31.5 + 16], abs=1.0)
+
+
+def test_a_file_of_flames_is_a_sheet_and_a_click_opens_one(gpu, gl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "".join(
+        f'<flame name="f{k}" size="40 30" scale="12" quality="2"><xform weight="1" linear="0.5" '
+        f'coefs="0.6 0.{k} -0.2 0.6 0.3 0"/><color index="0" rgb="200 90 9"/></flame>'
+        for k in range(4)
+    )
+    (tmp_path / "pack.flame").write_text(f"<flames>{text}</flames>")
+    with window([load_for_window(tmp_path / "pack.flame")], gpu, gl, (WIDTH, HEIGHT)) as screen:
+        finish(screen)
+        assert screen.app.panel.scene.picture == "flame_sheet"
+        x, y, width, height = screen.app.image_rects[0]
+        click(screen, (x + 0.75 * width, y + 0.75 * height))
+        assert (screen.app.panel.scene.picture, screen.app.panel.scene.title) == ("flame", "f3")
