@@ -9,7 +9,6 @@ import pytest
 from renderer.formats import gltf
 from renderer.formats.images import srgb_to_linear, write_png
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing import model_motion
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.material_maps import TextureFile, projected_texcoords
@@ -189,7 +188,7 @@ def two_set_model(pixels):
 def test_sets_of_coordinates_and_transforms(picture, tmp_path, rng, monkeypatch):
     pixels = rng.integers(0, 256, (5, 7, 3), dtype="u1")
     model = two_set_model(pixels)
-    monkeypatch.setattr(model_motion, "load_model", lambda file: model)
+    monkeypatch.setattr(ModelShape, "load", lambda self: model)
     layers = picture.layers(facing(Material("plain"), (), quads=(), models=(ModelShape("two sets"),)), SIZE)
     x, y = pixel_centers()
     u, v = (x + 1) / 4, (1 - y) / 4
