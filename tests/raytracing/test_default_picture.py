@@ -144,7 +144,7 @@ def test_unshadowed_ground_is_the_background(picture):
 def test_shadow_is_the_lost_fraction_of_the_irradiance(picture):
     """Against a Lambertian floor drawn with and without the model, which is black: the ratio of the two pictures."""
     spheres = Sphere("black", (0.0, 1.0, 0.0), 1.0), Sphere("black", (-3.0, 0.5, 0.0), 0.5)
-    caught = ground_scene(*spheres, suns=(Sun((0.5, 1.0, 0.2), (4.0, 4.0, 4.0), 20.0),))
+    caught = ground_scene(*spheres, suns=(Sun((-0.5, 1.0, -0.9), (4.0, 4.0, 4.0), 20.0),))
     floor, white = replace(GROUND, material="floor"), Material("floor", color=(1.0, 1.0, 1.0))
     lambertian = replace(caught, quads=(floor,), materials=(CATCHER, BLACK, white), max_depth=2)
     shaded = render(picture, lambertian, samples=128)
