@@ -22,14 +22,7 @@ from renderer.raytracing.textures import (
 from renderer.scene.schema import setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
-NOT_DRAWN = {  # extensions by the field of gltf.Material that no kernel honors
-    "clearcoat": "KHR_materials_clearcoat", "sheen_color": "KHR_materials_sheen",
-    "specular": "KHR_materials_specular", "specular_color": "KHR_materials_specular",
-    "thickness": "KHR_materials_volume", "iridescence": "KHR_materials_iridescence",
-    "anisotropy": "KHR_materials_anisotropy", "dispersion": "KHR_materials_dispersion",
-    "diffuse_transmission": "KHR_materials_diffuse_transmission", "unlit": "KHR_materials_unlit",
-}  # fmt: skip
-COMPUTED_SLOTS = ("occlusion",)  # a path tracer computes what they approximate
+COMPUTED_SLOTS = ("occlusion", "thickness")  # a path tracer computes what they approximate
 MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
 
 
@@ -67,10 +60,7 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
 def not_drawn(model: gltf.Model) -> dict[str, int]:
     """What the model's materials say and no kernel honors, as renderer.plain.format_ignored takes it."""
     count: Counter[str] = Counter()
-    plain = gltf.Material()
     for material in model.materials:
-        fields = [name for name in NOT_DRAWN if getattr(material, name) != getattr(plain, name)]
-        count.update({f"{NOT_DRAWN[name]} materials" for name in fields})
         drawn = drawn_slots(material)
         for word, slot in material.textures.items():
             if word not in DRAWN_SLOTS + COMPUTED_SLOTS:

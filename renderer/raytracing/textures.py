@@ -10,8 +10,12 @@ from renderer.formats.images import srgb_to_linear
 BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of attributes a primitive: normals and uv; with tangents and colors too
 MAX_SETS = 4  # of texture coordinates, which the textures of one material take
 BASE_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
-EXTRA_SLOTS = ("roughness", "metallic", "alpha", "clearcoat_normal")  # bit k of TEXTURE_SLOTS is that of slot k
-DRAWN_SLOTS = (*BASE_SLOTS, "roughness", "metallic", "alpha")  # that a kernel honors
+EXTRA_SLOTS = (  # bit k of TEXTURE_SLOTS is that of slot k
+    "roughness", "metallic", "alpha", "clearcoat_normal", "clearcoat", "clearcoat_roughness", "sheen_color",
+    "sheen_roughness", "specular", "specular_color", "transmission", "iridescence", "iridescence_thickness",
+    "anisotropy", "diffuse_transmission", "diffuse_transmission_color",
+)  # fmt: skip
+DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # that a kernel honors
 ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
 LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM = 16, 5, 128

@@ -295,11 +295,13 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     MaterialTextures tex = material_textures[s.material];
     frame.geometric_normal = s.normal;
     float3 normal = smooth_normal(smooth, s.normal);
-#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+#if CLEARCOAT
     float3 coat = normal;
+#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
     if (tex.clearcoat_normal >= 0)
         coat = perturbed_normal(TEXTURE_ARGS, tex.clearcoat_normal, tex.clearcoat_normal_scale, s.texcoords, normal,
                                 frame);
+#endif
     s.clearcoat_normal = clamp_shading_normal(s.front_face ? coat : -coat, direction);
 #endif
     if (tex.normal >= 0)

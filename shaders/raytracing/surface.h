@@ -31,7 +31,7 @@ typedef struct {
     float3 geometric_normal;  // on the ray's side; unit
     Texcoords texcoords;
     float4 vertex_color;
-#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+#if CLEARCOAT
     float3 clearcoat_normal;  // as `normal`, but bent by the clearcoat's normal map alone
 #endif
 #endif
@@ -56,7 +56,7 @@ DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.col
 
 // The shading normal of the clearcoat.
 DEVICE float3 clearcoat_normal_of(const Surface s) {
-#if TEXTURED && TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
+#if TEXTURED && CLEARCOAT
     return s.clearcoat_normal;
 #else
     return s.normal;

@@ -284,6 +284,56 @@ DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, const MaterialTexture
 #if TEXTURE_SLOTS & SLOT_METALLIC
     if (tex.metallic >= 0) m.metallic *= SAMPLE(metallic, false).z;
 #endif
+#if PRINCIPLED
+#define SCALE_NUMBER(slot, channel) \
+    if (tex.slot >= 0) m.slot *= SAMPLE(slot, false).channel;
+#define SCALE_COLOR(slot) \
+    if (tex.slot >= 0) m.slot = m.slot * SAMPLE(slot, true);
+#if TEXTURE_SLOTS & SLOT_CLEARCOAT
+    SCALE_NUMBER(clearcoat, x)
+#endif
+#if TEXTURE_SLOTS & SLOT_CLEARCOAT_ROUGHNESS
+    SCALE_NUMBER(clearcoat_roughness, y)
+#endif
+#if TEXTURE_SLOTS & SLOT_SHEEN_COLOR
+    SCALE_COLOR(sheen_color)
+#endif
+#if TEXTURE_SLOTS & SLOT_SHEEN_ROUGHNESS
+    SCALE_NUMBER(sheen_roughness, w)
+#endif
+#if TEXTURE_SLOTS & SLOT_SPECULAR
+    SCALE_NUMBER(specular, w)
+#endif
+#if TEXTURE_SLOTS & SLOT_SPECULAR_COLOR
+    SCALE_COLOR(specular_color)
+#endif
+#if TEXTURE_SLOTS & SLOT_TRANSMISSION
+    SCALE_NUMBER(transmission, x)
+#endif
+#if TEXTURE_SLOTS & SLOT_IRIDESCENCE
+    SCALE_NUMBER(iridescence, x)
+#endif
+#if TEXTURE_SLOTS & SLOT_IRIDESCENCE_THICKNESS
+    if (tex.iridescence_thickness >= 0)
+        m.iridescence_thickness = fma(m.iridescence_thickness - m.iridescence_thickness_minimum,
+                                      SAMPLE(iridescence_thickness, false).y, m.iridescence_thickness_minimum);
+#endif
+#if TEXTURE_SLOTS & SLOT_ANISOTROPY
+    if (tex.anisotropy >= 0) {  // red and green: the direction; blue: the strength
+        float4 c = SAMPLE(anisotropy, false);
+        m.anisotropy *= c.z;
+        m.anisotropy_rotation += atan2(fma(c.y, 2.0f, -1.0f), fma(c.x, 2.0f, -1.0f));
+    }
+#endif
+#if TEXTURE_SLOTS & SLOT_DIFFUSE_TRANSMISSION
+    SCALE_NUMBER(diffuse_transmission, w)
+#endif
+#if TEXTURE_SLOTS & SLOT_DIFFUSE_TRANSMISSION_COLOR
+    SCALE_COLOR(diffuse_transmission_color)
+#endif
+#undef SCALE_NUMBER
+#undef SCALE_COLOR
+#endif
 #undef SAMPLE
     return m;
 }

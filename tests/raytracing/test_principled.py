@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from renderer.formats import gltf
+from renderer.formats.images import srgb_to_linear
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.gltf_shapes import ModelShape, not_drawn
 from renderer.raytracing.materials import attenuation, material_constants, material_rows
-from renderer.raytracing.settings import MATERIALS, Material, Quad, Settings, Sphere
+from renderer.raytracing.settings import MATERIALS, Material, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing import microfacet_tables
 from tests.raytracing.test_materials import (
@@ -295,3 +297,52 @@ def test_unlit_surfaces_show_their_color_on_both_sides(device):
     for corners in (FACING, FACING[::-1]):
         found = draw(device, Settings(materials=(card,), quads=(Quad("m", corners),)), 1)
         assert np.allclose(found, card.color, atol=1e-6)
+
+
+def card(material, textures=()):
+    """A Model of one square of the material that faces z, with texture coordinates."""
+    vertices = np.array(FACING, "f4")
+    uv = np.array([[0, 1], [1, 1], [1, 0], [0, 0]], "f4")
+    part = gltf.MeshPrimitive(vertices, np.array([[0, 1, 2], [0, 2, 3]], "i4"), None, (uv,), 0)
+    return gltf.Model([[part]], [(0, np.eye(4))], [material], list(textures))
+
+
+SLOTS = {  # by slot: the factor's field, and the channel of the texture that scales it; a color has none
+    "clearcoat": 0, "clearcoat_roughness": 1, "sheen_color": None, "sheen_roughness": 3, "specular": 3,
+    "specular_color": None, "transmission": 0, "iridescence": 0, "diffuse_transmission": 3,
+    "diffuse_transmission_color": None,
+}  # fmt: skip
+FULL = gltf.Material(
+    color=(0.8, 0.5, 0.3, 1.0), metallic=0.2, roughness=0.4, clearcoat=1.0, clearcoat_roughness=0.8,
+    sheen_color=(0.9, 0.6, 0.5), sheen_roughness=0.9, specular=0.9, specular_color=(0.9, 1.0, 0.8), transmission=0.6,
+    iridescence=0.8, diffuse_transmission=0.7, diffuse_transmission_color=(0.5, 0.9, 0.6), anisotropy=0.9,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_textures_scale_every_number_of_the_surface(device, monkeypatch):
+    """A texture of one color does what the factor times that color does, slot by slot."""
+    settings = Settings(models=(ModelShape("card"),), suns=(Sun((0.3, 0.5, 1.0)),))
+    shown = []
+    monkeypatch.setattr(ModelShape, "load", lambda self: shown[-1])
+
+    def picture(material, texture):
+        shown.append(card(material, [texture]))
+        return draw(device, settings, 4)
+
+    rest = gltf.Texture(np.full((1, 1, 4), 255, "u1"))
+    half = gltf.Texture(np.full((1, 1, 4), 128, "u1"))
+    every = {slot: gltf.TextureSlot(0) for slot in SLOTS}
+    white = picture(replace(FULL, textures=every), rest)
+    for slot, channel in SLOTS.items():
+        linear = 128 / 255 if channel is not None else float(srgb_to_linear(np.array(128, "u1")))
+        value = np.array(getattr(FULL, slot)) * linear
+        scaled = replace(FULL, **{slot: tuple(value) if value.ndim else float(value)}, textures=every)
+        pixels = np.full((1, 1, 4), 255, "u1")
+        pixels[..., slice(3) if channel is None else channel] = half.pixels[0, 0, 0]
+        slots = every | {slot: gltf.TextureSlot(1)}
+        shown.append(card(replace(FULL, textures=slots), [rest, gltf.Texture(pixels)]))
+        textured, wanted = draw(device, settings, 4), picture(scaled, rest)
+        assert np.abs(textured - wanted).max() < 1e-3, slot
+        assert np.abs(wanted - white).max() > 1e-3, slot
+    assert not_drawn(shown[-1]) == {}

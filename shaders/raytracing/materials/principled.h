@@ -98,14 +98,6 @@ DEVICE void set_split_sum(const Material m, Lobes *k) {
     k->boost = 1.0f / max_nnan(k->sum.x + k->sum.y, 0.05f) - 1.0f;
 }
 
-DEVICE float3 coat_normal(const Surface s) {
-#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
-    return s.clearcoat_normal;
-#else
-    return s.normal;
-#endif
-}
-
 DEVICE Lobes make_lobes(const Material m, const Surface s) {
     Lobes k;
     k.frame = tangent_frame(m, s);
@@ -119,7 +111,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
     k.coat = k.p_coat = k.sheen = k.p_sheen = 0.0f;
 #if CLEARCOAT
     k.coat = outside ? m.clearcoat : 0.0f;
-    k.coat_frame = make_frame(coat_normal(s));
+    k.coat_frame = make_frame(clearcoat_normal_of(s));
     k.coat_v = to_local(k.coat_frame, -s.ray_direction);
     k.p_coat = k.coat * ggx_albedo(splat3(COAT_F0), m.clearcoat_roughness, k.coat_v.z).x;
     under = 1.0f - k.p_coat;
