@@ -95,6 +95,15 @@ def test_numbers_of_other_languages_and_palettes_of_other_lengths():
     assert np.abs(colors[:, 0] - np.linspace(0, 255, 256)).max() <= 0.5
 
 
+def test_the_first_visible_layer_of_a_layered_flame_is_drawn():
+    layers = "".join(
+        f'<layer visible="{k != 0:d}">{XFORM * (k + 1)}<color index="0" rgb="{k} 0 0"/></layer>' for k in range(3)
+    )
+    (found,), _ = parse_library(f'<jwf-flame version="JWildfire V7">{layers}</jwf-flame>', AttributeParser("text"))
+    assert len(found.keyframe.flame.xforms) == 2 and found.keyframe.flame.palette_colors[0, 0] == 1
+    assert found.ignored == {"further layers": 1}
+
+
 def test_names_of_the_moebius_parameters():
     xform = '<xform weight="1" Mobius="1" Mobius_Re_A="2" Mobius_Im_D="3"/>'
     found = entry(xform=xform).keyframe.flame.xforms[0]

@@ -141,13 +141,22 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
             if label := dialects.flame_ignored(name, text):
                 parser.ignored[f"{label} flames"] = 1
     dialects.apply(parser, version, attributes, flame, camera, extra)
-    xforms, final = _parse_xforms(parser, element)
-    colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
+    body = _visible_layer(parser, element)
+    xforms, final = _parse_xforms(parser, body)
+    colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
     flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
     try:
         return KeyFrame(Flame(**flame), extra=read_only(extra), **camera)
     except ValueError as error:
         parser.fail(str(error))
+
+
+def _visible_layer(parser: AttributeParser, element: Any) -> Any:
+    """The element that holds xforms and palette: of JWildfire's <jwf-flame> the first visible layer."""
+    layers = [child for child in element if child.tag == "layer" and child.get("visible", "1").strip() != "0"]
+    if len(layers) > 1:
+        parser.ignored["further layers"] += len(layers) - 1
+    return layers[0] if layers else element
 
 
 def _space_of(version: str) -> dict[str, Any]:
