@@ -80,3 +80,35 @@ REPLACING(crop_cross, width = 0.5, Size = 0.5, round = 0.001, invert = 0) {
     d = (k > 0.0f ? d : -d) + r;
     return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
 }
+
+// (x, y) mirrored to the positive side of the line through the origin with the normal (a, b).
+DEVICE Pair folded(Pair p, float a, float b) {
+    real t = 2.0f * least(a * p.x + b * p.y, zero_real());
+    return pair(p.x - t * a, p.y - t * b);
+}
+
+DEVICE real distance_to_side(Pair p, real low, real high, float r) {
+    real u = p.x - clamped(p.x, low, high), v = p.y - r;
+    return vnorm(u, v) * sign_of(v);
+}
+
+REPLACING(crop_polygon, type = 4, radius = 0.35, invert = 0) {
+    Pair p = pair(magnitude(x), type == 1.0f ? -y : magnitude(y));
+    float half_side = 0.0f;
+    if (type >= 4.0f) {
+        p = folded(folded(p, -0.5f, 0.86602540378f), 0.86602540378f, -0.5f);
+    } else if (type == 3.0f) {
+        p = folded(folded(p, -0.9238795325f, 0.3826834323f), 0.9238795325f, 0.3826834323f);
+        half_side = 0.4142135623f;
+    } else if (type == 2.0f) {
+        p = folded(p, -0.866025404f, 0.5f);
+        half_side = 0.577350269f;
+    } else if (type == 1.0f) {
+        p = folded(folded(p, -0.809016994f, 0.587785252f), 0.809016994f, 0.587785252f);
+        half_side = 0.726542528f;
+    }
+    real low = (real)(type >= 4.0f ? radius * 0.57735026919f : -half_side * radius);
+    real high = (real)(type >= 4.0f ? radius * 1.73205080757f : half_side * radius);
+    real d = type == 0.0f ? vnorm(x, y) - radius : distance_to_side(p, low, high, radius);
+    return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
+}

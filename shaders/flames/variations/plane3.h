@@ -110,8 +110,9 @@ VARIATION(invsquircular) {
 }
 
 VARIATION(squircular) {
-    real r = x * x + y * y, root = sqrt(weight * weight * r - 4.0f * x * x * y * y), y2 = y * y;
-    real k = sqrt(1.0f + x * x / y2 - sqrt(r) / (weight * y2) * root) * 0.70710678118654752f;
+    // 1 + (x / y)^2 - ... without cancellation
+    real r = x * x + y * y, s = 4.0f / (weight * weight) * x * x * r, t = sqrt(r * r - s * y * y);
+    real k = sqrt(0.5f * (weight > 0.0f ? s / (r + t) : (r + t) / (y * y)));
     return pair(x > 0.0f ? k : -k, y / x * k);
 }
 

@@ -309,3 +309,82 @@ REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
     if (vertical == 1.0f) return pair(weight * x, weight * s * y + step);
     return pair(weight * s * x + step, weight * y);
 }
+
+// ---- Jacobi's elliptic functions, by the arithmetic-geometric mean (Bulirsch): (sn, cn, dn) of u for 1 - m = mc
+
+DEVICE Triple jacobi(real u, float mc) {
+    if (mc == 0.0f) {
+        Pair h = hyperbola(u);
+        return triple(h.y / h.x, 1.0f / h.x, 1.0f / h.x);
+    }
+    float em[13], en[13], a = 1.0f, c = 1.0f, root = 1.0f;
+    int negative = mc < 0.0f, last = 0;
+    if (negative) {
+        root = sqrt(1.0f - mc);
+        mc = -mc / (1.0f - mc);
+        u = root * u;
+    }
+    for (int k = 0; k < 8; k++) {
+        last = k;
+        em[k] = a;
+        mc = sqrt(mc);
+        en[k] = mc;
+        c = 0.5f * (a + mc);
+        if (fabs(a - mc) <= 0.0003f * a) break;
+        mc = a * mc;
+        a = c;
+    }
+    Pair s = circle(c * u);
+    real sn = s.y, cn = s.x, dn = (real)(1.0f), p = cn / sn, q = p * c;
+    for (int k = last; k >= 0; k--) {
+        real b = (real)(em[k]);
+        p = q * p;
+        q = dn * q;
+        dn = (en[k] + p) / (b + p);
+        p = q / b;
+    }
+    real size = 1.0f / sqrt(q * q + 1.0f);
+    mask none = sn == 0.0f;
+    sn = none ? sn : sn < 0.0f ? -size : size;
+    cn = none ? cn : q * sn;
+    dn = none ? (real)(1.0f) : dn;
+    return negative ? triple(sn / root, dn, cn) : triple(sn, cn, dn);
+}
+
+VARIATION(jac_cn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.y * v.y, -u.z * u.x * v.z * v.x);
+}
+
+VARIATION(jac_dn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.z * v.y * v.z, -u.y * u.x * v.x * k);
+}
+
+VARIATION(jac_sn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.x * v.z, u.y * u.z * v.y * v.x);
+}
+
+// A point inside the unit circle turned along the circle through it that meets the unit circle at right angles.
+DEVICE Pair orthogonal_turn(real x, real y, float turn) {
+    real u = magnitude(x), center = (x * x + y * y + 1.0f) / (2.0f * u), r = vnorm(u - center, y);
+    real theta = angle_of((real)(1.0f), r);
+    Pair c = circle(remainder_of(turn * theta + angle_of(y, center - u) + theta, 2.0f * theta) - theta);
+    real px = center - c.x * r;
+    return pair(x >= 0.0f ? px : -px, c.y * r);
+}
+
+VARIATION(ortho, in = 0, out = 0) {
+    real r2 = x * x + y * y;
+    Pair p = orthogonal_turn(x, y, in), q = orthogonal_turn(x / r2, y / r2, out);
+    real k = 1.0f / (q.x * q.x + q.y * q.y);
+    mask inside = r2 < 1.0f;
+    return scaled(weight, inside ? p.x : k * q.x, inside ? p.y : k * q.y);
+}

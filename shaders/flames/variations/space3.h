@@ -84,3 +84,12 @@ VARIATION_3D(flower_db, petals = 6, petal_split = 0, petal_spread = 1, stem_thic
     Pair c = circle(t);
     return triple(r * c.y, r * c.x, h);
 }
+
+VARIATION_3D(hourglass3D, kx = 1, ky = 1, kz = 1, maxheight = 3.9086825296700543, limit = 1, zero = 0) {
+    Pair c = circle(x), h = hyperbola(y);
+    float top = sqrt(1.0f + (maxheight / ky) * (maxheight / ky)), side = sqrt(top * top - 1.0f);
+    mask low = h.x <= top;
+    real wide = low || limit == 0.0f ? h.x : (real)(top), high = low || limit == 0.0f ? h.y : side * sign_of(h.y);
+    real kept = limit != 0.0f && zero != 0.0f ? (low ? (real)(1.0f) : zero_real()) : (real)(1.0f);
+    return triple(weight * kx * wide * c.y * kept, weight * ky * high * kept, weight * kz * wide * c.x * kept);
+}
