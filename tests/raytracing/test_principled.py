@@ -56,7 +56,9 @@ def albedo(device, material, cosine, seed=3, count=1 << 15):
     return weights[:, :3].astype("f8").mean(0)
 
 
-@pytest.mark.parametrize("name", LOBES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("clearcoat", "solid") else pytest.param(name, marks=pytest.mark.slow) for name in LOBES]
+)
 def test_white_lobes_conserve_energy(device, name):
     """A white furnace at five roughnesses; the lattice of anisotropy is good to two per cent."""
     for roughness in (0.1, 0.3, 0.5, 0.7, 0.9):
@@ -66,6 +68,7 @@ def test_white_lobes_conserve_energy(device, name):
             assert found == pytest.approx(1, abs=bound), (roughness, cosine)
 
 
+@pytest.mark.slow
 def test_colored_lobes_lose_energy(device):
     for roughness in (0.1, 0.3, 0.5, 0.7, 0.9):
         for base in (COLORED, replace(COLORED, transmission=0.0), replace(COLORED, metallic=1.0, iridescence=0.0)):
@@ -81,7 +84,7 @@ def test_samples_follow_their_pdf(device, rng, name):
     check_samples_follow_pdf(Probe(device, material, EVERYTHING), rng, -1 if below else 0)
 
 
-@pytest.mark.parametrize("roughness", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("roughness", [0.05, 0.4, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_weights_are_value_over_pdf(device, rng, roughness):
     check_weights_are_value_over_pdf(Probe(device, replace(COLORED, roughness=roughness), EVERYTHING), rng)
 
