@@ -67,9 +67,12 @@ class KernelCache:
 
     def best_kernel(self, spec: Specialization) -> Kernel:
         """The specialized kernel if it is ready, else the generic one; waits for the first of them (compilation.py)."""
+        if not spec.is_generic:
+            return result(self._future(spec, INTEGER_SUMS), NAME)
         if self._prefers_generic:
             self._requests += (spec, INTEGER_SUMS) not in self._futures
-            if self._requests > REQUESTS_BEFORE_GENERIC or self._marker_path(spec.is_3d).exists():
+            is_gpu = self.device.simd_width == 1  # CPUs compile the generic kernel for minutes
+            if (is_gpu and self._requests > REQUESTS_BEFORE_GENERIC) or self._marker_path(spec.is_3d).exists():
                 return self._future(spec.is_3d, INTEGER_SUMS).result()
         if self._pool is None or self._prefers_generic:
             return self._future(spec, INTEGER_SUMS).result()

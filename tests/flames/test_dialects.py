@@ -8,6 +8,8 @@ import pytest
 
 from renderer.cli import main
 from renderer.errors import InputError, UserError
+from renderer.flames.kernel_cache import INTEGER_SUMS, KernelCache
+from renderer.flames.kernel_source import specialization_of
 from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.elements import _tolerant_elements, flame_elements
@@ -315,3 +317,14 @@ def test_a_small_picture_of_a_sheet_is_the_flame_at_that_size(gpu, tmp_path):
         wanted = plain.draw(one, (74, 56), 0.0).read()
     found = pixels[2:58, 83:157]
     assert np.array_equal(found[..., :3], wanted[..., :3])
+
+
+def test_variations_that_the_generic_kernel_does_not_know_have_their_own(gpu):
+    """Whoever would rather run the generic kernel: it would leave such a variation out."""
+    strange = '<xform weight="1" hemisphere="0.6" coefs="0.6 0.2 -0.2 0.6 0.3 0"/>'
+    spec = specialization_of([entry(xform=strange).keyframe.flame], False)
+    assert not spec.is_generic
+    cache = KernelCache(gpu.device)
+    cache.prefer_generic()
+    cache._requests = 99
+    assert cache.best_kernel(spec) is cache._futures[spec, INTEGER_SUMS].result()
