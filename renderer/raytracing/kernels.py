@@ -34,9 +34,7 @@ LAUNCH_PARAMS = np.dtype([
     ("environment_probability", "f4"), ("env_cdf", "i4"), ("env_cdf_width", "i4"), ("env_cdf_height", "i4"),
     ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
     ("clamp_indirect", "f4"), ("light_tree", "i4"), ("light_tree_keys", "i4"), ("light_tree_key_count", "i4"),
-    ("light_tree_probability", "f4"), ("volumes", "i4"), ("volume_count", "i4"), ("light_profiles", "i4"),
-    ("spare", "i4"),
-])  # fmt: skip
+    ("light_tree_probability", "f4"), ])  # fmt: skip
 OPTIONAL_MATERIALS = ("principled", "unlit")  # compiled only for scenes that have them
 Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 

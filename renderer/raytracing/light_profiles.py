@@ -42,8 +42,8 @@ def profile_axes(light: Any) -> np.ndarray:
     return np.array([down, *turned])
 
 
-def profile_rows(lights: list[Any], first: int) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Launch parameters and rows, from row `first` on, of point lights with files, 3 records each and then the data."""
+def profile_rows(lights: list[Any], first: int) -> list[np.ndarray]:
+    """Rows, from row `first` on, of point lights with files, 3 records each and then the data."""
     records = np.zeros((len(lights), 3, 4), "f4")
     data: list[np.ndarray] = []
     places: dict[str, int] = {}
@@ -57,4 +57,4 @@ def profile_rows(lights: list[Any], first: int) -> tuple[dict[str, Any], list[np
             row += len(data[-1])
         record[:, :3] = profile_axes(light)
         record.view("i4")[:, 3] = places[light.file], len(profile.vertical), len(profile.horizontal)
-    return {"light_profiles": first}, [records.reshape(-1, 4), *data]
+    return [records.reshape(-1, 4), *data]

@@ -85,10 +85,12 @@ class LightSampler:
         table = _table(power, np.concatenate(ids))
         self.count = len(table)
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
+        profiled = [light for light in settings.point_lights if light.file]
+        has_directory = bool(profiled) or has_volumes(settings)
         self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
         self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
-            "non_area_lights": len(table) + len(triangles),
+            "non_area_lights": len(table) + len(triangles) + has_directory,
             "sun_count": sum(light.kind >= 0 for light in others),
             "inverse_irradiance": _inverse_irradiance(others, radiance),
         }  # fmt: skip
@@ -96,7 +98,8 @@ class LightSampler:
         records = np.zeros((len(others), 3, 4), "f4")
         for record, light, p in zip(records, others, of_others, strict=True):
             record[:] = (*light.place, light.kind), (*light.emitted, p), light.falloff
-        parts = [table, triangles, records.reshape(-1, 4)]
+        directory = np.zeros((int(has_directory), 4), "i4")
+        parts = [table, triangles, directory.view("f4"), records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
             rotation = 0.0 if settings.sky.strength else settings.environment.rotation_degrees / 360
             fields, rows = _environment_rows(radiance, cdf, sum(map(len, parts)), rotation, probability[-1])
@@ -107,13 +110,12 @@ class LightSampler:
             fields, rows = _tree_rows(area, points, sum(map(len, parts)))
             self.fields |= fields | {"light_tree_probability": probability[0]}
             parts += rows
-        if profiled := [light for light in settings.point_lights if light.file]:
-            fields, rows = profile_rows(profiled, sum(map(len, parts)))
-            self.fields |= fields
-            parts += rows
+        if profiled:
+            directory[0, 2] = sum(map(len, parts))
+            parts += profile_rows(profiled, int(directory[0, 2]))
         if has_volumes(settings):
-            fields, rows = volume_rows(settings, sum(map(len, parts)))
-            self.fields |= fields
+            directory[0, 0] = sum(map(len, parts))
+            directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
             parts += rows
         all_rows = np.concatenate(parts)
         self.buffer = device.buffer((max(len(all_rows), 1), 4))

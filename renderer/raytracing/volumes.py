@@ -74,8 +74,8 @@ def has_volumes(settings: Any) -> bool:
     return settings.fog.density > 0 or any(volume.density > 0 for volume in settings.volumes)
 
 
-def volume_rows(settings: Any, first: int) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Launch parameters and rows, from row `first` on, of the settings' fog and volumes."""
+def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
+    """The number of the settings' fog and volumes, and their rows from row `first` on."""
     chosen = [settings.fog] if settings.fog.density > 0 else []
     chosen += [volume for volume in settings.volumes if volume.density > 0]
     grids = [_grid(volume) for volume in chosen]
@@ -101,7 +101,7 @@ def volume_rows(settings: Any, first: int) -> tuple[dict[str, Any], list[np.ndar
             cells.append(values)
             row += len(values)
         words[1, 3] = SHAPES[shape] + 4 * FIELDS[field]
-    return {"volumes": first, "volume_count": len(kept)}, [records.reshape(-1, 4), *cells]
+    return len(kept), [records.reshape(-1, 4), *cells]
 
 
 def _grid(volume: Fog | Volume) -> np.ndarray | None:

@@ -1,5 +1,5 @@
 // Photometric profiles of point lights (renderer/formats/ies.py): candela by direction, bilinear in degrees. From
-// params.light_profiles, 3 rows of float4 a light: direction of vertical angle 0, first row of the data | that of
+// FIRST_PROFILE_ROW, 3 rows of float4 a light: direction of vertical angle 0, first row of the data | that of
 // horizontal angle 0, number of vertical angles | that of horizontal angle 90, number of horizontal angles (words). Data:
 // vertical angles, horizontal angles from 0 to 360, then the candela, the vertical angles of each horizontal one together.
 // The text before includes common/reproducible_math.h.
@@ -19,7 +19,7 @@ DEVICE int angle_interval(GLOBAL const float *angles, int count, float angle) {
 
 // The candela towards a unit direction; 0 beyond the vertical angles of the file.
 DEVICE float profile_candela(const LaunchParams params, GLOBAL const float4 *lights, int profile, float3 direction) {
-    GLOBAL const float4 *record = lights + params.light_profiles + 3 * profile;
+    GLOBAL const float4 *record = lights + FIRST_PROFILE_ROW + 3 * profile;
     float4 down = record[0], first = record[1], second = record[2];
     int columns = as_int(first.w), rows = as_int(second.w);
     GLOBAL const float *vertical = (GLOBAL const float *)(lights + as_int(down.w));

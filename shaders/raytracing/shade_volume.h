@@ -29,7 +29,7 @@ DEVICE void attenuate(const LaunchParams params, int depth, Sampler sampler, GLO
 DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                          ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
                          GLOBAL const float4 *lights) {
-    float4 scattering = lights[params.volumes + 4 * (hit.primitive - VOLUME_BASE) + 2];
+    float4 scattering = lights[FIRST_VOLUME_ROW + 4 * (hit.primitive - VOLUME_BASE) + 2];
     float3 direction = xyz(path->direction), point = madd(direction, hit.t, xyz(path->origin));
     float4 throughput = path->throughput * with_w(xyz(scattering), 1.0f);
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;

@@ -1,7 +1,7 @@
 // Participating media: a fog without end or in a ball, and boxes and ellipsoids of any density. Each is a Poisson
 // process of collisions of its own, so the first collision of a ray is the nearest of theirs, and the transmittance the
 // product of theirs. Free paths by delta tracking (E. Woodcock et al. 1965), transmittance by ratio tracking (J. Novak et
-// al. 2014); both closed where the density is constant. From params.volumes, 4 rows of float4 a volume: center, largest
+// al. 2014); both closed where the density is constant. From FIRST_VOLUME_ROW, 4 rows of float4 a volume: center, largest
 // extinction | 1 / half size, kind (words: shape + 4 * field) | scattering albedo, g of Henyey and Greenstein | first row
 // of the grid, its x, y, z size; y is the number of cells of noise (words). Directions are unit.
 // The text before includes common/reproducible_math.h.
@@ -116,8 +116,8 @@ DEVICE float relative_density(GLOBAL const float4 *lights, GLOBAL const float4 *
 DEVICE float sample_collision(const LaunchParams params, GLOBAL const float4 *lights, float3 origin, float3 direction,
                               float t_max, Sampler sampler, uint dimension, int *which) {
     float found = FLT_MAX;
-    for (int k = 0; k < params.volume_count; k++) {
-        GLOBAL const float4 *volume = lights + params.volumes + 4 * k;
+    for (int k = 0; k < VOLUME_COUNT; k++) {
+        GLOBAL const float4 *volume = lights + FIRST_VOLUME_ROW + 4 * k;
         RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k);
         float2 span;
         if (!volume_span(volume, origin, direction, min_nnan(t_max, found), &span)) continue;
@@ -141,8 +141,8 @@ DEVICE float sample_collision(const LaunchParams params, GLOBAL const float4 *li
 DEVICE float transmittance(const LaunchParams params, GLOBAL const float4 *lights, float3 origin, float3 direction,
                            float distance, Sampler sampler, uint dimension) {
     float passed = 1.0f;
-    for (int k = 0; k < params.volume_count; k++) {
-        GLOBAL const float4 *volume = lights + params.volumes + 4 * k;
+    for (int k = 0; k < VOLUME_COUNT; k++) {
+        GLOBAL const float4 *volume = lights + FIRST_VOLUME_ROW + 4 * k;
         RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k + 1u);
         float2 span;
         if (!volume_span(volume, origin, direction, distance, &span)) continue;

@@ -68,13 +68,14 @@ def test_candela_by_direction_are_those_of_numpy_and_sum_to_the_lumens(device, r
     k = np.arange(1 << 14) + 0.5  # a spiral of equal areas
     height, turn = 1 - 2 * k / len(k), k * np.pi * (3 - np.sqrt(5))
     directions = np.stack([np.sqrt(1 - height**2) * np.cos(turn), np.sqrt(1 - height**2) * np.sin(turn), height], 1)
-    rows = np.concatenate([np.zeros((2, 4), "f4"), *profile_rows([light], 2)[1]])
+    rows = np.concatenate([np.zeros((2, 4), "f4"), *profile_rows([light], 2)])
+    rows.view("i4")[0, 2] = 2
     settings = floor_scene(point_lights=(light,), schedule="wavefront")
     source = GeneratedSource("materials", kernel_source().text + PROBE)
     kernel = device.kernel(source, "candela", group_size=64, **compile_constants(settings, False))
     given = device.buffer((len(k), 4)).write(np.pad(directions, ((0, 0), (0, 1))).astype("f4"))
     found, lights = device.buffer(len(k)), device.buffer(rows.shape).write(rows)
-    kernel(len(k), launch_params(settings, (8, 8), (0, 0, 8, 8), {"light_profiles": 2})[()], lights, given, found)
+    kernel(len(k), launch_params(settings, (8, 8), (0, 0, 8, 8), {"non_area_lights": 1})[()], lights, given, found)
     wanted = 1.5 * twin(horizontal, candela, directions, profile_axes(light))
     assert np.allclose(found.read(), wanted, rtol=1e-3, atol=0.5)
     assert found.read().mean() * 4 * np.pi == pytest.approx(read_ies(path).lumens(), rel=2e-3)

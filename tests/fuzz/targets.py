@@ -418,7 +418,7 @@ def read_ies(path: Path) -> None:
     from renderer.raytracing.light_profiles import profile_rows
     from renderer.raytracing.settings import PointLight
 
-    _, rows = profile_rows([PointLight(file=str(path))], 0)
+    rows = profile_rows([PointLight(file=str(path))], 0)
     assert all(np.isfinite(array[:, :3]).all() for array in rows)
 
 
