@@ -178,6 +178,14 @@ def give_way(niceness: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def limit_memory(count: int) -> None:
+    """Lets this process reserve so many bytes at most, and leave no core file; nothing happens on Windows."""
+    with suppress(ImportError, OSError, ValueError):
+        resource = import_module("resource")
+        resource.setrlimit(resource.RLIMIT_AS, (count, count))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def end_process_group(child: subprocess.Popen) -> None:
     """Ends a child that leads a session of its own, and what it started; on Windows the child alone."""
     with suppress(OSError):

@@ -82,6 +82,7 @@ for package in packages.split():
     except ImportError: pass
 for module in modules: sys.modules[module] = None
 shutil._use_fd_functions = False  # they need os.O_NONBLOCK from Python 3.12 on
+os.add_dll_directory = getattr(os, "add_dll_directory", lambda folder: None)
 shutil._win_path_needs_curdir = lambda *words: False  # it calls Windows
 real_open = builtins.open
 def open_elsewhere(file, *words, **named):

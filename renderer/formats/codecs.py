@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError, import_optional
-from renderer.host import die_after, end_process_group
+from renderer.host import die_after, end_process_group, limit_memory
 from renderer.paths import temporary_directory
 from renderer.process import module_child, shorten
 
@@ -127,18 +126,10 @@ def decode_basis(data: bytes, max_items: int) -> dict[str, np.ndarray]:
 CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {"draco": decode_draco, "basis": decode_basis}
 
 
-def _limit_memory() -> None:
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def main(folder: str, seconds: str) -> int:
     """The child: decode the jobs of a folder. Ends after `seconds` if its parent was killed."""
     die_after(float(seconds))
-    _limit_memory()
+    limit_memory(MAX_BYTES)
     rows: list[Any] = json.loads(Path(folder, "jobs.json").read_text(encoding="utf-8"))
     for number, (codec, max_items) in enumerate(rows):
         try:

@@ -140,7 +140,8 @@ def test_an_error_in_an_action_is_a_message(screen, logs, monkeypatch, keys, own
 def test_an_error_at_a_drop_a_reload_a_screenshot_and_a_search_for_edits_is_a_message(screen, logs, monkeypatch):
     finish(screen)
     with monkeypatch.context() as patch:
-        patch.setattr(open_files, "load", broken)
+        for name in ("load_for_window", "load_again"):
+            patch.setattr(open_files, name, broken)
         open_files.open_dropped_files(screen.app, [Path("a.toml"), Path("b.npy")])
         assert "KeyError" in screen.app.message and len(screen.app.panels) == 2
         press(screen, "F5")
