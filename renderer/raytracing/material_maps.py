@@ -20,12 +20,16 @@ from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replic
 from renderer.scene.schema import setting
 
 NAME_HELP = "name of a texture"
-COLORS = ("color", "emission")  # maps that are sRGB
-PACKED = ("metallic_roughness", "normal")  # maps of several channels, which are taken as they are
+COLORS = ("color", "emission", "sheen_color", "specular_color", "diffuse_transmission_color")  # maps that are sRGB
+PACKED = ("metallic_roughness", "normal", "clearcoat_normal", "anisotropy")  # whose channels are taken as they are
 SLOTS = {"color": "base_color", "emission": "emissive", "bump": "normal"}  # where the slot has another name
 KINDS = {  # the kinds of materials that a map has an effect on; all but the emitter where none are given
     "emission": (), "roughness": ("glass", "conductor", "metallic", "principled"),
     "metallic": ("metallic", "principled"), "metallic_roughness": ("metallic", "principled"),
+    **dict.fromkeys((
+        "clearcoat", "clearcoat_roughness", "clearcoat_normal", "sheen_color", "sheen_roughness", "specular",
+        "specular_color", "transmission", "iridescence", "iridescence_thickness", "anisotropy",
+        "diffuse_transmission", "diffuse_transmission_color"), ("principled",)),
 }  # fmt: skip
 
 
@@ -54,6 +58,19 @@ class MapKeys:
     roughness_texture: str = setting("", help=NAME_HELP)
     metallic_texture: str = setting("", help=NAME_HELP)
     metallic_roughness_texture: str = setting("", help=NAME_HELP + "; metallic in blue, roughness in green, as in glTF")
+    clearcoat_texture: str = setting("", help=NAME_HELP)
+    clearcoat_roughness_texture: str = setting("", help=NAME_HELP)
+    clearcoat_normal_texture: str = setting("", help=NAME_HELP + "; the coat has the surface's own normals without it")
+    sheen_color_texture: str = setting("", help=NAME_HELP)
+    sheen_roughness_texture: str = setting("", help=NAME_HELP)
+    specular_texture: str = setting("", help=NAME_HELP)
+    specular_color_texture: str = setting("", help=NAME_HELP)
+    transmission_texture: str = setting("", help=NAME_HELP)
+    iridescence_texture: str = setting("", help=NAME_HELP)
+    iridescence_thickness_texture: str = setting("", help=NAME_HELP)
+    anisotropy_texture: str = setting("", help=NAME_HELP + "; direction in red and green, strength in blue, as in glTF")
+    diffuse_transmission_texture: str = setting("", help=NAME_HELP)
+    diffuse_transmission_color_texture: str = setting("", help=NAME_HELP)
     normal_texture: str = setting("", help=NAME_HELP + "; green points up, as in glTF")
     normal_scale: float = setting(1.0, -100.0, 100.0, "of the normal map's slopes")
     bump_texture: str = setting("", help=NAME_HELP + "; white is high; normals are derived from it")
@@ -102,7 +119,7 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
                 raise ValueError(
                     f"{where}: {word}_texture has no effect on kind {material.kind}; allowed are {allowed}"
                 )
-            for field in word.split("_") if word in PACKED[:1] else [word]:
+            for field in word.split("_") if word == "metallic_roughness" else [word]:
                 if not np.any(getattr(material, field, 1.0)):
                     raise ValueError(f"{where}: {word}_texture multiplies {field}, which is 0; set {field} too")
         if material.bump_texture and material.normal_texture:

@@ -19,6 +19,7 @@ SIZE = (60, 60)
 WHITE = (1.0, 1.0, 1.0)
 SQUARE = Quad("mapped", ((-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)))
 BALL = Sphere("mapped", radius=1.0)
+TILTED = ((-1.5, -1.5, 1.0), (1.5, -1.5, 1.0), (1.5, 1.5, -1.0), (-1.5, 1.5, -1.0))
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +216,40 @@ def test_maps_without_effect_are_errors(tmp_path, keys, words):
         facing(Material("mapped", **keys), [chart])
     with pytest.raises(ValueError, match="one name"):
         facing(Material("mapped"), [chart, chart])
+
+
+NUMBERS = {"roughness": 0.8, "metallic": 0.5, "clearcoat": 0.9, "clearcoat_roughness": 0.7, "sheen_roughness": 0.9,
+           "specular": 0.9, "transmission": 0.5, "iridescence": 0.8, "iridescence_thickness": 700.0,
+           "diffuse_transmission": 0.6}  # fmt: skip
+TINTS = {"color": (0.9, 0.8, 0.7), "sheen_color": (0.6, 0.5, 0.4), "specular_color": (0.9, 0.7, 0.8),
+         "diffuse_transmission_color": (0.5, 0.9, 0.6)}  # fmt: skip
+
+
+@pytest.mark.slow  # of two kernels with all lobes, which compile for half a minute
+def test_all_maps_of_the_principled_surface_equal_plain_numbers(picture, tmp_path):
+    """Constant maps, each of another value, draw the picture of the products; without one map it is another picture."""
+    maps, products = [], {}
+    for number, (word, value) in enumerate(NUMBERS.items()):
+        level = 120 + 11 * number
+        maps.append(texture(tmp_path, word, np.full((1, 1, 3), level)))
+        products[word] = value * level / 255
+    for number, (word, value) in enumerate(TINTS.items()):
+        pixel = np.array([[[140 + 20 * number, 230 - 20 * number, 200]]], "u1")
+        maps.append(texture(tmp_path, word, pixel))
+        products[word] = tuple(float(x) for x in np.array(value) * srgb_to_linear(pixel)[0, 0])
+    maps.append(texture(tmp_path, "anisotropy", [[[128, 255, 153]]]))
+    turn = float(np.degrees(np.arctan2(1.0, 2 * 128 / 255 - 1)))
+    plain = Material("mapped", "principled", anisotropy=0.9 * 153 / 255, anisotropy_rotation_degrees=turn, **products)
+    keys = {f"{word}_texture": word for word in (*NUMBERS, *TINTS, "anisotropy")}
+    mapped = Material("mapped", "principled", anisotropy=0.9, **NUMBERS, **TINTS, **keys)
+
+    def draw(material):
+        settings = facing(material, maps, quads=(replace(SQUARE, corners=TILTED),), zenith=(0.1, 0.3, 2.0))
+        picture.restart()
+        return picture.draw(settings, (32, 32), 0.0).read()
+
+    wanted, found = draw(plain), draw(mapped)
+    assert np.quantile(np.abs(found - wanted), 0.95) < 1e-4
+    for word in ("clearcoat", "sheen_color", "specular", "anisotropy"):
+        other = draw(replace(mapped, **{word: getattr(plain, word)}))
+        assert np.quantile(np.abs(other - wanted), 0.8) > 1e-5, word
