@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from renderer.bvh.primitives import CHUNK, areas
-from renderer.gpu.device import Device
+from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.environment import (
     SUN_RADIUS,
     EnvironmentCdf,
@@ -117,10 +117,13 @@ class LightSampler:
             directory[0, 0] = sum(map(len, parts))
             directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
             parts += rows
-        all_rows = np.concatenate(parts)
-        self.buffer = device.buffer((max(len(all_rows), 1), 4))
-        if len(all_rows):
-            self.buffer.write(all_rows)
+        self.buffer = _uploaded(device, np.concatenate(parts))
+
+
+def _uploaded(device: Device, rows: np.ndarray) -> Buffer:
+    """A buffer of rows (n, 4), one of zeros if there are none."""
+    rows = rows if len(rows) else np.zeros((1, 4), "f4")
+    return device.buffer(rows.shape).write(rows)
 
 
 def uses_tree(settings: Settings, lights: int) -> bool:

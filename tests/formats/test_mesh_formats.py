@@ -210,6 +210,16 @@ def test_strips_and_fans_cover_a_grid_once():
     assert owner.tolist() == [0, 2, 2, 2, 3, 3]
 
 
+def test_ply_pictures_that_are_missing_or_too_many_are_told(tmp_path):
+    path = tmp_path / "a.ply"
+    path.write_text(
+        "ply\nformat ascii 1.0\ncomment TextureFile gone.png\ncomment TextureFile second.png\nelement vertex 3\n"
+        "property float x\nproperty float y\nproperty float z\nelement face 1\n"
+        "property list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+    )
+    assert ignored_of(path) == {"missing gone.png files": 1, "TextureFile second.png comments": 1}
+
+
 def test_ply_tristrips(tmp_path):
     head = (
         "ply\nformat binary_little_endian 1.0\nelement vertex 6\nproperty float x\nproperty float y\nproperty float z\n"

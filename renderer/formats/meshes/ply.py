@@ -56,8 +56,8 @@ class Rows:
 
 
 def read_ply(data: bytes, textures: dict[str, Texture] | None = None) -> MeshFile:
-    """The mesh of a .ply file; raises MeshError. `textures` are pictures by the name that a TextureFile comment has."""
-    elements, order, body, comments = _header(data)
+    """The mesh of a .ply file; raises MeshError. `textures` are pictures by the names that its comments have."""
+    elements, order, body = _header(data)
     source: _Text | _Binary = _Text(data[body:]) if order == "=" else _Binary(memoryview(data)[body:], order)
     rows: dict[str, Rows] = {}
     ignored: dict[str, int] = {}
@@ -72,7 +72,11 @@ def read_ply(data: bytes, textures: dict[str, Texture] | None = None) -> MeshFil
             ignored |= {f"property {element.name}.{name} values": element.count for name in unread if element.count}
     if "vertex" not in rows:
         raise MeshError("has no element named vertex")
-    file = textures.get(comments.get("TextureFile", "")) if textures else None
+    names = texture_names(data)
+    file = (textures or {}).get(names[0]) if names else None
+    if names and file is None:
+        ignored[f"missing {names[0]} files"] = 1
+    ignored |= {f"TextureFile {name} comments": 1 for name in names[1:]}
     return _mesh(rows, ignored, file)
 
 
@@ -82,20 +86,18 @@ def texture_names(data: bytes) -> list[str]:
     return [m.decode("utf-8", "replace").strip() for m in re.findall(rb"\ncomment TextureFile ([^\r\n]+)", head)]
 
 
-def _header(data: bytes) -> tuple[list[Element], str, int, dict[str, str]]:
-    """Elements, byte order, where the rows begin, and comments of two words or more."""
+def _header(data: bytes) -> tuple[list[Element], str, int]:
+    """Elements, byte order, and where the rows begin."""
     end = re.search(rb"(^|[\r\n])end_header[ \t]*(\r\n|\n|\r)", data[:MAX_HEADER_BYTES])
     if not data.startswith(b"ply") or not end:
         raise MeshError("its header does not go from ply to end_header")
     elements: list[Element] = []
-    order, comments = "", dict[str, str]()
+    order = ""
     for line in data[: end.start()].decode("utf-8", "replace").splitlines()[1:]:
         words = line.split()
-        if not words or words[0] == "obj_info":
+        if not words or words[0] in ("obj_info", "comment"):
             continue
-        if words[0] == "comment":
-            comments |= {words[1]: " ".join(words[2:])} if len(words) > 2 else {}
-        elif words[0] == "format" and len(words) == 3 and words[1] in ORDERS:
+        if words[0] == "format" and len(words) == 3 and words[1] in ORDERS:
             order = ORDERS[words[1]]
         elif words[0] == "element" and len(words) == 3:
             count = parse_whole(words[2], 0, MAX_ROWS)
@@ -108,7 +110,7 @@ def _header(data: bytes) -> tuple[list[Element], str, int, dict[str, str]]:
             raise MeshError(f"has the line {format_value(line)} in its header, which cannot be read")
     if not order:
         raise MeshError(f"has no line with its format; allowed are {', '.join(ORDERS)}")
-    return elements, order, end.end(), comments
+    return elements, order, end.end()
 
 
 def _property(words: list[str]) -> Property | None:
