@@ -28,6 +28,7 @@ def test_pictures_are_visually_equal_within_the_tolerance(rng):
     assert not visually_equal(picture, picture[1:])["equal"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_gl")
 def test_aa_says_same_or_undecided_and_counters_are_exact(tmp_path):
     options = ["--pairs", "4", "--max-pairs", "4", "--seconds", "0.05", "--min-effect", "15%", "--json"]

@@ -219,6 +219,7 @@ xforms = [
 """
 
 
+@pytest.mark.slow
 def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
     path = tmp_path / "gasket.toml"
     path.write_text(FLAME.replace("BLEND", "exponential"))

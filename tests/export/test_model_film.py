@@ -35,6 +35,7 @@ def model(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_killed_film_of_a_model_resumes_to_the_same_frames(model, tmp_path):
     words = ["--size", "32x24", "--samples", 2, "--frames", "1-12", "--animation", "squeeze", "--device", "cpu"]

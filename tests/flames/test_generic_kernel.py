@@ -47,7 +47,7 @@ def flame_with_every_feature(rng):
     [
         ("plain", 1),
         ("strange", 1),
-        ("strange", 16),
+        pytest.param("strange", 16, marks=pytest.mark.slow),
         pytest.param("plain", 16, marks=pytest.mark.slow),
     ],  # 40 s to compile
 )
@@ -61,6 +61,7 @@ def test_generic_kernel_adds_the_bits_of_specialized_ones(device, rng, lanes, ki
         )
 
 
+@pytest.mark.slow
 def test_generic_kernel_has_every_variation(device, rng):
     """Four xforms of 25 variations each, one after another in the file's order."""
     names = list(kernel_source.generic_variations())

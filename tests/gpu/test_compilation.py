@@ -277,6 +277,7 @@ def test_a_compiler_answers_what_it_was_asked(tmp_path):
     assert not compiler.folder.exists()
 
 
+@pytest.mark.slow
 @needs_pocl
 def test_a_cold_export_ends_at_ctrl_c_and_the_next_one_draws_the_same_bits(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "POCL_CACHE_DIR"}

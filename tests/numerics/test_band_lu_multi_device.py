@@ -70,7 +70,7 @@ def test_panel_shapes_have_room_for_every_row():
 
 
 @pytest.mark.parametrize("panels", ["host", "device"])
-@pytest.mark.parametrize("n,kl,ku", [(200, 40, 33), (333, 20, 60)])
+@pytest.mark.parametrize("n,kl,ku", [(200, 40, 33), pytest.param(333, 20, 60, marks=pytest.mark.slow)])
 def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
     ab = random_band(rng, n, kl, ku)
     first = None

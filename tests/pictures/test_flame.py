@@ -25,6 +25,7 @@ from renderer.scene.cameras import Camera, View2D
 IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
 
 
+@pytest.mark.slow
 def test_non_blocking_pictures_equal_blocking_ones(gpu, rng):
     """Structures come faster than their kernels are compiled; every picture is that of a blocking one."""
     non_blocking, blocking, size = picture_module.Picture(gpu), picture_module.Picture(gpu), (64, 48)

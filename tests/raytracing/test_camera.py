@@ -80,6 +80,7 @@ def test_the_picked_distance_is_in_focus(picture):
     assert np.abs(row(replace(sharp, lens_radius=0.5, focus_distance=3.0)) - wanted).sum() > 1.5
 
 
+@pytest.mark.slow
 def test_equirectangular_camera_sees_all_directions(picture, rng):
     """A small sphere appears at the pixel of its direction, and covers the fraction of its solid angle."""
     size, camera = (128, 64), Camera((0.2, 0.1, 0.5), (1.0, 0.3, -2.0))

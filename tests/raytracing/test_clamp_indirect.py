@@ -35,6 +35,7 @@ def test_contributions_beyond_the_first_surface_are_clamped_each(picture):
         )
 
 
+@pytest.mark.slow
 def test_direct_light_and_a_high_limit_change_no_bit(picture, rng):
     scene = mixed_scene(max_depth=6, seed=int(rng.integers(1 << 30)))
     wanted = render(picture, scene, (40, 30), 2)
@@ -45,6 +46,7 @@ def test_direct_light_and_a_high_limit_change_no_bit(picture, rng):
     assert (clamped <= wanted).all() and clamped.mean() < wanted.mean()
 
 
+@pytest.mark.slow
 def test_schedules_clamp_alike(picture, rng):
     """Lambertian triangles too, which devices without warps shade eight at a time."""
     lamp = Quad("lamp", ((-0.3, 1.9, -0.3), (0.3, 1.9, -0.3), (0.3, 1.9, 0.3), (-0.3, 1.9, 0.3)))

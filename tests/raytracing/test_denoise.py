@@ -39,6 +39,7 @@ def export(tmp_path, *more, name="out.exr"):
     return cli.main(arguments)
 
 
+@pytest.mark.slow
 def test_denoised_pictures_are_nearer_to_the_truth(tmp_path):
     pytest.importorskip("pyoidn")
     pictures = []

@@ -26,6 +26,7 @@ def film_scene(**changes):
     return replace(scene, **changes)
 
 
+@pytest.mark.slow
 def test_variance_is_that_of_the_samples(picture):
     scene, size = film_scene(variance=True), (16, 12)
     picture.restart()

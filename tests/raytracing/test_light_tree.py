@@ -157,6 +157,7 @@ def test_the_mean_is_that_of_power_sampling_with_less_noise(picture, rng, lights
     assert errors[1].mean() < errors[0].mean()
 
 
+@pytest.mark.slow
 def test_schedules_and_tiles_draw_the_same_bits(picture, rng):
     scene = crowd(rng, max_depth=3)
     wanted = render(picture, replace(scene, schedule="wavefront"), (32, 24), 2)

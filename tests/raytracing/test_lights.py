@@ -302,7 +302,10 @@ def veach(path):
     return replace(scene, max_depth=4, spheres=larger, materials=tuple(materials))
 
 
-@pytest.mark.parametrize("scene_of", [many_lights, inside_rough_glass, pytest.param(veach, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "scene_of",
+    [inside_rough_glass, *(pytest.param(scene, marks=pytest.mark.slow) for scene in (many_lights, veach))],
+)
 def test_nee_bsdf_and_mis_have_one_mean(picture, tmp_path, rng, scene_of):
     """nee, bsdf and mis: z-tests of 4 x 3 tiles' means over seeds, of every kind of light."""
     pixels = np.exp(rng.normal(size=(16, 32, 3)))

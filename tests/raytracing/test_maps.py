@@ -58,6 +58,7 @@ def assert_mostly_equal(found, wanted, inside):
     assert np.median(apart) < 1e-5 and (apart < 1e-3).mean() > 0.7, (np.median(apart), (apart < 1e-3).mean())
 
 
+@pytest.mark.slow
 def test_color_maps_of_quads_spheres_and_boxes(picture, tmp_path, rng):
     """The picture upright on a quad, repeated and moved; as a globe on a sphere; by box projection on a bare mesh."""
     pixels = rng.integers(0, 256, (5, 7, 3), dtype="u1")
@@ -125,6 +126,7 @@ def test_normal_and_bump_maps(picture, tmp_path):
     assert np.allclose(normal, np.array([-slope, 0, 1]) / np.hypot(slope, 1), atol=0.02)
 
 
+@pytest.mark.slow
 def test_number_maps_equal_plain_numbers(picture, tmp_path):
     """A constant map times a number draws their product, but for rounding; channels and color spaces are honored."""
 
@@ -150,7 +152,7 @@ def test_number_maps_equal_plain_numbers(picture, tmp_path):
     assert np.quantile(np.abs(draw(plain) - draw(replace(plain, roughness=0.4))), 0.98) > 1e-3
 
 
-@pytest.mark.parametrize("mode", ["mask", "blend"])
+@pytest.mark.parametrize("mode", [pytest.param("mask", marks=pytest.mark.slow), "blend"])
 def test_alpha_maps(picture, tmp_path, mode):
     """Half of a red square and of a red ball is there in part; a gray one stands behind."""
     behind = Quad("matte", ((-9.0, -9.0, -5.0), (9.0, -9.0, -5.0), (9.0, 9.0, -5.0), (-9.0, 9.0, -5.0)))

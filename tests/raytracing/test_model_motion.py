@@ -120,7 +120,8 @@ def test_a_frame_has_the_same_bits_in_any_order(picture, tmp_path, rng):
         assert np.array_equal(frames[0], render(picture, at(scene, 2.5))), "animations repeat"
 
 
-@pytest.mark.parametrize("instances", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("instances", [False, True])
 def test_motion_blur_is_the_mean_of_stills(picture, tmp_path, rng, monkeypatch, instances):
     """Stills at many times of the shutter interval; what turns does so little that its path is nearly a line."""
     monkeypatch.setattr(shapes, "MIN_MOVING_TRIANGLES", 1 if instances else 1 << 30)
@@ -150,6 +151,7 @@ def test_named_animated_models_move_in_their_instances(picture, tmp_path, rng):
         assert (np.abs(found - alone).max(-1) > 1e-2).mean() < 0.01
 
 
+@pytest.mark.slow
 def test_emissive_nodes_in_motion_light_the_scene(picture, tmp_path):
     """A light is sampled where it stands; BSDF sampling finds one that moves while the shutter is open."""
     maker = Maker()

@@ -255,6 +255,7 @@ def everything(tmp_path, rng):
     return put(tmp_path, maker)
 
 
+@pytest.mark.slow
 def test_no_schedule_changes_a_bit_of_a_model(picture, tmp_path, rng):
     lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
     fractal = DistanceField("lamp", "menger", (0.0, -0.5, 0.4), scale=0.5, iterations=2)

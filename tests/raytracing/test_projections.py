@@ -113,7 +113,9 @@ def grid_of(settings, size):
     return points, places
 
 
-@pytest.mark.parametrize("projection", CASES)
+@pytest.mark.parametrize(
+    "projection", [name if name == "fisheye" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_a_grid_of_balls_appears_where_it_should(picture, projection):
     """Balls at several distances behind a grid of pixels: nothing lies elsewhere, and each is where it is picked."""
     size, settings = (96, 72), settings_of(projection, samples=4)
@@ -162,6 +164,7 @@ def test_outside_of_a_fisheye_is_black(picture):
     assert (layers["albedo"][radius > 21] == 0).all() and (layers["albedo"][radius < 19] > 0).all()
 
 
+@pytest.mark.slow
 def test_an_orthographic_lens_is_sharp_in_the_plane_of_focus(picture):
     corners = ((0.0, -9.0, 0.0), (9.0, -9.0, 0.0), (9.0, 9.0, 0.0), (0.0, 9.0, 0.0))
     view = Camera((0.0, 0.0, 7.0))

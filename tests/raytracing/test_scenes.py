@@ -145,6 +145,7 @@ def test_a_stretched_sphere_is_an_ellipsoid(picture, rng):
     assert np.allclose(found["depth"][both], t[both], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_instance_may_override_the_material(picture):
     red = Material("red", color=(1.0, 0.0, 0.0))
     settings = studio(
@@ -156,6 +157,7 @@ def test_an_instance_may_override_the_material(picture):
         assert (np.abs(albedo - color).max(1) < 1e-6).sum() > 20
 
 
+@pytest.mark.slow
 def test_motion_blur_is_the_mean_of_stills(picture, rng):
     """Stills at random times of the shutter interval."""
     opening = Instance("ball", "", (-0.6, 0.2, 0.0), (0.0, 0.0, 0.0), 0.5)
@@ -222,6 +224,7 @@ def test_scattered_instances_stay_in_their_cells(rng):
     assert (np.linalg.det(matrices[:, :, :3]) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 3])
 def test_the_sponge_of_distances_is_the_sponge_of_triangles(picture, rng, level):
     view = Camera(tuple(rng.uniform(1.0, 2.0, 3)), (0.0, 0.0, 0.0))
@@ -237,6 +240,7 @@ def test_the_sponge_of_distances_is_the_sponge_of_triangles(picture, rng, level)
     assert light == pytest.approx(true_light, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_julia_set_of_nothing_is_a_sphere(picture):
     """In depth, reflected light and shadow."""
     field = DistanceField(

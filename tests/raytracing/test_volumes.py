@@ -158,6 +158,7 @@ def test_white_furnace(picture, tmp_path, name, lights):
     assert abs(values.mean() - 1) < 5 * error + 1e-3, values.mean()
 
 
+@pytest.mark.slow
 def test_schedules_and_tiles_draw_the_same_bits(picture, rng, tmp_path):
     volumes = tuple(volume for volume, _ in volumes_of(rng, tmp_path))
     scene = Settings(view=Camera((0.0, 0.5, 3.0)), materials=MATERIALS, quads=(FLOOR,), max_depth=5, rr_depth=2,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from renderer.formats.images import write_exr
 from renderer.pictures import load
@@ -71,6 +72,7 @@ def test_a_dropped_model_opens_and_a_damaged_one_shows_a_message(gl, gpu, tmp_pa
         assert len(screen.app.panels) == 1 and blue[2] > 3 * max(blue[:2])
 
 
+@pytest.mark.slow
 def test_an_edited_environment_is_reloaded(gl, gpu, tmp_path):
     path = tmp_path / "sky.exr"
 
