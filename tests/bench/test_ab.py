@@ -188,6 +188,7 @@ def test_the_hook_of_the_guide_refuses_a_slower_push(tmp_path):
     assert git("rev-parse", "origin/main", tree=tree) == git("rev-parse", "main~1", tree=tree)
 
 
+@pytest.mark.slow
 def test_a_case_that_this_machine_cannot_run_is_skipped(tmp_path):
     cannot = METRONOME.replace("return [metronome_case()]", "return [cannot_case(), metronome_case()]") + (
         "\n\ndef cannot_case():\n    from renderer import UnavailableError\n    case = metronome_case()\n"

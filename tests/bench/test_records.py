@@ -230,6 +230,7 @@ def test_plots_show_the_recorded_numbers():
     assert all(list(line.get_ydata()) == pytest.approx([1, 3]) for line in lines)
 
 
+@pytest.mark.slow
 def test_files_that_hold_no_records(tmp_path):
     (tmp_path / "empty.jsonl").write_text("{}\nnonsense\n")
     assert "no records" in bench("history", tmp_path / "empty.jsonl", code=5).stderr

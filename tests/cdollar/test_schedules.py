@@ -154,6 +154,7 @@ def test_schedule_files_round_trip_and_errors_name_the_file(tmp_path):
             read_schedules(path)
 
 
+@pytest.mark.slow
 def test_autotuner_checks_and_chooses(device, rng):
     a, b = (rng.standard_normal((64, 64)).astype("f4") for _ in range(2))
     held = {}

@@ -160,6 +160,7 @@ def test_a_film_whose_scheduler_dies_is_kept_and_resumes(scene, tmp_path, monkey
     assert len(fresh) == 2, "only the frames that were missing are drawn"
 
 
+@pytest.mark.slow
 def test_a_film_whose_workers_are_gone_ends(scene, tmp_path, monkeypatch):
     with cluster(tmp_path) as (address, _, (worker,)):
         with pytest.raises(IncompleteError, match="no worker was there for 2 seconds"):

@@ -234,6 +234,7 @@ def test_a_file_without_lights_stands_in_the_studio(tmp_path):
     assert scene.settings.quads[0].material == "ground" and scene.size is None
 
 
+@pytest.mark.slow
 def test_exports_are_the_same_in_tiles_and_at_any_time(tmp_path, capsys):
     """Tiles and the whole have one digest; the recipe says the exposure; --set and --environment override."""
     path, digests = lamp_file(tmp_path, 900.0), []

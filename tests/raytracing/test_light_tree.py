@@ -143,6 +143,7 @@ def crowd(rng, **changes):
     return replace(settings, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lights", ["mis", pytest.param("nee", marks=pytest.mark.slow)])
 def test_the_mean_is_that_of_power_sampling_with_less_noise(picture, rng, lights):
     scene = crowd(rng, direct_lighting=lights)

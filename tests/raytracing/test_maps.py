@@ -101,6 +101,7 @@ def test_box_projection_shows_pictures_unmirrored_from_outside():
             assert np.allclose(uv, [[0, 1], [1, 1], [1, 0]]), (axis, side)
 
 
+@pytest.mark.slow
 def test_normal_and_bump_maps(picture, tmp_path):
     """A constant normal map, a ramp of heights, and a mirrored instance, whose map is mirrored too."""
     bend = np.array([0.4, 0.3, np.sqrt(0.75)])

@@ -99,6 +99,7 @@ def test_textures_are_sampled_as_gltf_specifies(picture, tmp_path, rng, wrap, sm
     assert np.median(apart) < (0.01 if smooth else 1e-3) and (apart < 0.12).mean() > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("hand", [0, 1, -1])
 def test_normal_maps_follow_tangent_and_bitangent(picture, tmp_path, rng, mirrored, hand):
@@ -126,6 +127,7 @@ def test_normal_maps_follow_tangent_and_bitangent(picture, tmp_path, rng, mirror
     assert np.allclose(normal, wanted, atol=0.02)
 
 
+@pytest.mark.slow
 def test_vertex_colors_are_interpolated(picture, tmp_path, rng):
     """Colors of 16 bits and of floats, with and without a texture, and of an instance."""
     colors, pixels = rng.random((4, 4)), np.full((1, 1, 3), 188, "u1")

@@ -14,6 +14,7 @@ from renderer.raytracing.materials import attenuation, material_constants, mater
 from renderer.raytracing.settings import MATERIALS, Material, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing import microfacet_tables
+from tests.raytracing.smith_walk import metal_albedo
 from tests.raytracing.test_materials import (
     WHITE,
     Probe,
@@ -66,6 +67,16 @@ def test_white_lobes_conserve_energy(device, name):
             found = albedo(device, replace(LOBES[name], roughness=roughness), cosine)
             bound = 0.02 if LOBES[name].anisotropy and LOBES[name].metallic else 0.011
             assert found == pytest.approx(1, abs=bound), (roughness, cosine)
+
+
+@pytest.mark.parametrize("roughness", [0.5, 1.0])
+def test_rough_metals_keep_the_color_of_random_walks_on_their_facets(device, rng, roughness):
+    """The compensation of multiple scattering, against the microsurface itself."""
+    color = (0.71, 0.55, 0.27)
+    for cosine in (0.3, 0.95):
+        found = albedo(device, replace(LOBES["metal"], color=color, roughness=roughness), cosine)
+        walked = metal_albedo(color, roughness, cosine, 40_000, rng)
+        assert found == pytest.approx(walked, rel=0.05), cosine
 
 
 @pytest.mark.slow

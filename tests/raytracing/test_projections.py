@@ -144,6 +144,7 @@ def test_a_grid_of_balls_appears_where_it_should(picture, projection):
     assert not seen[~near].any()
 
 
+@pytest.mark.slow
 def test_outside_of_a_fisheye_is_black(picture):
     """Corners have no ray: neither the background is seen there, nor is anything picked, nor in the layers."""
     size = (64, 40)

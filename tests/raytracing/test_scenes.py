@@ -98,6 +98,7 @@ f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8
 """
 
 
+@pytest.mark.slow
 def test_instances_look_as_their_copies_would(picture, rng, tmp_path):
     """Also reflected, scaled and sheared: depth, normal and radiance of every pixel."""
     (tmp_path / "cube.obj").write_text(CUBE)
@@ -201,6 +202,7 @@ def test_key_frames_of_instances_blur_while_the_shutter_is_open():
             assert shown.shutter_close == ()
 
 
+@pytest.mark.slow
 def test_moving_instances_rebuilds_only_the_tlas(picture, rng):
     scene = crowded(rng, shutter_close=())
     render(picture, scene)

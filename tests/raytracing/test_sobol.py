@@ -109,6 +109,7 @@ def test_values_are_uniform_and_pairs_uncorrelated(device, rng):
         assert abs(np.corrcoef(base, other / 2**32)[0, 1]) < 5 / np.sqrt(n)
 
 
+@pytest.mark.slow
 def test_pictures_have_less_error_than_with_independent_numbers(device):
     """An area light over a floor: direct light from 16 samples of each sampler against 1,024, both of the same mean."""
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))

@@ -85,6 +85,7 @@ def volumes_of(rng, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_camera_rays_pass_by_the_analytic_transmittance(picture, rng, tmp_path):
     """Delta tracking of absorbing volumes in front of an emitter, alone, then all of them in fog."""
     base = Settings(view=NARROW, materials=(LAMP,), quads=(BACK,), max_depth=1, seed=int(rng.integers(1 << 30)))

@@ -1,5 +1,5 @@
 // A rough metal: GGX with Schlick's Fresnel term. `color` is the reflectance at normal incidence, `roughness` is
-// perceptual (alpha is its square). Multiple scattering is compensated (E. Turquin 2019).
+// perceptual (alpha is its square). Multiple scattering is compensated (ms_factor).
 #include "raytracing/microfacet.h"
 
 DEVICE float4 conductor_eval_local(const Material m, float3 v, float3 l) {

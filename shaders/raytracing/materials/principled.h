@@ -4,7 +4,7 @@
 // (`transmission`). With a `thickness` the shape is solid: it refracts, with `dispersion`, and absorbs light
 // (`attenuation_color` at `attenuation_distance`); without, it is a thin wall that light passes straight, or blurred by
 // `roughness`. `anisotropy` stretches the base's highlights; `iridescence` is a thin film over the base. A layer leaves
-// to those below what its own albedo does not take. Multiple scattering is compensated (E. Turquin 2019). Only the
+// to those below what its own albedo does not take. Multiple scattering is compensated (ms_factor). Only the
 // lobes that a scene's materials use are compiled.
 #include "raytracing/microfacet.h"
 #if PRINCIPLED
@@ -50,10 +50,10 @@ DEVICE float3 schlick_to_f0(float3 reflectance, float cosine) {
 
 // Albedo with compensation, and the Fresnel term of one micro-normal, of a reflector of given F0 and F90.
 DEVICE float3 albedo_of(float3 f0, float f90, float2 sum, float boost) {
-    return madd(f0, sum.x, splat3(f90 * sum.y)) * madd(f0, boost, splat3(1.0f));
+    return madd(f0, sum.x, splat3(f90 * sum.y)) * ms_factor(f0, boost);
 }
 DEVICE float3 fresnel_of(float3 f0, float f90, float schlick, float boost) {
-    return madd(splat3(f90) - f0, schlick, f0) * madd(f0, boost, splat3(1.0f));
+    return madd(splat3(f90) - f0, schlick, f0) * ms_factor(f0, boost);
 }
 
 DEVICE Frame tangent_frame(const Material m, const Surface s) {
