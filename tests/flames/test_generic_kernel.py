@@ -42,6 +42,7 @@ def flame_with_every_feature(rng):
     return replace(flame, xforms=tuple(xforms), final_xform=final, palette_mode="linear")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "lanes"),
     [

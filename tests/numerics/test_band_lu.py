@@ -122,7 +122,7 @@ def test_thin_bands_take_the_unblocked_routine(rng):
     "n,kl,ku,block",
     [
         (150, 5, 9, 16),
-        (200, 40, 33, 32),
+        pytest.param(200, 40, 33, 32, marks=pytest.mark.slow),
         (64, 70, 80, 16),
         (40, 0, 5, 16),
         (260, 50, 30, 48),

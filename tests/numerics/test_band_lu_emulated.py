@@ -45,7 +45,7 @@ SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
 
 
 @pytest.mark.parametrize("rows,width", SHAPES)
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
 def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype, rows, width):
     """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
     n, band, made = 260, (100, 75), []

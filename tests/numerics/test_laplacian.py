@@ -24,7 +24,7 @@ def some_image(rng, dtype, shape) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", ["naive", "shared_tiles", "register_rows", "cpu_rows"])
-@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("u1", marks=pytest.mark.slow)])
 def test_every_way_equals_the_laplacian_reference(device, rng, method, dtype):
     fresh = (dtype, tuple(int(n) for n in rng.integers(1, 70, 2)))
     for number, (kind, shape) in enumerate([*CASES, fresh]):

@@ -217,7 +217,15 @@ def test_meshes_rotate_as_their_help_text_says(picture, tmp_path):
     assert np.allclose(rotation_matrix((0.0, 90.0, 0.0)) @ (x, y, z), (0, 0, -1))
 
 
-@pytest.mark.parametrize("name", ["diffuse", "mirror", "conductor", "metallic", "glass", "rough glass", "checker"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mirror",
+        "metallic",
+        "rough glass",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("diffuse", "conductor", "glass", "checker")),
+    ],
+)
 def test_white_furnace_by_an_environment(picture, tmp_path, name):
     """A white sphere in an environment of radiance 1 is invisible with every strategy of direct lighting."""
     path = exr(tmp_path / "white.exr", np.ones((8, 16, 3)))

@@ -153,6 +153,7 @@ def test_number_maps_equal_plain_numbers(picture, tmp_path):
     assert np.quantile(np.abs(draw(plain) - draw(replace(plain, roughness=0.4))), 0.98) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [pytest.param("mask", marks=pytest.mark.slow), "blend"])
 def test_alpha_maps(picture, tmp_path, mode):
     """Half of a red square and of a red ball is there in part; a gray one stands behind."""

@@ -378,6 +378,7 @@ def test_spot_falloff(picture):
     assert np.allclose(seen, wanted, atol=0.02 * wanted.max()) and wanted.min() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_textured_emitters_agree_between_nee_and_bsdf_sampling(picture, tmp_path, rng, placed):
     """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it; as an

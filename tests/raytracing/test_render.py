@@ -319,7 +319,7 @@ def test_a_mesh_file_gets_a_floor_and_an_area_light(picture, tmp_path):
     assert frame[..., :3].mean() > 0.15
 
 
-@pytest.mark.parametrize("size", [1e13, 1e-12])
+@pytest.mark.parametrize("size", [pytest.param(1e13, marks=pytest.mark.slow), 1e-12])
 def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
     corners = np.array([[0, 0, 0], [1, 0, 0], [0.5, 1, 0], [0.5, 0, 1]])
     frames = []

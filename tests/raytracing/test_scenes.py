@@ -271,7 +271,10 @@ def bulb_escapes(p, power, iterations):
     return out | (np.linalg.norm(z, axis=1) > 4)
 
 
-@pytest.mark.parametrize(("power", "iterations"), [(2, 14), (5, 8), (8, 7)])
+@pytest.mark.parametrize(
+    ("power", "iterations"),
+    [pytest.param(2, 14, marks=pytest.mark.slow), pytest.param(5, 8, marks=pytest.mark.slow), (8, 7)],
+)
 def test_rays_reach_the_bulb_and_stop_before_it(picture, power, iterations):
     """Rays stop just before points that do not escape, and pass only ones that do."""
     view = Camera((0.3, 0.4, 4.0), fov_degrees=50.0)
