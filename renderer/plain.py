@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_MESSAGE = 900  # characters of an error
-MAX_IGNORED = 100  # names of ignored things that are told one by one
+MAX_IGNORED = 100  # names of ignored things that are listed one by one
 
 
 def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:

@@ -17,7 +17,7 @@ FOLDER = "flames/variations"
 FILES = (  # in the order of the table
     "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
     "complex", "plane4", "space3",
-)  # fmt: skip  # in the order of the table
+)  # fmt: skip
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
     r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{"

@@ -76,9 +76,9 @@ def _run_child(folder: Path, seconds: float) -> str:
 
 
 def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dict[str, np.ndarray]:
-    told, names = folder / f"{number}.error", folder / f"{number}.names"
-    if told.exists():
-        raise InputError(f"{path}: {job.item} {told.read_text(encoding='utf-8')}")
+    error_file, names = folder / f"{number}.error", folder / f"{number}.names"
+    if error_file.exists():
+        raise InputError(f"{path}: {job.item} {error_file.read_text(encoding='utf-8')}")
     if not names.exists():
         raise InputError(f"{path}: {job.item} is damaged: it {reason or 'was not decoded'}")
     found = json.loads(names.read_text(encoding="utf-8"))
@@ -96,9 +96,9 @@ def decode_draco(data: bytes, max_items: int) -> dict[str, np.ndarray]:
 
     try:
         mesh = DracoPy.decode(data)
-    except Exception as error:  # the package has no closed set
+    except Exception as error:  # DracoPy raises errors of many types on damaged data
         raise Refused(f"is damaged: {shorten(str(error))}") from error
-    if not hasattr(mesh, "faces"):
+    if not hasattr(mesh, "faces"):  # DracoPy has another class for clouds of points
         raise Refused("is a cloud of points; a mesh is wanted")
     arrays = {str(entry["unique_id"]): np.asarray(entry["data"]) for entry in mesh.attributes}
     faces = np.asarray(mesh.faces, "u4").reshape(-1, 3)

@@ -132,7 +132,7 @@ def _read_stl(data: bytes) -> MeshFile:
 
     try:
         mesh = trimesh.load(io.BytesIO(data), file_type="stl", process=False, maintain_order=True)
-        mesh = mesh.to_mesh() if hasattr(mesh, "to_mesh") else mesh
+        mesh = mesh.to_mesh() if hasattr(mesh, "to_mesh") else mesh  # trimesh returns scenes or meshes
         vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
         return MeshFile(part_of(vertices, np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)))
     except MemoryError:

@@ -306,12 +306,12 @@ def _report_unknown(
     """Count what of an xform's other attributes changes the picture: mostly variations that the table lacks."""
     unknown: list[str] = []
     for name, text in extra.items():
-        told = dialects.xform_ignored(name, text)
+        ignored = dialects.xform_ignored(name, text)
         if name == "color_type" and text.strip().upper() == "NONE":
-            values["color_speed"], told = 0.0, ""
-        if told:
-            parser.ignored[f"{told} xforms"] += 1
-        if told is None:
+            values["color_speed"], ignored = 0.0, ""
+        if ignored:
+            parser.ignored[f"{ignored} xforms"] += 1
+        if ignored is None:
             unknown.append(name)
     for name in unknown:
         owner = next((other for other in unknown if name.startswith(f"{other}_")), None)

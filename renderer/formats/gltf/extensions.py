@@ -104,8 +104,8 @@ def _table(table: dict, key: str) -> dict:
 
 def _count_extensions(count: Counter[str], entry: dict, unit: str) -> None:
     known = READ.get(unit, frozenset())
-    told = "textures" if unit == "texture infos" else unit
-    count.update(f"{name} {told}" for name in _table(entry, "extensions") if name not in known | INVISIBLE)
+    counted = "textures" if unit == "texture infos" else unit
+    count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known | INVISIBLE)
 
 
 def _inside_material(count: Counter[str], material: dict) -> list[tuple[Any, str]]:

@@ -43,7 +43,7 @@ def _source(file: Container, index: int) -> int:
         if extension in extensions:
             source = file.part(extensions, extension, name).get("source", source)
             break
-    if source is None:  # of an extension that is not read, and which is told as ignored
+    if source is None:  # of an extension that is not read, and which is reported as ignored
         return -1
     file.item("images", source, name)
     return source
