@@ -25,6 +25,7 @@ except ImportError:  # not Windows
     msvcrt = None
 
 IS_LINUX = sys.platform.startswith("linux")
+IMPORTED = time.perf_counter()  # about when the process started
 
 
 def available_cores() -> int:
@@ -102,6 +103,26 @@ def user_id() -> int | None:
 def is_running(process_id: int) -> bool:
     """Whether a process may exist; True where that cannot be known (Windows, Linux without /proc)."""
     return Path(f"/proc/{process_id}").exists() or not Path("/proc/self").exists()
+
+
+def process_age() -> float:
+    """Seconds since this process started, to 10 ms; since this module was imported where the system is not Linux."""
+    with suppress(OSError, ValueError, IndexError, AttributeError):
+        words = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        started = int(words[19]) / os.sysconf("SC_CLK_TCK")  # field 22, counted from the third
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - started, 0.0)
+    return time.perf_counter() - IMPORTED
+
+
+def peak_memory() -> int:
+    """Bytes of the largest resident set of this process so far; 0 where the system does not say (Windows)."""
+    with suppress(OSError, ValueError, IndexError):
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:  # ru_maxrss counts the parent's too
+            return int(file.read().split("VmHWM:")[1].split()[0]) << 10
+    with suppress(ImportError, OSError):
+        resource = import_module("resource")
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+    return 0
 
 
 def processors() -> str:

@@ -15,7 +15,7 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 LAYERS = [
     {"plain"},
     {"errors", "host"},
-    {"arguments", "paths", "progress"},
+    {"arguments", "paths", "profile", "progress"},
     {"files", "process"},
     {"farm", "gpu", "scene"},
     {"formats"},

@@ -1,11 +1,13 @@
 """The command `rayfold export`: its options. argparse's namespace ends here; no heavy library is imported."""
 
 import argparse
+import sys
 from dataclasses import fields
 from pathlib import Path
 
 from renderer import arguments
 from renderer.export.options import ExportOptions
+from renderer.profile import profiled, stage
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -49,13 +51,26 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--film", action="store_true", help="the flames of a file are key frames; frame N shows time N")
     add("--sheet", action="store_true", help="a contact sheet of all flames of a file")
     add("--json", action="store_true", help="print exactly one JSON object")
+    add("--profile", action="store_true", help="say on stderr, or in --json, what each stage took since the start")
 
 
 def export(args: argparse.Namespace) -> int:
     """Run `rayfold export`; returns the exit code."""
-    from renderer.export.run import run
+    options = options_of(args)
+    if not options.profile:
+        return _run(options)
+    with profiled() as profile:
+        code = _run(options)
+        if not options.json:
+            print(profile.table(), file=sys.stderr)
+        return code
 
-    return run(options_of(args))
+
+def _run(options: ExportOptions) -> int:
+    with stage("importing"):
+        from renderer.export.run import run
+
+    return run(options)
 
 
 def options_of(args: argparse.Namespace) -> ExportOptions:

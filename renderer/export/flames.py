@@ -17,6 +17,7 @@ from renderer.formats.images import read_digest
 from renderer.paths import find_input
 from renderer.pictures import is_flame_file, picture_class
 from renderer.plain import format_ignored
+from renderer.profile import measured, stage
 
 DIGITS = 5  # of a number that flam3-render adds to a name
 
@@ -40,7 +41,8 @@ def export_flames(options: ExportOptions, carry_out: Any) -> int:
             print(f"rayfold: left out: {entry.error}", file=sys.stderr)
             continue
         output = numbered_path(options.output, entry.index)
-        plan = make_plan(replace(options, flame=str(entry.index), output=output))
+        with stage("reading"):
+            plan = make_plan(replace(options, flame=str(entry.index), output=output))
         began = time.monotonic()
         samples, device, _, finished = carry_out(plan, began, interrupt)
         if not finished:
@@ -75,4 +77,6 @@ def _print_summary(path: Path, rows: list[dict[str, Any]], options: ExportOption
         print(f"rayfold: {path}: ignored: {', '.join(list(ignored)[:12])}", file=sys.stderr)
     if options.json:
         outputs = [row["output"] for row in rows]
-        print(json.dumps({"output": outputs, "flames": rows, "seconds": seconds, "ignored": list(ignored)}))
+        print(
+            json.dumps({"output": outputs, "flames": rows, "seconds": seconds, "ignored": list(ignored)} | measured())
+        )

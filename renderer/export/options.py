@@ -37,3 +37,4 @@ class ExportOptions:
     sheet: bool = False
     noise: float | None = None
     json: bool = False
+    profile: bool = False

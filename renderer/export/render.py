@@ -16,6 +16,7 @@ from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
 from renderer.process import stop_signals
+from renderer.profile import stage
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -176,22 +177,29 @@ def render(picture, job: RenderJob, progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples
     for tile in job.tiles():
-        frame, drawn = draw(picture, job, tile, progress)
+        with stage("rendering"):
+            frame, drawn = draw(picture, job, tile, progress)
         if job.stop is not None and job.stop.requested and len(job.tiles()) > 1:
             raise KeyboardInterrupt  # there is nothing yet of the other tiles
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
-        image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
+        with stage("developing"):
+            image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
     rendered = image.result(fewest, frame.device.name, frame)
     if job.denoise:
-        layers = rendered.layers
-        if "density" in layers:
-            clean = denoise_flame(rendered.linear[:], layers["density"])
-        else:
-            clean = denoise(rendered.linear[:], layers["albedo"], layers["normal"])
-        rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
+        with stage("developing"):
+            _denoise(rendered)
         rendered.layers = rendered.layers if job.layers else {}
     return rendered
+
+
+def _denoise(rendered: "RenderResult") -> None:
+    layers = rendered.layers
+    if "density" in layers:
+        clean = denoise_flame(rendered.linear[:], layers["density"])
+    else:
+        clean = denoise(rendered.linear[:], layers["albedo"], layers["normal"])
+    rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
 
 
 class TiledImage:
@@ -252,7 +260,9 @@ def tonemapped_blocks(rendered: RenderResult, scene: Scene, dtype="u1"):
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
-        yield tonemap(_upload_like(rendered.prototype, band), scene.tone, dtype, rendered.meter)
+        with stage("developing"):
+            pixels = tonemap(_upload_like(rendered.prototype, band), scene.tone, dtype, rendered.meter)
+        yield pixels
         rendered.prototype.device.finish()  # which frees what the band took
 
 
@@ -275,10 +285,12 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
     )
     recipe |= {"denoise": True} if job.denoise else {}
     if path.suffix.lower() == ".exr":
-        write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
+        with stage("writing"):
+            write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
         return
     dtype = np.dtype(f"u{bit_depth // 8}")
     bands = tonemapped_blocks(rendered, job.scene, dtype)
     if rendered.opaque:
         bands = (band[..., :3] for band in bands)
-    write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
+    with stage("writing"):
+        write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)

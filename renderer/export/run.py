@@ -33,6 +33,7 @@ from renderer.gpu import open_context
 from renderer.pictures import open_picture, picture_class, recipe_of
 from renderer.pictures.picture import Picture
 from renderer.plain import format_ignored
+from renderer.profile import measured, stage
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
 
@@ -53,7 +54,8 @@ def run(options: ExportOptions) -> int:
         raise UserError(f"--baseline {options.baseline:g}: needs --light-field ROWSxCOLUMNS, the array of cameras")
     if options.split and not options.farm:
         raise UserError(f"--split {options.split}: needs --farm CLUSTER")
-    plan = make_plan(options)
+    with stage("reading"):
+        plan = make_plan(options)
     if options.dry_run:
         return print_plan(plan)
     interrupt = InterruptHandler()
@@ -90,7 +92,8 @@ def export_light_field(options: ExportOptions) -> int:
             raise UserError(f"--{name.replace('_', '-')}: not together with --light-field")
     if options.bit_depth != 8:
         raise UserError("--bit-depth 16: the views of a light field have 8 bits per channel")
-    scene = load_scene(options)
+    with stage("reading"):
+        scene = load_scene(options)
     size = options.size or scene.size or DEFAULT_SIZE
     folder, array = options.output, camera_array(scene, size, options.light_field, options.baseline)
     check_folder(folder, array)
@@ -114,7 +117,7 @@ def export_light_field(options: ExportOptions) -> int:
         digest = joint_digest([views.path(index) for index in sorted(array.views())])
         answer = _answer(scene, str(folder), size, samples, count, seconds, device, digest)
         grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
-        print(json.dumps(answer | grid | {"target_disparity": array.disparity}))
+        print(json.dumps(answer | grid | {"target_disparity": array.disparity} | measured()))
         return 0
     print(folder)
     text = f"cameras {array.baseline:g} apart, the target in focus at disparity {array.disparity:.3f}"
@@ -190,7 +193,7 @@ def print_plan(plan: ExportPlan) -> int:
         "device_bytes_per_frame": 16 * (min(step, width) * min(step, height) if step else width * height),
     }
     if options.json:
-        print(json.dumps(facts))
+        print(json.dumps(facts | measured()))
     else:
         for key, value in facts.items():
             print(f"{key.replace('_', ' '):24s} {value}")
@@ -217,7 +220,7 @@ def print_result(
     print_ignored(plan.scene.path, answer["ignored"])
     print_notes(plan.scene)
     if plan.options.json:
-        print(json.dumps(answer | {"report": facts}, default=_to_json))
+        print(json.dumps(answer | {"report": facts} | measured(), default=_to_json))
         return
     print("\n".join(written))
     rate = answer["samples_per_second"]

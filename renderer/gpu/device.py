@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
+from renderer.profile import stage
 
 Matrix = tuple[Any, int, int]  # buffer, first element, leading dimension; column-major
 BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
@@ -241,6 +242,10 @@ class Device(Protocol):
 
         STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError if it does not compile.
         """
+        with stage("compiling"):
+            return self._kernel(file, entry, group_size, constants)
+
+    def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, Any]) -> Any:
         name, strict = source_name(file), bool(constants.get("STRICT"))
         text = preprocess(file, GROUP_SIZE=group_size, **constants)
         key = hashlib.sha256(f"{strict}\0{text}".encode()).digest()
@@ -303,7 +308,9 @@ def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
     found: list[DeviceInfo] = []
     missing: dict[str, str] = {}
     for backend in BACKENDS:
-        devices, reason = importlib.import_module(f"renderer.gpu.{backend}").list_devices()
+        with stage("importing"):
+            module = importlib.import_module(f"renderer.gpu.{backend}")
+        devices, reason = module.list_devices()
         found += devices
         if reason:
             missing[backend] = reason
@@ -393,7 +400,8 @@ class DeviceContext:
         return result(self._opening, "the self test")
 
     def _open_devices(self) -> list[Device]:
-        devices = [open_device(device_id) for device_id in self.device_ids]
+        with stage("opening"):
+            devices = [open_device(device_id) for device_id in self.device_ids]
         for device in devices:
             device.compile_pool = self.compile_pool
         return devices

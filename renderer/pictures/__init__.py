@@ -21,6 +21,7 @@ from renderer.gpu import DeviceContext
 from renderer.paths import find_input
 from renderer.pictures.picture import Picture
 from renderer.plain import format_value, is_finite_number
+from renderer.profile import stage
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import from_table, to_table
@@ -176,4 +177,5 @@ def picture_class(kind: str) -> type[Picture]:
 
 
 def _module(kind: str) -> ModuleType:
-    return importlib.import_module(f"renderer.pictures.{kind}")
+    with stage("importing"):
+        return importlib.import_module(f"renderer.pictures.{kind}")

@@ -10,6 +10,7 @@ from renderer.formats.mesh import ignored_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.profile import stage
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
@@ -82,7 +83,8 @@ class Picture(AccumulatingPicture):
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Uploads and compiles what changed since the last picture."""
         settings = self._settings = with_schedule(self.device, settings)
-        self._update_geometry(settings)
+        with stage("building"):
+            self._update_geometry(settings)
         rays_key = (
             tile[2:], settings.max_depth, settings.stencil, settings.schedule,
             2 if settings.has_instances or settings.models else 1, settings.keeps_variance,
@@ -90,7 +92,8 @@ class Picture(AccumulatingPicture):
         if self._rays_key != rays_key:
             self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
             self._film = Film(self.device, self._rays.film)
-        lights = self._update_lights(settings)
+        with stage("building"):
+            lights = self._update_lights(settings)
         scalar_threads = self.device.properties.scalar_threads
         rows = material_rows(settings, self._geometry.models)
         constants = compile_constants(settings, self._geometry.has_spheres, scalar_threads, rows)
