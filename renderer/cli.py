@@ -18,6 +18,7 @@ from renderer.plain import printable
 from renderer.process import (
     INTERNAL_ERROR,
     INTERRUPTED,
+    Supervision,
     end_process,
     log_internal_error,
     safe_streams,
@@ -129,6 +130,7 @@ def _call(module: str, name: str, argument: Any) -> Any:
 
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
+    Supervision.allowed = True
     end_process(main())
 
 

@@ -9,6 +9,7 @@ import platform
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ INTERRUPTED = 130
 MAX_LOGS = 50
 # Signals that end a program: all of them end a command as Ctrl-C does. Windows has no SIGHUP.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+STOP_SECONDS = 1.5  # that a supervised command has to end in after a signal
 
 unfinished_work: set[object] = set()  # on other threads, in drivers and compilers, that nobody waits for any more
 
@@ -109,6 +112,78 @@ def end_process(code: int) -> NoReturn:
             atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)
+
+
+class Supervision:
+    """Whether commands of this process may go on in a child; only the process's own command line allows it."""
+
+    allowed = False
+
+
+def supervise() -> None:
+    """Go on in a child process, which this one kills if it outlives a signal that ends programs by STOP_SECONDS.
+
+    For work that may block in a driver for ever: Python runs no signal handler before the driver returns. The parent
+    ends with the child's exit code. Without fork (Windows), and where supervision is not allowed, nothing happens.
+    """
+    if not Supervision.allowed or not hasattr(os, "fork"):
+        return
+    Supervision.allowed = False
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        _die_with(parent)
+        return
+    code = 128 + signal.SIGKILL
+    try:
+        code = _wait_for(child)
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _die_with(parent: int) -> None:
+    """Let Linux kill this process when its parent is killed."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGKILL)
+
+
+def _wait_for(child: int) -> int:
+    """The exit code of a child that signals end."""
+    try:
+        with stop_signals():
+            _, status = os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        with stop_signals(lambda number, frame: None):
+            status = _end(child)
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(f"rayfold: the run was ended by {name}: a driver failed, or memory was exhausted", file=sys.stderr)
+    return 128 - code
+
+
+def _end(child: int) -> int:
+    """The status of a child that is to end: a terminal signals it too, others signal us alone."""
+    ends, forwarded = time.monotonic() + STOP_SECONDS, False
+    while time.monotonic() < ends:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if not forwarded and time.monotonic() > ends - STOP_SECONDS * 0.8:
+            os.kill(child, signal.SIGINT)
+            forwarded = True
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    print("rayfold: interrupted; what ran on the device was killed", file=sys.stderr)
+    return INTERRUPTED << 8
 
 
 def module_child(module: str) -> tuple[list[str], dict[str, str]]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
+from renderer.process import supervise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code.
 
-    A program's errors start with file:line:column, as editors read them.
+    A program's errors start with file:line:column, as editors read them. A kernel that never ends does not keep Ctrl-C
+    waiting: a program runs in a child process; the prompt, which has state, does not.
     """
+    if options.program:
+        supervise()
     from renderer.cdollar.frontend.diagnostics import ProgramError
     from renderer.cdollar.ir.dag import TooLarge
     from renderer.cdollar.runtime.repl import run_repl
