@@ -220,6 +220,30 @@ def die_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
+def fork_child() -> int:
+    """The id of a child that goes on as a copy of this process, 0 in the child; 0 too where there is no fork.
+
+    On Linux the child dies with its parent. Only for processes that have no thread and no driver yet.
+    """
+    if not hasattr(os, "fork"):
+        return 0
+    parent, child = os.getpid(), os.fork()
+    if child == 0 and IS_LINUX:
+        import ctypes
+
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+        ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGKILL)
+    return child
+
+
+def kill_child(child: int) -> None:
+    """End a child that fork_child() made, and wait for its end."""
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
 def format_bytes(count: float) -> str:
     """A number of bytes for a message, in GiB or MiB."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"

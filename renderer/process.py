@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from renderer import __version__
+from renderer.host import fork_child, kill_child
 from renderer.paths import PACKAGE, ensure_cache
 from renderer.plain import printable
 
@@ -126,31 +127,19 @@ def supervise() -> None:
     For work that may block in a driver for ever: Python runs no signal handler before the driver returns. The parent
     ends with the child's exit code. Without fork (Windows), and where supervision is not allowed, nothing happens.
     """
-    if not Supervision.allowed or not hasattr(os, "fork"):
+    if not Supervision.allowed:
         return
     Supervision.allowed = False
-    parent, child = os.getpid(), os.fork()
-    if child == 0:
-        _die_with(parent)
+    child = fork_child()
+    if not child:
         return
-    code = 128 + signal.SIGKILL
+    code = INTERNAL_ERROR
     try:
         code = _wait_for(child)
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(code)
-
-
-def _die_with(parent: int) -> None:
-    """Let Linux kill this process when its parent is killed."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
-        if os.getppid() != parent:
-            os._exit(128 + signal.SIGKILL)
 
 
 def _wait_for(child: int) -> int:
@@ -180,8 +169,7 @@ def _end(child: int) -> int:
             os.kill(child, signal.SIGINT)
             forwarded = True
         time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    kill_child(child)
     print("rayfold: interrupted; what ran on the device was killed", file=sys.stderr)
     return INTERRUPTED << 8
 

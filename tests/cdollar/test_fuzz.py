@@ -1,5 +1,7 @@
 """Random well-typed programs: NumPy with and without passes, devices and GLSL agree; random texts never crash."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +18,7 @@ from tests.cdollar.evaluate import value_of
 QUICK = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
+STRICT = partial(NumpyTarget, strict=True)
 SIZES = (7, 5)
 BORDERS = ("clamp", "wrap", "mirror", "zero")
 
@@ -42,7 +45,21 @@ def real(draw, functions, depth=3):
             )
         return "a(i, j)"
     below = [draw(real(functions, depth - 1)) for _ in range(2)]
-    form = draw(st.integers(0, 8))
+    form = draw(st.integers(0, 10))
+    if form == 9:  # one value for each point, over one or two variables
+        m, body = f"m{depth}", draw(real(functions, 0))
+        return draw(
+            st.sampled_from(
+                [
+                    f"sum({body} * q({m}), {m} : q)",
+                    f"sum(q({m}) + {body} * a(l, j), {m} : q, l : 0..{SIZES[0]})",
+                    f"prod(0.9 + 0.01 * q({m}) * b(j), {m} : q)",
+                    f"max({body} - q({m}), {m} : q)",
+                ]
+            )
+        )
+    if form == 10:
+        return draw(st.sampled_from(["sum(q)", "sum(w)", "(* (1 + 0.001 * w))", "sum(w * w)", "min(w)"]))
     if form == 5:
         return f"sqrt(abs({below[0]}))"
     if form == 6:
@@ -82,7 +99,9 @@ def programs(draw):
     return (
         "float bent(float x) {\n    float y = x;\n    for (int n = 0; n < 3; n++) {\n"
         "        if (y > 2) y = y / 2; else y = y + 0.5 * x;\n        if (y < -4) break;\n    }\n    return y;\n}\n"
-        "float[,] main(float[,] a, float[] b, int[] k, float s) {\n" + "\n".join(lines) + f"\n    return f{n};\n}}\n"
+        "float[,] main(float[,] a, float[] b, int[] k, float[] q, float[] w, float s) {\n"
+        + "\n".join(lines)
+        + f"\n    return f{n};\n}}\n"
     )
 
 
@@ -92,6 +111,8 @@ def arguments(seed):
         "a": rng.standard_normal(SIZES).astype("f4"),
         "b": rng.standard_normal(SIZES[1]).astype("f4"),
         "k": rng.integers(-9, 9, SIZES[1]).astype("i4"),
+        "q": rng.standard_normal(150).astype("f4"),  # sums of more than one block of strict_order.py
+        "w": rng.standard_normal(5000).astype("f4"),  # of more than one thread's
     }
     return arrays, {"s": repr(float(np.float32(rng.standard_normal())))}
 
@@ -106,15 +127,15 @@ def assert_same_bits(result, expected, text):
 @given(programs(), st.integers(0, 99))
 def test_passes_preserve_every_bit(text, seed):
     arrays, numbers = arguments(seed)
-    expected = value_of(text, lambda dag: NumpyTarget(dag, ()), numbers, **arrays)
-    assert_same_bits(value_of(text, NumpyTarget, numbers, **arrays), expected, text)
+    expected = value_of(text, lambda dag: NumpyTarget(dag, (), strict=True), numbers, **arrays)
+    assert_same_bits(value_of(text, STRICT, numbers, **arrays), expected, text)
 
 
 @QUICK
 @given(programs(), st.integers(0, 99))
 def test_devices_match_numpy_bit_for_bit_in_strict_mode(device, text, seed):
     arrays, numbers = arguments(seed)
-    expected = value_of(text, NumpyTarget, numbers, **arrays)
+    expected = value_of(text, STRICT, numbers, **arrays)
     result = value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), numbers, **arrays)
     assert_same_bits(result, expected, text)
 
@@ -125,7 +146,7 @@ def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
     if gl.version < 400:
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
-    expected = value_of(text, NumpyTarget, numbers, **arrays)
+    expected = value_of(text, STRICT, numbers, **arrays)
     assert_same_bits(value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), numbers, **arrays), expected, text)
 
 

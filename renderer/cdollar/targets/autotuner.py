@@ -34,7 +34,7 @@ def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, s
     for kind, node, _ in list(target.trace or []):
         if kind != "kernel":
             continue
-        default = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties)
+        default = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties, target.strict)
         if default.key not in schedules and default.kind != "cpu_matmul":
             schedules[default.key], comments[default.key] = tune_kernel(target, node, default)
             print(f"{default.key}: {comments[default.key]}", file=sys.stderr)
@@ -48,7 +48,7 @@ def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[
     for change in MATMUL_CANDIDATES if default.kind == "tiled_matmul" else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
-            plan = plan_kernel(node, target.ranges_of, schedule, target.device.properties)
+            plan = plan_kernel(node, target.ranges_of, schedule, target.device.properties, target.strict)
             result, seconds = measure(target, node, plan)
         except (KernelError, UnavailableError):
             continue  # the device has no room for such a tile

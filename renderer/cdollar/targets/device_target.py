@@ -36,7 +36,10 @@ class DeviceTarget(GraphTarget):
         schedules: dict[str, Schedule] | None = None,
         strict: bool = False,
     ) -> None:
-        """`name` is that of the backend; `schedules` by KernelPlan.key; `strict` forbids contraction to fma."""
+        """`name` is that of the backend; `schedules` by KernelPlan.key.
+
+        `strict` forbids contraction to fma, and reduces in the order of strict_order.py.
+        """
         super().__init__(dag)
         self.device, self.name, self.strict = device, name, strict
         self.device_name = device.name
@@ -65,9 +68,9 @@ class DeviceTarget(GraphTarget):
 
     def plan(self, node: Node) -> KernelPlan:
         """The kernel of a node, by its schedule if there is one."""
-        plan = plan_kernel(node, self.ranges_of, DEFAULT, self.device.properties)
+        plan = plan_kernel(node, self.ranges_of, DEFAULT, self.device.properties, self.strict)
         if plan.key in self.schedules:
-            plan = plan_kernel(node, self.ranges_of, self.schedules[plan.key], self.device.properties)
+            plan = plan_kernel(node, self.ranges_of, self.schedules[plan.key], self.device.properties, self.strict)
         if self.trace is not None:
             self.trace.append(("kernel", node, plan))
         return plan

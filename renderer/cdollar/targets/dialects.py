@@ -47,6 +47,10 @@ class CDialect:
     poison_variable = "*poison"  # inside of them
     poison_address = "&"  # before the variable that such a function sets
 
+    def __init__(self, strict: bool = False) -> None:
+        """`strict`: reductions of floats in one order; in GLSL no contraction, correctly rounded / and sqrt."""
+        self.strict = strict
+
     def cast(self, target: str, text: str) -> str:
         """A conversion."""
         return f"(({target}){text})"
@@ -78,10 +82,6 @@ class GlslDialect(CDialect):
     poison_parameter = "inout int poison"
     poison_variable = "poison"
     poison_address = ""
-
-    def __init__(self, strict: bool = False) -> None:
-        """`strict`: no contraction, correctly rounded division and square root."""
-        self.strict = strict
 
     def cast(self, target: str, text: str) -> str:
         """A conversion."""

@@ -5,6 +5,7 @@ In elementwise kernels all arrays are read at the linear index that is written, 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from renderer.cdollar.ir.types import FLOATS
 from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS, has_loops
 from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
+from renderer.cdollar.targets.strict_order import BLOCK, depends_on_order, level_count
 
 VECTOR = "xyzw"  # components of a vector of four elements
 MIN_COMPENSATED_LENGTH = 4096  # elements of a float sum that carries what rounding loses
@@ -31,8 +33,8 @@ class LoopReduction:
     once an element was combined.
     """
 
-    def __init__(self, emitter: ExpressionEmitter, node: Node) -> None:
-        """Reduce `node` in the blocks of `emitter`."""
+    def __init__(self, emitter: ExpressionEmitter, node: Node, length: int | None = None) -> None:
+        """Reduce `node` in the blocks of `emitter`, or `length` elements of its range."""
         self.emitter, self.node = emitter, node
         self.reduction, self.variables = node.attribute
         self.types = scalar_types(node)
@@ -41,11 +43,16 @@ class LoopReduction:
         best = (node.inputs[0].type,) if self.is_arg_extremum else ()
         self.has_start = not (self.is_arg_extremum or self.reduction.function is not None and not self.is_fold)
         is_float_sum = self.reduction.name == "+" and self.types[0] in FLOATS
-        length = math.prod(variable.range.size for variable in self.variables)
-        self.is_compensated = is_float_sum and length >= MIN_COMPENSATED_LENGTH and emitter.dialect.keeps_rounding
+        length = math.prod(variable.range.size for variable in self.variables) if length is None else length
+        is_strict = emitter.dialect.strict and depends_on_order(self.reduction, node.type)
+        self.levels = level_count(length) - 1 if is_strict else 0  # of blocks above the first: see strict_order.py
+        self.is_compensated = is_float_sum and not is_strict
+        self.is_compensated &= length >= MIN_COMPENSATED_LENGTH and emitter.dialect.keeps_rounding
         lost = self.types if self.is_compensated else ()
         self.passed_types = (*self.types, *best, *lost, *(() if self.has_start else ("int",)))
         self.state: list[str] = []
+        self.blocks: list[str] = []  # the unfinished block of each level, the first of which is the state
+        self.count = ""  # of elements
         self.poison = ""
         self.may_poison = False
 
@@ -60,6 +67,9 @@ class LoopReduction:
             poison = next((v.poison for v in starts if v.poison), None)
         for type_, value in zip(self.passed_types, values, strict=True):
             self.state.append(e.declare(lines, type_, value, "acc", constant=False))
+        if self.levels:
+            more = [e.declare(lines, self.types[0], values[0], "block", constant=False) for _ in range(self.levels)]
+            self.blocks, self.count = [*self.state, *more], e.declare(lines, "int", "0", "count", constant=False)
         self.may_poison = poison is not None
         self.poison = e.declare(lines, "int", poison or "0", "poison", constant=False)
 
@@ -94,8 +104,7 @@ class LoopReduction:
         if self.is_compensated:
             return self.add_exactly(state, later)
         if reduction.function is None and not self.is_arg_extremum:
-            type_ = self.types[0]
-            return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
+            return [f"{state[0]} = {self.combined(state[0], later[0])};", *self.end_blocks()]
         call = [] if poison else ["int ignored = 0;"]
         if reduction.function is not None:
             arguments = [*state[:count], *(later if self.is_fold else later[:count])]
@@ -110,6 +119,23 @@ class LoopReduction:
             return [f"if ({condition} && ({state[-1]} == 0 || {later[-2]} {sign} {state[-2]})) {{ {stores} }}"]
         lines = [f"if ({state[-1]} == 0) {{ {stores} }} else {{", *indented(call), "}"]
         return [f"if ({condition}) {{", *indented(lines), "}"] if condition else lines
+
+    def combined(self, before: str, later: str) -> str:
+        """An operator of the language on two numbers."""
+        type_ = self.types[0]
+        return operation_text(self.emitter.dialect, self.reduction.name, type_, type_, [before, later])
+
+    def end_blocks(self) -> list[str]:
+        """Lines that pass on the values of the blocks that the last element filled."""
+        if not self.levels:
+            return []
+        neutral = neutral_text(self.reduction.name, self.types[0], self.emitter.dialect)
+        lines, size = [f"{self.count}++;"], BLOCK
+        for block, above in itertools.pairwise(self.blocks):
+            lines.append(f"if (({self.count} & {size - 1}) == 0) {{ {above} = {self.combined(above, block)};")
+            lines.append(f"    {block} = {neutral};")
+            size *= BLOCK
+        return [*lines, "}" * self.levels]
 
     def combine_passed(self, state: list[str], later: list[str]) -> list[str]:
         """Lines that combine what a later thread passed on into `state`."""
@@ -127,6 +153,11 @@ class LoopReduction:
 
     def result(self, state: list[str]) -> list[str]:
         """The result's components from a state; a sum that is infinite has lost NaN."""
+        if self.levels:
+            total = self.blocks[0]
+            for block in self.blocks[1:]:
+                total = self.combined(block, total)
+            return [total]
         if not self.is_compensated:
             return state[: len(self.types)]
         total, lost = state
@@ -185,7 +216,7 @@ class Emitter(ExpressionEmitter):
             self.blocks[-1].lines += indented(body)
             self.line("}")
         names = loop.result(loop.state)
-        if loop.is_compensated:
+        if loop.is_compensated or loop.levels:
             names = [self.declare(self.blocks[-1].lines, loop.types[0], names[0])]
         self.blocks = outer
         return EmittedValue(tuple(names), loop.result_poison)
@@ -278,7 +309,9 @@ def is_elementwise(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...
     return reads > 0 and only_read and not any(body.op == "variable" for body in bodies)
 
 
-def emitter_of(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf) -> Emitter:
+def emitter_of(
+    variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf, strict: bool = False
+) -> Emitter:
     """The emitter of a kernel that computes `bodies` at each point of the variables' box."""
     elementwise = is_elementwise(variables, bodies, ranges_of)
-    return (ElementwiseEmitter if elementwise else Emitter)(CDialect(), ranges_of)
+    return (ElementwiseEmitter if elementwise else Emitter)(CDialect(strict), ranges_of)

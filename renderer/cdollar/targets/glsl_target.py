@@ -19,6 +19,7 @@ from renderer.cdollar.targets.glsl_passes import (
 from renderer.cdollar.targets.graph_target import Representation
 from renderer.cdollar.targets.kernel_plan import output_types, volume
 from renderer.cdollar.targets.matrix_product import match_matrix_product
+from renderer.cdollar.targets.strict_order import chunk_size, depends_on_order
 
 MIN_REDUCED_PER_TEXEL = 64
 
@@ -60,9 +61,14 @@ class GlslTarget(GlslPasses):
         reduction, variables = node.attribute
         elements = volume(variables)
         chunk = elements if reduction.ordered else max(MIN_REDUCED_PER_TEXEL, math.isqrt(elements - 1) + 1)
+        in_blocks = self.strict and depends_on_order(reduction, node.type)
+        if in_blocks:
+            chunk = chunk_size(elements)
+        elif self.strict and reduction.function is not None:
+            chunk = elements
         partials = -(-elements // chunk)
         emitter = self.emitter()
-        state = LoopReduction(emitter, node)
+        state = LoopReduction(emitter, node, chunk if in_blocks else None)
         count = emitter.argument("elements", "int", elements, "n")
         per_texel = emitter.argument("chunk", "int", chunk, "n")
         state.start()
@@ -76,7 +82,8 @@ class GlslTarget(GlslPasses):
         state.may_poison = True
         layout = texture_layout((partials,), self.gl.max_texture_size)
         textures = [self.texture(layout, t) for t in state.passed_types]
-        self.draw(node, emitter, state.state, state.passed_types, layout, textures, partials, state.result_poison)
+        values = state.result(state.state) if in_blocks else state.state
+        self.draw(node, emitter, values, state.passed_types, layout, textures, partials, state.result_poison)
         self.combine_partials(node, textures, layout, partials, outputs)
 
     def combine_partials(
@@ -84,7 +91,8 @@ class GlslTarget(GlslPasses):
     ) -> None:
         """One texel that combines all partial results in order."""
         emitter = self.emitter()
-        state = LoopReduction(emitter, node)
+        in_blocks = self.strict and depends_on_order(node.attribute[0], node.type)
+        state = LoopReduction(emitter, node, partials if in_blocks else None)
         count = emitter.argument("partials", "int", partials, "n")
         width = emitter.argument("width", "int", layout.width, "w")
         names, nexts = ([f"{name}{k}" for k in range(len(state.passed_types))] for name in ("value", "next"))
@@ -96,12 +104,15 @@ class GlslTarget(GlslPasses):
                 for k, (name, type_) in enumerate(zip(variables, state.passed_types, strict=True))
             ]
 
+        if in_blocks:
+            state.start()
+            names = state.state
         emitter.blocks[0].lines += [
-            *loads(names, "0"),
-            f"for (int index = 1; index < {count}; index++) {{",
+            *([] if in_blocks else loads(names, "0")),
+            f"for (int index = {int(not in_blocks)}; index < {count}; index++) {{",
             *indented([*loads(nexts, "index"), *state.combine_passed(names, nexts)]),
             "}",
         ]
         inputs = {f"in{k}": (SAMPLER_TYPES[t], textures[k]) for k, t in enumerate(state.passed_types)}
-        values = names[: len(state.types)]
+        values = state.result(names)
         self.draw(node, emitter, values, state.types, TextureLayout(1, 1), outputs.buffers, inputs=inputs)

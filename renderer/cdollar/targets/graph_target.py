@@ -87,6 +87,7 @@ class GraphTarget(Target):
     """Runs DAGs; a subclass allocates buffers and runs kernels."""
 
     max_memory_bytes: int | None = None  # of the device; None: that of the host
+    strict = False
 
     def __init__(self, dag: ir.Dag) -> None:
         """Evaluate nodes of a program."""
@@ -279,7 +280,7 @@ class GraphTarget(Target):
     def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
         """Split the range of the first reduced variable, so that each chunk reads about CHUNK_BYTES of the host.
 
-        argmin and argmax are never split.
+        argmin and argmax are never split, nor is a reduction whose order is fixed.
         """
         reduction, variables = node.attribute
         needed = 0
@@ -290,7 +291,7 @@ class GraphTarget(Target):
         limit = CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
         count = -(-needed // limit)
         whole = variables[0].range
-        if count <= 1 or whole.size < 2 or reduction.name in ("argmin", "argmax"):
+        if count <= 1 or whole.size < 2 or self.strict or reduction.name in ("argmin", "argmax"):
             return [whole]
         step = -(-whole.size // count)
         return [ir.Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]

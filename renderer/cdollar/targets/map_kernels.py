@@ -21,11 +21,13 @@ MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a work-group
 MIN_MATMUL_DEPTH = 4
 
 
-def plan_kernel(node: Node, ranges_of: RangesOf, schedule: Schedule, properties: DeviceProperties) -> KernelPlan:
-    """The kernel that computes a function or a closed reduction on a device."""
+def plan_kernel(
+    node: Node, ranges_of: RangesOf, schedule: Schedule, properties: DeviceProperties, strict: bool = False
+) -> KernelPlan:
+    """The kernel that computes a function or a closed reduction on a device; `strict`: in the order of strict_order."""
     if node.op == "reduce":
-        return plan_reduction(node, node, ranges_of, schedule, properties)
-    product = match_matrix_product(node)
+        return plan_reduction(node, node, ranges_of, schedule, properties, strict)
+    product = None if strict else match_matrix_product(node)
     if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
         if properties.scalar_threads:
             return plan_cpu_matmul(product, ranges_of)
@@ -33,10 +35,11 @@ def plan_kernel(node: Node, ranges_of: RangesOf, schedule: Schedule, properties:
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)
     reduction = whole_reduction(node)
-    if reduction is not None and not properties.scalar_threads and not reduction.attribute[0].ordered:
+    is_split = reduction is not None and not reduction.attribute[0].ordered
+    if reduction is not None and is_split and not properties.scalar_threads:
         if volume(node.attribute) <= MAX_REDUCTION_OUTPUTS and volume(reduction.attribute[1]) >= MIN_REDUCTION_LENGTH:
-            return plan_reduction(node, reduction, ranges_of, schedule, properties)
-    return plan_map(node, ranges_of, schedule, properties.scalar_threads)
+            return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
+    return plan_map(node, ranges_of, schedule, properties.scalar_threads, strict)
 
 
 def whole_reduction(node: Node) -> Node | None:
@@ -51,10 +54,12 @@ def whole_reduction(node: Node) -> Node | None:
     return reduction if node.inputs == (reduction,) else None
 
 
-def plan_map(node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool) -> KernelPlan:
+def plan_map(
+    node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool, strict: bool = False
+) -> KernelPlan:
     """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
     types, count = output_types(node), volume(node.attribute)
-    emitter = emitter_of(node.attribute, node.inputs, ranges_of)
+    emitter = emitter_of(node.attribute, node.inputs, ranges_of, strict)
     element = emitter.element(node.attribute, lambda: emit_outputs(emitter, node))
     vectors, vector = 0 if scalar_threads else schedule.items_per_thread // 4, []
     if vectors:

@@ -18,6 +18,7 @@ from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.iteration_space import IterationSpace, split_box
 from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 from renderer.cdollar.targets.poison import Poison, merge_poison
+from renderer.cdollar.targets.strict_order import BlockTree, depends_on_order
 
 MAX_TEMPORARY_ELEMENTS = 1 << 22
 MAX_EINSUM_AXES = 52  # np.einsum's letters
@@ -53,6 +54,7 @@ class NumpyReductions(Target):
     """What evaluates reduce nodes; a subclass evaluates the others."""
 
     dag: Dag
+    strict = False  # reductions in the order of strict_order.py; those by functions from left to right
 
     @abstractmethod
     def value(self, root: Node, space: IterationSpace) -> Evaluated:
@@ -65,7 +67,7 @@ class NumpyReductions(Target):
         if any(r.size == 0 for r in ranges):
             return self.reduce_empty(node, reduction), None
         factors = contraction_factors(node)
-        if factors is not None and len(space.axes):
+        if factors is not None and len(space.axes) and not self.strict:
             contracted = self.contract(node, factors, space)
             if contracted is not None:
                 return contracted
@@ -105,8 +107,15 @@ class NumpyReductions(Target):
         if reduction.name in ("argmin", "argmax"):
             return arg_extremum(reduction.name, state, full, len(shape))
         if reduction.function is not None:
-            return reduce_by_function(node, state, full, len(shape))
+            return reduce_by_function(node, state, full, len(shape), self.strict)
         combiner = COMBINERS[reduction.name]
+        if self.strict and depends_on_order(reduction, node.type):
+            if state is None:
+                length = math.prod(v.range.size for v in node.attribute[1])
+                state = BlockTree(combiner, NEUTRAL_ELEMENTS[reduction.name], DTYPES[node.type], length)
+            with np.errstate(all="ignore"):
+                state.push(full[0].reshape((-1, *full[0].shape[len(shape) :])))
+            return state
         is_float_sum = reduction.name in ("+", "*") and node.type in ("float", "double")
         with np.errstate(all="ignore"):
             value = combiner.reduce(full[0], axis=axes, dtype=np.float64 if is_float_sum else full[0].dtype)
@@ -120,7 +129,8 @@ class NumpyReductions(Target):
         if reduction.function is not None:
             return as_node_value(node, state)
         with np.errstate(all="ignore"):
-            return np.asarray(state).astype(DTYPES[node.type])
+            total = state.value() if isinstance(state, BlockTree) else state
+            return np.asarray(total).astype(DTYPES[node.type])
 
     def contract(self, node: Node, factors: list[Node], space: IterationSpace) -> Evaluated | None:
         """A sum of products as one einsum in double precision; None if it has too many axes or poisoned factors."""
@@ -162,15 +172,15 @@ def arg_extremum(name: str, state: list | None, full: list[np.ndarray], axes: in
     return [np.where(better, new, old) for new, old in zip(best, state, strict=True)]
 
 
-def reduce_by_function(node: Node, state: list | None, full: list[np.ndarray], axes: int) -> list:
-    """Combine the elements by a device function in row-major order; as a tree if the function is associative."""
+def reduce_by_function(node: Node, state: list | None, full: list[np.ndarray], axes: int, strict: bool) -> list:
+    """Combine the elements by a device function in row-major order; as a tree if it is associative, unless `strict`."""
     reduction = node.attribute[0]
     starts = len(scalar_types(node)) if reduction.name == "fold" else 0
     elements = full[starts:]
     outer = np.broadcast_shapes(*(e.shape[axes:] for e in full))
     flat = [np.broadcast_to(e, e.shape[:axes] + outer).reshape((-1,) + outer) for e in elements]
     combiner = SimtInterpreter(reduction.function)
-    if not reduction.ordered:
+    if not reduction.ordered and not strict:
         combined = tree_reduce(combiner, flat)
         return combined if state is None else combiner.call([*state, *combined])
     first = 0

@@ -39,10 +39,10 @@ class NumpyTarget(NumpyReductions):
 
     name = "numpy"
 
-    def __init__(self, dag: ir.Dag, passes: Sequence[Callable] = PASSES) -> None:
+    def __init__(self, dag: ir.Dag, passes: Sequence[Callable] = PASSES, strict: bool = False) -> None:
         """Evaluate nodes of `dag`, after passes over it."""
         super().__init__()
-        self.dag, self.passes = dag, list(passes)
+        self.dag, self.passes, self.strict = dag, list(passes), strict
         self.optimized: WeakKeyDictionary[ir.Node, ir.Node] = WeakKeyDictionary()
         self.arrays: WeakKeyDictionary[ir.Node, list[np.ndarray]] = WeakKeyDictionary()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from renderer.cdollar.checker.target import Target
@@ -30,8 +31,9 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     Without a name: the best GPU, or NumPy where there is none. Raises UnavailableError.
     """
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
+    reference = partial(NumpyTarget, strict=strict)
     if name == "numpy":
-        return NumpyTarget
+        return reference
     if name == "glsl":
         gl = GlContext.headless()
         return lambda dag: GlslTarget(dag, gl, strict)
@@ -39,7 +41,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     devices = [d for d in devices if (d.device_type == "gpu" if name is None else d.backend == name)]
     if not devices:
         if name is None:
-            return NumpyTarget
+            return reference
         raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
     reasons = []
     for info in devices:
@@ -51,5 +53,5 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         return lambda dag: DeviceTarget(dag, device, info.backend, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return NumpyTarget
+        return reference
     raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")

@@ -11,6 +11,7 @@ from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule
+from renderer.cdollar.targets.strict_order import chunk_size, depends_on_order
 from renderer.gpu import DeviceProperties
 
 COMBINE_GROUP_SIZE = 256
@@ -19,31 +20,44 @@ MIN_ELEMENTS_PER_THREAD = 16
 
 
 def plan_reduction(
-    node: Node, reduction: Node, ranges_of: RangesOf, schedule: Schedule, properties: DeviceProperties
+    node: Node,
+    reduction: Node,
+    ranges_of: RangesOf,
+    schedule: Schedule,
+    properties: DeviceProperties,
+    strict: bool = False,
 ) -> KernelPlan:
-    """Work-groups for each value of a reduction; `node` is a function whose body it is, or the reduction itself."""
+    """Work-groups for each value of a reduction; `node` is a function whose body it is, or the reduction itself.
+
+    In the order of strict_order.py a work-group is one thread, with whole blocks.
+    """
     outer = node.attribute if node is not reduction else ()
     operator, variables = reduction.attribute
     outputs, elements, scalar_threads = volume(outer), volume(variables), properties.scalar_threads
     group_size, partials = 1, 1
-    if not operator.ordered:
+    in_blocks = strict and depends_on_order(operator, reduction.type)
+    if in_blocks:
+        partials = -(-elements // chunk_size(elements))
+    elif not (operator.ordered or strict and operator.function is not None):
         group_size = 1 if scalar_threads else schedule.group_size
         groups_per_unit = CPU_GROUPS_PER_UNIT if scalar_threads else schedule.groups_per_unit
         target_groups = -(-properties.compute_units * groups_per_unit // outputs)
         partials = max(1, min(target_groups, -(-elements // (group_size * MIN_ELEMENTS_PER_THREAD))))
-    chunk = -(-elements // partials)
+    chunk = chunk_size(elements) if in_blocks else -(-elements // partials)
     partials = -(-elements // chunk)
     contiguous = operator.function is not None or operator.name.startswith("arg") or group_size == 1
-    emitter = Emitter(CDialect(), ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of)
+    emitter = (
+        Emitter(CDialect(strict), ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of, strict)
+    )
     emitter.delinearize(outer, "output")
-    state = LoopReduction(emitter, reduction)
+    state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
     state.start()
     loops = contiguous_loop(emitter, state) if contiguous else strided_loops(emitter, state, schedule)
     lines = [
         "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
-        *tree(state, state.state, contiguous),
+        *tree(state, state.result(state.state) if in_blocks else state.state, contiguous),
         "if (local_index() == 0) {",
         *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.passed_types))),
         "}",
@@ -52,7 +66,8 @@ def plan_reduction(
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": chunk}
     plan = finish_plan(emitter, node, "reduction", sizes, state.passed_types, lines, group_size, outputs * partials)
     plan.partial_types = state.passed_types
-    plan.combine = plan_combine(node, reduction, outputs, partials)
+    combine = plan_combine_in_order if in_blocks else plan_combine
+    plan.combine = combine(node, reduction, outputs, partials)
     return plan
 
 
@@ -157,3 +172,24 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         emitter, node, "combine_partials", {"partials": partials}, state.types, lines, COMBINE_GROUP_SIZE,
         outputs, inputs=state.passed_types,
     )  # fmt: skip
+
+
+def plan_combine_in_order(node: Node, reduction: Node, outputs: int, partials: int) -> KernelPlan:
+    """The kernel that combines partial results in the order of strict_order.py: a thread for each output."""
+    emitter = Emitter(CDialect(strict=True), lambda function: ())
+    state = LoopReduction(emitter, reduction, partials)
+    state.start()
+    type_ = storage_type(state.types[0])
+    lines = [
+        "const int output = (int)group_index();",
+        *emitter.blocks[0].lines,
+        "for (int partial = 0; partial < partials; partial++) {",
+        f"    const {type_} next = in0[output * partials + partial];",
+        *indented(state.combine(state.state, ["next"], "")),
+        "}",
+        f"out0[output] = {state.result(state.state)[0]};",
+    ]
+    sizes = {"partials": partials}
+    return finish_plan(
+        emitter, node, "combine_partials", sizes, state.types, lines, 1, outputs, inputs=state.passed_types
+    )
