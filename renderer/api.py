@@ -22,6 +22,7 @@ from renderer.export.render import render as render_job
 from renderer.flames.interpolation import KeyFrame
 from renderer.formats.images import png_bytes
 from renderer.gpu import open_context
+from renderer.images.tone_mapping import Encoding
 from renderer.paths import ensure_cache
 from renderer.pictures import load
 from renderer.pictures import open_picture as open_picture_on
@@ -67,7 +68,8 @@ class Image(np.ndarray):
 
     def displayed(self, dtype: str = "u1") -> np.ndarray:
         """(height, width, 4) sRGB pixels by the scene's tone mapping, uint8 or (dtype="u2") uint16."""
-        return np.concatenate(list(tonemapped_blocks(self._rendered, self._job.scene, np.dtype(dtype))))
+        encoding = Encoding(int(np.iinfo(dtype).max))
+        return np.concatenate(list(tonemapped_blocks(self._rendered, self._job.scene, encoding)))
 
     def save(self, path: str | Path, bits: int = 8) -> None:
         """Writes .png (tone mapped, `bits` a channel, with its recipe) or .exr (linear).

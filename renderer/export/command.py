@@ -31,7 +31,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     environment = "light of a model or scene: studio, overcast, sunset, none, or an .exr or .hdr file"
     add("--environment", metavar="NAME", help=environment)
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
-    add("--bit-depth", type=int, choices=(8, 16), default=8, help="bits per channel of a PNG (default 8)")
+    depth = "bits per channel: 8 or 16 of a PNG, 8 or 10 of a film (default 8)"
+    add("--bit-depth", type=int, choices=(8, 10, 16), default=8, help=depth)
+    transfer = "pq writes high dynamic range: Rec. 2020 in PQ, radiance 1 at 203 nits (default srgb)"
+    add("--transfer", choices=("srgb", "pq"), default="srgb", help=transfer)
     tile = "draw in tiles of N x N (default: only large pictures)"
     add("--tile", type=arguments.positive, default=0, metavar="N", help=tile)
     add("--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early")

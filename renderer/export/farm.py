@@ -26,7 +26,7 @@ from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
-from renderer.scene.schema import referenced_files, to_table
+from renderer.scene.schema import to_table
 
 FARM_TILE = 512
 MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
@@ -61,7 +61,7 @@ def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     prototype = gpu.gl.texture((1, 1)) if answer["texture"] else gpu.device.buffer((1, 1, 4))
     device = ", ".join(sorted(devices))
     rendered = image.result(answer["samples"], device, prototype)
-    write(plan.output, rendered, RenderJob(plan.scene, plan.size, answer["samples"], plan.time), plan.options.bit_depth)
+    write(plan.output, rendered, _job_of(plan, answer["samples"]), plan.frame_depth)
     return answer["samples"], device
 
 
@@ -89,7 +89,7 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     frame, device, image = picture.merged_frame(extra), ", ".join(sorted(devices)), TiledImage(size)
     image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
     rendered = image.result(samples, device, frame)
-    write(plan.output, rendered, RenderJob(plan.scene, size, samples, plan.time), plan.options.bit_depth)
+    write(plan.output, rendered, _job_of(plan, samples), plan.frame_depth)
     return samples, device
 
 
@@ -108,13 +108,18 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
     return chunks
 
 
+def _job_of(plan: ExportPlan, samples: int) -> RenderJob:
+    """What write() asks of the plan's still."""
+    return RenderJob(plan.scene, plan.size, samples, plan.time, transfer=plan.options.transfer)
+
+
 def render_frames(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """The frames that are not done yet, one a task."""
     assert plan.numbers is not None
     manifest = open_manifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     common = _common(farm, plan.scene, plan.size, plan.samples)
-    common |= {"tile": plan.options.tile, "bit_depth": plan.options.bit_depth}
+    common |= {"tile": plan.options.tile, "bit_depth": plan.frame_depth, "transfer": plan.options.transfer}
     paths = [frame_path(plan.pattern, number) for number in wanted]
     tasks = [
         {"kind": "frame", "time": plan.time_of(number), "name": path.name}
@@ -238,7 +243,7 @@ def _idle(client) -> list[str]:
 def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
     """What all tasks have in common: the scene as a table, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
-    for path in sorted(set(referenced_files(scene.settings))) if farm.address else ():
+    for path in sorted(map(str, scene.files)) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
             raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can be sent")
@@ -246,7 +251,7 @@ def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None
         if sum(map(len, files.values())) > MAX_INPUT_BYTES:
             limit = f"the {MAX_INPUT_BYTES >> 20} MiB that can be sent"
             raise UnavailableError(f"--farm: the scene's files are larger than {limit}")
-    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings)}
+    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": to_table(scene.tone)}
     return {
         "scene": json.dumps(tables), "path": scene.path.name, "files": files, "size": size, "samples": samples,
         "device": farm.device,

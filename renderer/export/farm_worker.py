@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from renderer.export.light_field import camera_array, render_view
@@ -38,6 +39,7 @@ def _run_task(common: dict, task: dict) -> dict:
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
     layers = common.get("layers", task.get("name", "").endswith(".exr"))
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
+    job = replace(job, transfer=common.get("transfer", "srgb"))
     draw_part = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
     with Progress(samples, "") as progress:
         answer = draw_part(picture, job, common, task, progress)

@@ -22,6 +22,7 @@ class ExportOptions:
     environment: str | None = None
     set: tuple[str, ...] | list[str] = ()
     bit_depth: int = 8
+    transfer: str = "srgb"
     tile: int = 0  # 0: only large pictures are drawn in tiles
     time_limit: float | None = None
     denoise: bool = False

@@ -12,6 +12,7 @@ from renderer.export import video
 from renderer.export.frames import FRAME_PLACEHOLDER, MAX_FRAMES, VIDEO_SUFFIXES, Manifest, frame_numbers
 from renderer.export.options import ExportOptions
 from renderer.export.render import MAX_UNTILED_PIXELS
+from renderer.export.video import FILM_SUFFIXES, MIN_AV1_SIDE
 from renderer.images import denoise
 from renderer.pictures import load, picture_class, recipe_of
 from renderer.plain import format_value
@@ -52,6 +53,11 @@ class ExportPlan:
         return self.output.suffix.lower() == ".exr"
 
     @property
+    def frame_depth(self) -> int:
+        """Bits per channel of the PNGs that are written, a film's frames too."""
+        return 8 if self.options.bit_depth == 8 else 16
+
+    @property
     def title(self) -> str:
         """The scene's title and the size, for progress bars."""
         return f"{self.scene.title}, {self.size[0]} x {self.size[1]}"
@@ -69,8 +75,6 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     output = options.output
     numbers = _frame_numbers(options)
     _check_output(output)
-    if options.bit_depth == 16 and output.suffix.lower() != ".png":
-        raise UserError(f"--bit-depth 16: only .png files have it, not {output.suffix}")
     scene = load_scene(options)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
         numbers = _film_numbers(scene)
@@ -86,12 +90,26 @@ def make_plan(options: ExportOptions) -> ExportPlan:
             raise UserError(f"-o {output}: {duration:g} s at {options.fps} frames a second are too many; {allowed}")
         numbers = list(range(1, max(1, round(duration * options.fps)) + 1))
     size = options.size or scene.size or DEFAULT_SIZE
+    _check_encoding(options, size)
     if options.denoise:
         _check_denoise(options, scene, size)
     if options.noise is not None:
         _check_noise(options, scene, size, numbers)
     samples = options.samples or scene.samples
     return ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
+
+
+def _check_encoding(options: ExportOptions, size: tuple[int, int]) -> None:
+    """Raise for a depth that the output's format has not, and for a high dynamic range in 8 bits."""
+    depth, suffix = options.bit_depth, options.output.suffix.lower()
+    formats = {8: None, 10: FILM_SUFFIXES, 16: (".png",)}[depth]
+    if formats and suffix not in formats:
+        raise UserError(f"--bit-depth {depth}: only {', '.join(formats)} files have it, not {suffix}")
+    if depth == 10 and min(size) < MIN_AV1_SIDE:
+        raise UserError(f"--bit-depth 10: {size[0]} x {size[1]} pixels; films of it have {MIN_AV1_SIDE} or more a side")
+    if options.transfer == "pq" and depth == 8:
+        allowed = f"--bit-depth 16 of .png and 10 of {', '.join(FILM_SUFFIXES)}"
+        raise UserError(f"--transfer pq: {suffix} with 8 bits per channel; allowed are {allowed}")
 
 
 def _check_noise(options: ExportOptions, scene: Scene, size: tuple[int, int], numbers: list[int] | None) -> None:
@@ -226,7 +244,8 @@ def with_environment(scene: Scene, name: str) -> Any:
 
 def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
     """What all frames have in common and depend on."""
-    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.options.bit_depth)
+    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
+    facts |= {"transfer": plan.options.transfer} if plan.options.transfer != "srgb" else {}
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.options.denoise else {}
     recipe |= {"film": True} if plan.options.film else {}

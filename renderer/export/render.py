@@ -4,6 +4,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise, denoise_flame
-from renderer.images.tone_mapping import ExposureMeter, tonemap
+from renderer.images.tone_mapping import SRGB_8, Encoding, ExposureMeter, tonemap
 from renderer.pictures import recipe_of
 from renderer.pictures.picture import Frame, Tile
 from renderer.process import stop_signals
@@ -82,6 +83,7 @@ class RenderJob:
     layers: bool = False  # whether the picture's layers are wanted too
     stop: InterruptHandler | None = None  # what may end it before
     denoise: bool = False
+    transfer: str = "srgb"  # of the file: srgb or pq
     noise: NoiseTarget | None = None  # ends the picture before its samples are drawn
 
     def settings(self):
@@ -255,13 +257,13 @@ class FileBackedImage:
         return values.reshape(bottom - top, *self.shape[1:])
 
 
-def tonemapped_blocks(rendered: RenderResult, scene: Scene, dtype="u1"):
+def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding = SRGB_8) -> Iterator[np.ndarray]:
     """Tone-mapped pixels (rows, width, 4) in blocks of rows, top to bottom."""
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
         with stage("developing"):
-            pixels = tonemap(_upload_like(rendered.prototype, band), scene.tone, dtype, rendered.meter)
+            pixels = tonemap(_upload_like(rendered.prototype, band), scene.tone, encoding, rendered.meter)
         yield pixels
         rendered.prototype.device.finish()  # which frees what the band took
 
@@ -288,9 +290,11 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
         with stage("writing"):
             write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
         return
-    dtype = np.dtype(f"u{bit_depth // 8}")
-    bands = tonemapped_blocks(rendered, job.scene, dtype)
+    encoding = Encoding((1 << bit_depth) - 1, job.transfer)
+    recipe |= {"transfer": job.transfer} if job.transfer != "srgb" else {}
+    bands = tonemapped_blocks(rendered, job.scene, encoding)
     if rendered.opaque:
         bands = (band[..., :3] for band in bands)
+    shape = (height, width, 3 if rendered.opaque else 4)
     with stage("writing"):
-        write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
+        write_png_rows(path, shape, encoding.dtype, bands, recipe, job.transfer)

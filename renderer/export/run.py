@@ -90,8 +90,8 @@ def export_light_field(options: ExportOptions) -> int:
     for name in ("frames", "split", "tile", "time_limit", "dry_run", "denoise"):
         if getattr(options, name):
             raise UserError(f"--{name.replace('_', '-')}: not together with --light-field")
-    if options.bit_depth != 8:
-        raise UserError("--bit-depth 16: the views of a light field have 8 bits per channel")
+    if options.bit_depth != 8 or options.transfer != "srgb":
+        raise UserError(f"--bit-depth {options.bit_depth}: the views of a light field have 8 bits per channel, in sRGB")
     with stage("reading"):
         scene = load_scene(options)
     size = options.size or scene.size or DEFAULT_SIZE
@@ -128,7 +128,10 @@ def export_light_field(options: ExportOptions) -> int:
 def _job(plan: ExportPlan, samples: int, deadline: float, scene_time: float) -> RenderJob:
     """The job of the plan's picture at a scene time."""
     tile, clean = plan.options.tile, plan.options.denoise
-    return RenderJob(plan.scene, plan.size, samples, scene_time, tile, deadline, plan.layers, denoise=clean)
+    encoded = plan.options.transfer
+    return RenderJob(
+        plan.scene, plan.size, samples, scene_time, tile, deadline, plan.layers, denoise=clean, transfer=encoded
+    )
 
 
 def _export_still(
@@ -139,7 +142,7 @@ def _export_still(
     job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt, noise=noise)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
-    write(plan.output, rendered, job, plan.options.bit_depth)
+    write(plan.output, rendered, job, plan.frame_depth)
     if noise is None:
         return rendered.device, rendered.samples, rendered.samples == samples
     shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"
@@ -160,7 +163,7 @@ def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: f
             rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
-            write(frame_path(plan.pattern, number), rendered, job, plan.options.bit_depth)
+            write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device = rendered.device
     return device, True
@@ -171,7 +174,8 @@ def _encode(plan: ExportPlan) -> str:
     assert plan.numbers is not None
     frames = [frame_path(plan.pattern, number) for number in plan.numbers]
     facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.options.fps)
-    encode_video(frames, plan.output, plan.options.fps, recipe_of(plan.scene, plan.output.resolve().parent, **facts))
+    recipe = recipe_of(plan.scene, plan.output.resolve().parent, **facts)
+    encode_video(frames, plan.output, plan.options.fps, recipe, plan.options.bit_depth, plan.options.transfer)
     digest = joint_digest(frames)
     shutil.rmtree(plan.pattern.parent)
     return digest

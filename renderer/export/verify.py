@@ -56,7 +56,14 @@ def verify(
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
         options = ExportOptions(
-            path, again, device=device, farm=farm, insecure=insecure, bit_depth=bit_depth, denoise=denoise
+            path,
+            again,
+            device=device,
+            farm=farm,
+            insecure=insecure,
+            bit_depth=bit_depth,
+            denoise=denoise,
+            transfer="pq" if recipe.get("transfer") == "pq" else "srgb",
         )
         plan = make_plan(options)
         _, drawn_on, _, _ = carry_out(plan, start, interrupt)

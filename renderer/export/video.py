@@ -1,4 +1,7 @@
-"""Frames to a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, and GIF. The only user of av."""
+"""Frames to a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, and GIF; AV1 with 10 bits.
+
+The only user of av.
+"""
 
 import json
 from fractions import Fraction
@@ -8,16 +11,23 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import import_optional
-from renderer.formats.images import atomic_write, read_pixels
+from renderer.formats.images import atomic_write, read_pixels, read_samples
 
 CODECS = {
     ".mp4": ("libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
     ".mkv": ("libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
     ".webm": ("libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1"}),
 }
+# AV1 in all of them: libx265 of PyAV's wheels writes past its memory at 48 x 32 pixels.
+_AV1 = ("libsvtav1", "yuv420p10le", {"crf": "20", "preset": "7"})
+CODECS_10_BITS = {".mp4": _AV1, ".mkv": _AV1, ".webm": _AV1}
+MIN_AV1_SIDE = 16
+FILM_SUFFIXES = tuple(CODECS_10_BITS)
 
-
-BT709 = 1  # of primaries, curve and matrix alike (ITU-T H.273); as a range, 1 is limited
+# Code points of ITU-T H.273.
+BT709 = 1  # of primaries, curve and matrix alike
+BT2020, BT2020_MATRIX, PQ = 9, 9, 16
+LIMITED_RANGE = 1
 
 
 def import_av() -> Any:
@@ -25,18 +35,33 @@ def import_av() -> Any:
     return import_optional("av", "videos need PyAV: pip install av")
 
 
-def encode_video(frames: list[Path], output: Path, fps: int, recipe: dict) -> None:
-    """Writes the video of PNG frames, all of one size, at `fps` frames a second, with the recipe as its comment."""
+def encode_video(
+    frames: list[Path], output: Path, fps: int, recipe: dict, bit_depth: int = 8, transfer: str = "srgb"
+) -> None:
+    """Writes the video of PNG frames, all of one size, at `fps` frames a second, with the recipe as its comment.
+
+    A film of 10 bits is made from frames of 16. `transfer` says how the frames are encoded: srgb or pq.
+    """
     with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
             _encode_gif(frames, temporary, fps)
         else:
-            _encode_video(frames, temporary, fps, output.suffix.lower(), recipe)
+            suffix = output.suffix.lower()
+            codec = (CODECS if bit_depth == 8 else CODECS_10_BITS)[suffix]
+            _encode_video(frames, temporary, fps, suffix, codec, recipe, transfer == "pq")
 
 
-def _encode_video(frames, path: Path, fps: int, suffix: str, recipe: dict) -> None:
+def _encode_video(
+    frames: list[Path],
+    path: Path,
+    fps: int,
+    suffix: str,
+    codec_choice: tuple[str, str, dict[str, str]],
+    recipe: dict,
+    high_range: bool,
+) -> None:
     av = import_av()
-    codec, pixel_format, options = CODECS[suffix]
+    codec, pixel_format, options = codec_choice
     more = {"movflags": "+faststart+use_metadata_tags"} if suffix == ".mp4" else {}
     with av.open(
         str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:]), container_options=more
@@ -44,13 +69,15 @@ def _encode_video(frames, path: Path, fps: int, suffix: str, recipe: dict) -> No
         container.metadata["comment"] = json.dumps(recipe)
         stream = container.add_stream(codec, rate=fps, options=options)
         stream.pix_fmt = pixel_format
-        stream.height, stream.width = _even(read_pixels(frames[0])).shape[:2]
+        read = read_samples if pixel_format.endswith("10le") else read_pixels  # which gives 8 bits
+        stream.height, stream.width = _even(read(frames[0])).shape[:2]
         context = stream.codec_context
-        context.color_primaries = context.color_trc = context.colorspace = context.color_range = BT709
+        context.color_primaries, context.color_trc = (BT2020, PQ) if high_range else (BT709, BT709)
+        context.colorspace, context.color_range = BT2020_MATRIX if high_range else BT709, LIMITED_RANGE
         for path_of_frame in frames:
-            pixels = _even(read_pixels(path_of_frame)[..., :3])
-            frame = av.VideoFrame.from_ndarray(pixels, "rgb24").reformat(
-                format=pixel_format, dst_colorspace="ITU709", src_color_range="JPEG", dst_color_range="MPEG"
+            pixels = np.ascontiguousarray(_even(read(path_of_frame)[..., :3]))
+            frame = av.VideoFrame.from_ndarray(pixels, "rgb24" if pixels.itemsize == 1 else "rgb48le").reformat(
+                format=pixel_format, dst_colorspace=context.colorspace, src_color_range="JPEG", dst_color_range="MPEG"
             )
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))

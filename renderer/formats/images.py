@@ -34,6 +34,7 @@ MAX_PIXELS = 3 << 24  # of a picture that a stranger hands us: 16 bytes each whi
 MAX_LINEAR_PIXELS = 1 << 25  # of one that becomes float32: 24 bytes each
 MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which only this program draws
 MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
+CICP_PQ = bytes((9, 16, 0, 1))  # Rec. 2020, PQ, no matrix, full range
 MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # of a PNG
 # What guides and README promise. Pillow opens some 40 more, among them EPS, for which it starts another program.
@@ -81,9 +82,16 @@ def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> Non
 
 
 def write_png_rows(
-    path: Path, shape: Any, dtype: DTypeLike, row_blocks: Iterable[np.ndarray], recipe: dict | None = None
+    path: Path,
+    shape: Any,
+    dtype: DTypeLike,
+    row_blocks: Iterable[np.ndarray],
+    recipe: dict | None = None,
+    transfer: str = "srgb",
 ) -> None:
     """Writes a PNG of `shape` (height, width, 3 or 4) from row_blocks of rows, one at a time, so that any size fits.
+
+    `transfer` is that of the samples: srgb, or pq, which a cICP chunk says (PNG, third edition; ITU-T H.273).
 
     Pillow writes neither 16 bits a channel in color nor a picture that is not whole in memory. PNG specification, W3C.
     """
@@ -94,7 +102,7 @@ def write_png_rows(
         file.write(PNG_SIGNATURE)
         color = {3: 2, 4: 6}[channels]
         _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, color, 0, 0, 0))
-        _chunk(file, b"sRGB", b"\0")
+        _chunk(file, *((b"cICP", CICP_PQ) if transfer == "pq" else (b"sRGB", b"\0")))
         if recipe is not None:
             _chunk(file, b"tEXt", b"Software\0Rayfold")
             text = zlib.compress(json.dumps(recipe).encode())

@@ -1,19 +1,19 @@
-"""Linear frames to 8- or 16-bit sRGB pixels: on the frame's own device for buffers, in GLSL passes for textures.
+"""Linear frames to pixels in sRGB or PQ: on the frame's own device for buffers, in GLSL passes for textures.
 
 Both paths share images/tone_mapping.h. In the window the automatic exposure never leaves the GPU: a chain of passes
-ends
-in one texel, which the tone map reads. Exported pictures are metered on the host in integers, so that the exposure
+ends in one texel, which the tone map reads. Exported pictures are metered on the host in integers, so that the exposure
 does not depend on how the picture was cut into tiles.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
 from renderer.gpu import Buffer
 from renderer.gpu.gl import GlContext, Texture
+from renderer.images.color_grade import grade_rows, is_graded
 from renderer.numerics.texture_reduction import Reduction
 from renderer.scene.scene import ToneMapping
 
@@ -21,6 +21,7 @@ CURVES = {
     name: number for number, name in enumerate(get_args(get_type_hints(ToneMapping)["curve"]))
 }  # numbered as in images/tone_mapping.h
 MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
+GRADE_WIDTH = 4096  # texels in a row of a grading's table, as in images/color_grade.h
 LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
 
 
@@ -47,8 +48,35 @@ class ExposureMeter:
         return 0.18 * 2.0 ** (tone.ev - min(max(mean, -20.0), 20.0))
 
 
-def tonemap(frame, tone: ToneMapping, dtype="u1", meter: ExposureMeter | None = None) -> np.ndarray:
-    """(height, width, 4) sRGB pixels of a frame, alpha last; `meter` is that of the whole picture where this is a part.
+@dataclass(frozen=True)
+class Encoding:
+    """How displayed color is stored: values 0 to `levels`, in sRGB, or with `transfer` pq in PQ of Rec. 2020.
+
+    PQ (SMPTE ST 2084) shows radiance 1 at 203 nits (ITU-R BT.2408) and has room to 10,000, so neither tone curve nor
+    look-up table, which are made for sRGB, applies.
+    """
+
+    levels: int = 255
+    transfer: str = "srgb"
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the pixels."""
+        return np.dtype("u1" if self.levels <= 255 else "u2")
+
+    def constants(self, tone: ToneMapping) -> dict[str, int]:
+        """The compile-time constants of kernels and passes."""
+        graded = {"GRADED": 1} if is_graded(tone) else {}
+        return {"LEVELS": self.levels} | graded | ({"HIGH_RANGE": 1} if self.transfer == "pq" else {})
+
+
+SRGB_8 = Encoding()
+
+
+def tonemap(
+    frame: Any, tone: ToneMapping, encoding: Encoding = SRGB_8, meter: ExposureMeter | None = None
+) -> np.ndarray:
+    """(height, width, 4) pixels of a frame, alpha last; `meter` is that of the whole picture where this is a part.
 
     Waits for the work before it.
     """
@@ -56,33 +84,37 @@ def tonemap(frame, tone: ToneMapping, dtype="u1", meter: ExposureMeter | None = 
         meter = ExposureMeter() if tone.exposure == "manual" else ExposureMeter().add(frame.read())
     exposure = meter.exposure(tone)
     if isinstance(frame, Texture):
-        return _tonemap_pass(frame, exposure, tone, dtype)
-    return _tonemap_kernel(frame, exposure, tone, dtype)
+        return _tonemap_pass(frame, exposure, tone, encoding)
+    return _tonemap_kernel(frame, exposure, tone, encoding)
 
 
-def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, dtype) -> np.ndarray:
-    levels = int(np.iinfo(dtype).max)
-    word = {255: "uchar", 65535: "ushort"}[levels]
-    kernel = frame.device.kernel("images/tonemap.cu", "tonemap", group_size=64, LEVELS=levels, PIXEL=word)
-    shown = frame.device.buffer(frame.shape, dtype)
-    kernel(frame.shape[0] * frame.shape[1], frame, shown, frame.shape[0] * frame.shape[1], exposure, CURVES[tone.curve])
+def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:
+    device, pixels = frame.device, frame.shape[0] * frame.shape[1]
+    constants = encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort"}
+    kernel = device.kernel("images/tonemap.cu", "tonemap", group_size=64, **constants)
+    shown = device.buffer(frame.shape, encoding.dtype)
+    grade = []
+    if is_graded(tone):
+        rows = grade_rows(tone)
+        grade = [device.buffer(rows.shape).write(rows)]
+    kernel(pixels, frame, shown, pixels, exposure, CURVES[tone.curve], *grade)
     return shown.read()
 
 
-def _tonemap_pass(frame: Texture, exposure: float, tone: ToneMapping, dtype) -> np.ndarray:
-    levels = int(np.iinfo(dtype).max)
+def _tonemap_pass(frame: Texture, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:
     target = frame.gl.texture(frame.size)
-    GlToneMapper(frame.gl, levels)(frame, replace(tone, exposure="manual", ev=math.log2(exposure)), target)
-    return (target.read() * levels + 0.5).astype(dtype)
+    GlToneMapper(frame.gl, encoding)(frame, replace(tone, exposure="manual", ev=math.log2(exposure)), target)
+    return (target.read() * encoding.levels + 0.5).astype(encoding.dtype)
 
 
 class GlToneMapper:
-    """Tone maps textures of one GL context to sRGB of `levels` + 1 values, scaled to 0..1."""
+    """Tone maps textures of one GL context to values of an encoding, scaled to 0..1."""
 
-    def __init__(self, gl: GlContext, levels: int = 255):
+    def __init__(self, gl: GlContext, encoding: Encoding = SRGB_8):
+        self._gl, self._encoding = gl, encoding
         self._reduction = Reduction(gl)
-        self._pass = gl.render_pass("images/tonemap.frag", LEVELS=levels)
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
+        self._grade, self._rows = self._neutral, np.zeros(0, "f4")
 
     def __call__(self, image: Texture, tone: ToneMapping, target: Texture) -> None:
         """Draws the displayed picture of `image` into `target`, a texture of the same size."""
@@ -91,4 +123,17 @@ class GlToneMapper:
         inputs: dict[str, Any] = dict(
             image=image, exposure=exposure, automatic=int(automatic), ev=tone.ev, curve=CURVES[tone.curve]
         )
-        self._pass(target, **inputs)
+        if is_graded(tone):
+            inputs["grade"] = self._grade_texture(tone)
+        self._gl.render_pass("images/tonemap.frag", **self._encoding.constants(tone))(target, **inputs)
+
+    def _grade_texture(self, tone: ToneMapping) -> Texture:
+        """The grading's table in rows of GRADE_WIDTH texels."""
+        rows = grade_rows(tone)
+        if rows is not self._rows:
+            height = -(-len(rows) // GRADE_WIDTH)
+            texels = np.zeros((height * GRADE_WIDTH, 4), "f4")
+            texels[: len(rows)] = rows
+            shape = (height, GRADE_WIDTH, 4)
+            self._grade, self._rows = self._gl.texture((GRADE_WIDTH, height)).write(texels.reshape(shape)), rows
+        return self._grade

@@ -106,7 +106,9 @@ def scene_of_table(table: dict, path: Path) -> Scene:
         raise InputError(f"{path}: picture is {format_value(kind)}; allowed are {', '.join(picture_kinds())}")
     picture = picture_class(kind)
     settings = picture.read_settings(table.get("settings", {}), f"{path}: settings", path.parent)
-    tone = from_table(ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
+    tone = from_table(
+        ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone", path.parent
+    )
     title = table.get("title", path.stem)
     if not isinstance(title, str):
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
@@ -137,7 +139,7 @@ def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
         "title": scene.title,
         "picture": scene.picture,
         "settings": to_table(scene.settings, folder),
-        "tone": to_table(scene.tone),
+        "tone": to_table(scene.tone, folder),
     }
     if scene.animation is not None:
         tables["animation"] = write_animation(scene.animation)

@@ -4,14 +4,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from renderer.scene.schema import referenced_files, setting
+
 
 @dataclass(frozen=True)
 class ToneMapping:
-    """How linear radiance becomes 8-bit sRGB; renderer/images/tone_mapping.py applies it."""
+    """How linear radiance becomes displayed color; renderer/images/tone_mapping.py applies it.
+
+    In this order: exposure, white balance, contrast, the tone curve, the display's encoding, the look-up table.
+    """
 
     exposure: Literal["auto", "manual"] = "auto"
     ev: float = 0.0  # stops, added to the automatic exposure too
     curve: Literal["none", "reinhard", "aces", "agx"] = "none"
+    temperature: float = setting(
+        6500.0, 1000.0, 15000.0, "kelvin of the light that is shown white; 6500 changes nothing", logarithmic=True
+    )
+    tint: float = setting(0.0, -100.0, 100.0, "of that light: positive for a green one, so the picture gets magenta")
+    contrast: float = setting(1.0, 0.25, 4.0, "power about middle gray, 0.18", logarithmic=True)
+    lut: str = setting("", help="a .cube file, applied to the displayed color", file=True)
 
 
 @dataclass(frozen=True)
@@ -37,3 +48,8 @@ class Scene:
     test: dict = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     part: str = ""
+
+    @property
+    def files(self) -> set[Path]:
+        """The files that settings and tone mapping name."""
+        return {Path(file) for named in (self.settings, self.tone) for file in referenced_files(named)}

@@ -6,6 +6,15 @@
 #define make_float3 vec3
 #endif
 #include "common/srgb.h"
+#ifdef GRADED
+#include "images/color_grade.h"
+#else
+#define GRADE_PARAMETER
+#define GRADE_ARGUMENT
+#endif
+#ifdef HIGH_RANGE
+#include "common/pq.h"
+#endif
 
 #define CURVE_NONE 0
 #define CURVE_REINHARD 1
@@ -64,15 +73,32 @@ SHARED_FUNCTION float3 apply_tone_curve(float3 c, int curve) {
     return c;
 }
 
-SHARED_FUNCTION float quantize_srgb(float x, float levels) {
-    return floor(linear_to_srgb(clamp(x, 0.0f, 1.0f)) * levels + 0.5f);
-}
+SHARED_FUNCTION float quantize(float x, float levels) { return floor(x * levels + 0.5f); }
 
 SHARED_FUNCTION bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
 
-// sRGB values 0 to levels (255 or 65535) of a linear color. NaN and infinity become magenta, so that they are noticed.
-SHARED_FUNCTION float3 tonemap_pixel(float red, float green, float blue, float exposure, int curve, float levels) {
+SHARED_FUNCTION float3 srgb_pixel(float3 c) {
+    return make_float3(linear_to_srgb(clamp(c.x, 0.0f, 1.0f)), linear_to_srgb(clamp(c.y, 0.0f, 1.0f)),
+                       linear_to_srgb(clamp(c.z, 0.0f, 1.0f)));
+}
+
+// Values 0 to levels (255 to 65535) of a linear color: sRGB, or PQ of Rec. 2020 if HIGH_RANGE, which has room for what
+// curves compress. NaN and infinity become magenta, so that they are noticed.
+SHARED_FUNCTION float3 tonemap_pixel(float red, float green, float blue, float exposure, int curve,
+                                     float levels GRADE_PARAMETER) {
     if (!(is_finite(red) && is_finite(green) && is_finite(blue))) return make_float3(levels, 0.0f, levels);
-    float3 c = apply_tone_curve(make_float3(red, green, blue) * exposure, curve);
-    return make_float3(quantize_srgb(c.x, levels), quantize_srgb(c.y, levels), quantize_srgb(c.z, levels));
+    float3 c = make_float3(red, green, blue) * exposure;
+#ifdef GRADED
+    c = balanced(c GRADE_ARGUMENT);
+#endif
+#ifdef HIGH_RANGE
+    c = pq_pixel(c);
+#else
+    c = srgb_pixel(apply_tone_curve(c, curve));
+#ifdef GRADED
+    c = looked_up(c GRADE_ARGUMENT);
+    c = make_float3(clamp(c.x, 0.0f, 1.0f), clamp(c.y, 0.0f, 1.0f), clamp(c.z, 0.0f, 1.0f));
+#endif
+#endif
+    return make_float3(quantize(c.x, levels), quantize(c.y, levels), quantize(c.z, levels));
 }

@@ -1,11 +1,13 @@
-// Tone mapping of a linear image in a device buffer. LEVELS is 255 (PIXEL uchar) or 65535 (PIXEL ushort).
+// Tone mapping of a linear image in a device buffer. LEVELS is 255 (PIXEL uchar), 1023 or 65535 (PIXEL ushort); `grade` is
+// the table of color_grade.h, which only GRADED pixels read.
 #include "images/tone_mapping.h"
 
-KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure, int curve) {
+KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure,
+               int curve GRADE_PARAMETER) {
     uint i = thread_index();
     if (i >= (uint)pixels) return;
     float4 color = image[i];
-    float3 values = tonemap_pixel(color.x, color.y, color.z, exposure, curve, LEVELS);
+    float3 values = tonemap_pixel(color.x, color.y, color.z, exposure, curve, LEVELS GRADE_ARGUMENT);
     pixels_out[4 * i + 0] = (PIXEL)values.x;
     pixels_out[4 * i + 1] = (PIXEL)values.y;
     pixels_out[4 * i + 2] = (PIXEL)values.z;

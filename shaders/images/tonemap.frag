@@ -1,6 +1,10 @@
 // Tone mapping of a linear texture into an 8-bit one. `exposure` is one texel: x is the mean log2 luminance of the
 // metered
 // pixels, y is 0 if there are none; if `automatic` is 0, only `ev` counts.
+// GRADED pixels read `grade`, the table of color_grade.h in rows of 4096 texels.
+#ifdef GRADED
+uniform sampler2D grade;
+#endif
 #include "images/tone_mapping.h"
 uniform sampler2D image;
 uniform sampler2D exposure;
@@ -13,6 +17,6 @@ void main() {
     vec4 color = texelFetch(image, ivec2(gl_FragCoord.xy), 0);
     vec4 metered = texelFetch(exposure, ivec2(0), 0);
     float factor = automatic != 0 && metered.y > 0.0 ? automatic_exposure(metered.x, ev) : exp2(ev);
-    vec3 srgb = tonemap_pixel(color.r, color.g, color.b, factor, curve, float(LEVELS)) / float(LEVELS);
+    vec3 srgb = tonemap_pixel(color.r, color.g, color.b, factor, curve, float(LEVELS) GRADE_ARGUMENT) / float(LEVELS);
     pixel = vec4(srgb, clamp(color.a, 0.0, 1.0));
 }

@@ -413,6 +413,24 @@ def ies_seeds() -> dict[str, bytes]:
     }
 
 
+def cube_seeds() -> dict[str, bytes]:
+    """Look-up tables of one and of three dimensions."""
+    corners = "".join(f"{r} {g} {b}\n" for b in (0, 1) for g in (0, 1) for r in (0, 1))
+    return {
+        "three.cube": f'TITLE "a"\nLUT_3D_SIZE 2\nDOMAIN_MIN 0 0 0\nDOMAIN_MAX 1 1 1\n{corners}'.encode(),
+        "one.cube": b"# one\nLUT_1D_SIZE 3\nLUT_1D_INPUT_RANGE 0 1\n0 0 0\n.5 .4 .3\n1 1 1e0\n",
+    }
+
+
+@target("cube", cube_seeds, (mutate.numbers, mutate.text, *BYTES), "renderer.formats.cube")
+def read_lookup_table(path: Path) -> None:
+    """A .cube file to the rows of a grading."""
+    from renderer.images.color_grade import grade_rows
+    from renderer.scene.scene import ToneMapping
+
+    grade_rows(ToneMapping(lut=str(path)))
+
+
 @target("ies", ies_seeds, (mutate.numbers, mutate.text, *BYTES), "renderer.raytracing.light_profiles")
 def read_ies(path: Path) -> None:
     from renderer.raytracing.light_profiles import profile_rows

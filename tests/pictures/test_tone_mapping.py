@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.formats.images import linear_to_srgb, srgb_to_linear
-from renderer.images.tone_mapping import CURVES, ExposureMeter, GlToneMapper, tonemap
+from renderer.images.tone_mapping import CURVES, Encoding, ExposureMeter, GlToneMapper, tonemap
 from renderer.scene.scene import ToneMapping
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -89,7 +89,7 @@ def test_window_and_export_agree(gl, rng):
 def test_sixteen_bits_refine_eight(device, gl, rng):
     image, tone = picture(rng), ToneMapping("auto", 0.0, "aces")
     for frame in (device.buffer(image.shape).write(image), gl.texture(image.shape[1::-1]).write(image)):
-        fine, coarse = tonemap(frame, tone, "u2"), tonemap(frame, tone)
+        fine, coarse = tonemap(frame, tone, Encoding(65535)), tonemap(frame, tone)
         assert fine.dtype == np.uint16 and np.abs(fine / 257 - coarse).max() <= 0.51
 
 

@@ -10,7 +10,7 @@ from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
 from renderer.pictures import expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
-from renderer.scene.schema import kept_values, referenced_files
+from renderer.scene.schema import kept_values
 from renderer.window.boundary import contained
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
@@ -25,7 +25,7 @@ def reload_changed_files(app: AppState, now: float) -> None:
         return
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
     for panel in app.panels:
-        paths |= {Path(file) for file in referenced_files(panel.scene.settings)}
+        paths |= panel.scene.files
     changed = app.file_watcher.poll(paths | set(SHADERS.rglob("*.*")), now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
@@ -126,7 +126,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
     for panel in app.panels:
         path = panel.original.path
         edited = path.suffix in SCENE_SUFFIXES and path.is_file() and (files is None or path in files)
-        referenced = {Path(file) for file in referenced_files(panel.scene.settings)}
+        referenced = panel.scene.files
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
                 before, panel.original = panel.original, load_again(panel.original)

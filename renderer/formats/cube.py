@@ -1,0 +1,100 @@
+"""Look-up tables of colors in .cube files (Adobe, Cube LUT Specification 1.0, 2013; Resolve's *_INPUT_RANGE too)."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.files import read_text
+from renderer.plain import format_value, parse_whole
+
+MAX_BYTES = 128 << 20
+MAX_SIZES = {1: 65536, 3: 129}  # entries along an axis, of tables of one and of three dimensions
+
+
+@dataclass(frozen=True)
+class LookupTable:
+    """Colors (entries, 3) float32 of displayed colors from `low` to `high` (3 each).
+
+    With three dimensions there are size^3 entries, red running fastest; with one, each channel has its own column.
+    """
+
+    dimensions: int
+    size: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    colors: np.ndarray
+
+
+def read_cube(path: str | Path) -> LookupTable:
+    """The table of a .cube file. Raises InputError with the line at fault."""
+    lines = read_text(Path(path), MAX_BYTES).splitlines()
+    header: dict[str, tuple[float, ...]] = {}
+    for start, line in enumerate(lines):
+        words = line.split()
+        if not words or words[0].startswith("#") or words[0] == "TITLE":
+            continue
+        if _is_number(words[0]):
+            break
+        _read_key(words, header, f"{path}: line {start + 1}")
+    else:
+        raise InputError(f"{path}: there are no colors; a .cube file has lines of three numbers")
+    dimensions = 3 if "LUT_3D_SIZE" in header else 1
+    if f"LUT_{dimensions}D_SIZE" not in header:
+        raise InputError(f"{path}: the key LUT_3D_SIZE or LUT_1D_SIZE is missing")
+    size = int(header[f"LUT_{dimensions}D_SIZE"][0])
+    low, high = _domain(header, dimensions, str(path))
+    return LookupTable(dimensions, size, low, high, _colors(lines, start, size**dimensions, str(path)))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_key(words: list[str], header: dict[str, tuple[float, ...]], context: str) -> None:
+    """Adds one line of the header."""
+    key, values = words[0], words[1:]
+    if key in ("LUT_1D_SIZE", "LUT_3D_SIZE"):
+        largest = MAX_SIZES[int(key[4])]
+        size = parse_whole(values[0], 2, largest) if len(values) == 1 else None
+        if size is None:
+            raise InputError(f"{context}: {key} is {format_value(' '.join(values))}; it must be 2 to {largest}")
+        header[key] = (float(size),)
+        return
+    counts = {"DOMAIN_MIN": 3, "DOMAIN_MAX": 3, "LUT_1D_INPUT_RANGE": 2, "LUT_3D_INPUT_RANGE": 2}
+    if key not in counts:
+        allowed = ", ".join(("TITLE", "LUT_1D_SIZE", "LUT_3D_SIZE", *counts))
+        raise InputError(f"{context}: unknown key {format_value(key)}; allowed are {allowed}")
+    if len(values) != counts[key] or not all(_is_number(word) and math.isfinite(float(word)) for word in values):
+        raise InputError(f"{context}: {key} is {format_value(' '.join(values))}; it must be {counts[key]} numbers")
+    header[key] = tuple(float(word) for word in values)
+
+
+def _domain(
+    header: dict[str, tuple[float, ...]], dimensions: int, path: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    low, high = header.get(f"LUT_{dimensions}D_INPUT_RANGE", (0.0, 1.0))
+    lows, highs = header.get("DOMAIN_MIN", (low,) * 3), header.get("DOMAIN_MAX", (high,) * 3)
+    if not all(1e-6 <= b - a <= 1e6 and abs(a) <= 1e6 for a, b in zip(lows, highs, strict=True)):
+        raise InputError(f"{path}: the domain is {lows} to {highs}; each end must be above its start, within 1e6")
+    return lows, highs
+
+
+def _colors(lines: list[str], start: int, count: int, path: str) -> np.ndarray:
+    """The (count, 3) colors of the lines from `start` on."""
+    rows = [line for line in lines[start:] if line.strip() and not line.lstrip().startswith("#")]
+    if len(rows) != count:
+        raise InputError(f"{path}: there are {len(rows)} colors; its size asks for {count}")
+    try:
+        colors = np.loadtxt(rows, "f8", ndmin=2)
+    except ValueError as error:
+        raise InputError(f"{path}: a color is not three numbers: {error}") from error
+    if colors.shape != (count, 3) or not (np.abs(colors) <= 1e6).all():
+        raise InputError(f"{path}: a color is not three numbers of at most a million")
+    return colors.astype("f4")

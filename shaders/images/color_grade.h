@@ -1,0 +1,66 @@
+// Color grading of one pixel, for kernels and GLSL. The table `grade` of float4 rows is renderer/images/color_grade.py's:
+// 0 to 2: white balance, row by row, and the contrast in row 0's w; 3: dimensions (0: no look-up table, 1 or 3) and size
+// of the look-up table; 4: 1 / its domain's extent; 5: its domain's start; from 6 on: its colors, red fastest.
+#ifdef GLSL
+#define float4 vec4
+#define to_int(x) int(x)
+#define to_float(x) float(x)
+#define GRADE_WIDTH 4096
+#define GRADE_PARAMETER
+#define GRADE_ARGUMENT
+#define GRADE_ROW(i) texelFetch(grade, ivec2((i) % GRADE_WIDTH, (i) / GRADE_WIDTH), 0)
+#else
+#define to_int(x) ((int)(x))
+#define to_float(x) ((float)(x))
+#define GRADE_PARAMETER , GLOBAL const float4 *grade
+#define GRADE_ARGUMENT , grade
+#define GRADE_ROW(i) grade[i]
+#endif
+#define GRADE_COLORS 6
+#define MIDDLE_GRAY 0.18f
+
+SHARED_FUNCTION float with_contrast(float x, float contrast) {
+    return MIDDLE_GRAY * pow(max(x, 0.0f) / MIDDLE_GRAY, contrast);
+}
+
+// White balance, then contrast, of linear radiance.
+SHARED_FUNCTION float3 balanced(float3 c GRADE_PARAMETER) {
+    float4 r = GRADE_ROW(0), g = GRADE_ROW(1), b = GRADE_ROW(2);
+    float3 white = make_float3(r.x * c.x + r.y * c.y + r.z * c.z, g.x * c.x + g.y * c.y + g.z * c.z,
+                               b.x * c.x + b.y * c.y + b.z * c.z);
+    if (r.w == 1.0f) return white;
+    return make_float3(with_contrast(white.x, r.w), with_contrast(white.y, r.w), with_contrast(white.z, r.w));
+}
+
+// Between the four corners of the tetrahedron of the cube's diagonal that holds the color, so that grays stay gray (as
+// OpenColorIO does). `x` is in cells of a cube of size entries a side.
+SHARED_FUNCTION float3 tetrahedral(float3 x, int size GRADE_PARAMETER) {
+    int i = min(to_int(x.x), size - 2), j = min(to_int(x.y), size - 2), k = min(to_int(x.z), size - 2);
+    float r = x.x - to_float(i), g = x.y - to_float(j), b = x.z - to_float(k);
+    int red = 1, green = size, blue = size * size;
+    int first = GRADE_COLORS + i * red + j * green + k * blue;
+    int most = r >= g && r >= b ? red : g >= b ? green : blue;
+    int least = most == red ? (b <= g ? blue : green) : most == green ? (b <= r ? blue : red) : (g <= r ? green : red);
+    float high = max(r, max(g, b)), low = min(r, min(g, b)), middle = r + g + b - high - low;
+    int diagonal = red + green + blue;
+    float4 c = GRADE_ROW(first) * (1.0f - high) + GRADE_ROW(first + most) * (high - middle) +
+               GRADE_ROW(first + diagonal - least) * (middle - low) + GRADE_ROW(first + diagonal) * low;
+    return make_float3(c.x, c.y, c.z);
+}
+
+// The look-up table's color for a displayed one, 0 to 1.
+SHARED_FUNCTION float3 looked_up(float3 c GRADE_PARAMETER) {
+    float4 kind = GRADE_ROW(3), scale = GRADE_ROW(4), start = GRADE_ROW(5);
+    if (kind.x == 0.0f) return c;
+    int size = to_int(kind.y);
+    float top = kind.y - 1.0f;
+    float3 x = make_float3(clamp((c.x - start.x) * scale.x, 0.0f, 1.0f) * top,
+                           clamp((c.y - start.y) * scale.y, 0.0f, 1.0f) * top,
+                           clamp((c.z - start.z) * scale.z, 0.0f, 1.0f) * top);
+    if (kind.x == 3.0f) return tetrahedral(x, size GRADE_ARGUMENT);
+    int i = min(to_int(x.x), size - 2), j = min(to_int(x.y), size - 2), k = min(to_int(x.z), size - 2);
+    float r = x.x - to_float(i), g = x.y - to_float(j), b = x.z - to_float(k);
+    return make_float3(GRADE_ROW(GRADE_COLORS + i).x * (1.0f - r) + GRADE_ROW(GRADE_COLORS + i + 1).x * r,
+                       GRADE_ROW(GRADE_COLORS + j).y * (1.0f - g) + GRADE_ROW(GRADE_COLORS + j + 1).y * g,
+                       GRADE_ROW(GRADE_COLORS + k).z * (1.0f - b) + GRADE_ROW(GRADE_COLORS + k + 1).z * b);
+}
