@@ -71,8 +71,7 @@ class KernelCache:
             return result(self._future(spec, INTEGER_SUMS), NAME)
         if self._prefers_generic:
             self._requests += (spec, INTEGER_SUMS) not in self._futures
-            is_gpu = self.device.simd_width == 1  # CPUs compile the generic kernel for minutes
-            if (is_gpu and self._requests > REQUESTS_BEFORE_GENERIC) or self._marker_path(spec.is_3d).exists():
+            if self._requests > REQUESTS_BEFORE_GENERIC or self._marker_path(spec.is_3d).exists():
                 return self._future(spec.is_3d, INTEGER_SUMS).result()
         if self._pool is None or self._prefers_generic:
             return self._future(spec, INTEGER_SUMS).result()

@@ -17,6 +17,8 @@ from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.variations import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 
+# The generic kernel on CPUs calls each variation instead of inlining it: compiled in a ninth of the time, and faster.
+CALLED = "#if LANES > 1\n#define CALLED DEVICE_NOINLINE_ALWAYS\n#else\n#define CALLED DEVICE\n#endif"
 APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
 
 
@@ -197,7 +199,11 @@ def generic_source(is_3d: bool) -> GeneratedSource:
             cases.append(f"            v += {2 + len(v.parameters)}; break;")
     apply_post = "apply_affine" if is_3d else "apply_post"
     functions = [
-        *sources(table.values()),
+        CALLED,
+        *(
+            text.replace("DEVICE ", "CALLED ") if text.startswith("DEVICE ") else text
+            for text in sources(table.values())
+        ),
         f"DEVICE_NOINLINE {APPLY_XFORM}",
         "    Point q = apply_affine(p, a), sum = at_origin(p);",
         f"    int packed_counts = (int)a[{header - 1}], left = packed_counts >> 1, has_post = packed_counts & 1;",
