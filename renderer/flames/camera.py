@@ -39,7 +39,7 @@ def bucket_transform(
     view: View2D | Camera, flame: Any, y_axis: str, size: Size, supersample: int, gutter: int,
     pixel_aspect: float = 1.0,
 ) -> np.ndarray:  # fmt: skip
-    """The transform of a view as the kernels take it: (6,) for 2D flames; for 3D ones (13,), with a lens (32,).
+    """The transform of a view as the kernels take it: (6,) for 2D flames; for 3D ones (13,), with a lens (40,).
 
     `flame`: a Flame, for its camera.
     """
@@ -96,7 +96,7 @@ def camera_rotation(pitch: float, yaw: float, roll: float, bank: float) -> np.nd
 def space_to_buckets(
     view: View2D, flame: Any, y_axis: str, size: Size, supersample: int, gutter: int, pixel_aspect: float = 1.0
 ) -> np.ndarray:
-    """The transform of a flame with z: (13,) float64 as world_to_buckets(), with depth of field (32,) as in flame.cu.
+    """The transform of a flame with z: (13,) float64 as world_to_buckets(), with depth of field (40,) as in flame.cu.
 
     A point's place on the plane is x / w, y / w with (x, y, z) its place before the camera and w = 1 - perspective z.
     Apophysis subtracts cam_zpos from z before the rotation and draws points behind the camera; JWildfire adds
@@ -120,7 +120,9 @@ def space_to_buckets(
     if flame.cam_dof == 0:
         return camera
     strength = 0.1 * flame.cam_dof
-    return np.concatenate([camera, _lens(flame, place), strength * np.array([a, b, d, e]), _focus(flame)])
+    half = (np.array(size) / 2 + gutter / supersample) * view.height / size[1] * (pixel_aspect, 1.0)
+    lens = _lens(flame, place), strength * np.array([a, b, d, e]), _focus(flame), _blur_curve(flame, place, half)
+    return np.concatenate([camera, *lens])
 
 
 def _lens(flame: Any, place: np.ndarray) -> np.ndarray:
@@ -135,6 +137,16 @@ def _lens(flame: Any, place: np.ndarray) -> np.ndarray:
         rows[:] = place
         rows[:, 3] -= (flame.cam_xfocus, flame.cam_yfocus, flame.cam_zfocus)
     return rows.ravel()
+
+
+def _blur_curve(flame: Any, place: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """(8,) float64: two rows of four, whose vector's squared length is a factor on the blur.
+
+    Fractorium's: 25 / blur_curve times the squared distance from the middle, in halves (2,) of the picture's sides.
+    """
+    if flame.blur_curve == 0:
+        return np.array([0, 0, 0, 1, 0, 0, 0, 0], "f8")
+    return (place[:2] / half[:, None] * 5 / math.sqrt(abs(flame.blur_curve))).ravel()
 
 
 def _focus(flame: Any) -> tuple[float, float, float]:

@@ -5,7 +5,7 @@ The words are flam3's (S. Draves and E. Reckase, "The Fractal Flame Algorithm").
 
 import difflib
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -81,18 +81,32 @@ def _require_known(name: str, known: dict, kind: str) -> None:
 
 
 @dataclass(frozen=True)
+class Layer:
+    """What a further layer has of its own: xforms and palette. Camera and exposure are the flame's."""
+
+    xforms: tuple[Xform, ...] = (Xform(),)
+    final_xform: Xform | None = None
+    further_finals: tuple[Xform, ...] = ()
+    palette: str = "ember"
+    colors: tuple[tuple[float, float, float], ...] = ()
+    alphas: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Flame:
     """One flame. Its palette is `colors`, 256 of red, green, blue, 0 to 255, or the built-in one named by `palette`."""
 
     xforms: tuple[Xform, ...] = (Xform(),)
     final_xform: Xform | None = None
+    further_finals: tuple[Xform, ...] = ()  # applied one after another to what final_xform gives (JWildfire)
+    layers: tuple[Layer, ...] = ()  # drawn into the same picture (JWildfire)
     palette: str = setting("ember", None, None, "a palette of assets/palettes.json; `colors` overrides it")
     colors: tuple[tuple[float, float, float], ...] = ()
     alphas: tuple[float, ...] = ()  # of the palette's entries, 0 to 1; empty: all 1
     palette_mode: Literal["step", "linear"] = "step"
     quality: float = setting(50.0, 1e-3, 1e9, "samples per pixel", logarithmic=True)
     brightness: float = setting(4.0, 0.0, 1e6, "exposure of the log-density", logarithmic=True)
-    gamma: float = setting(4.0, 0.01, 1e3, "of the tone curve")
+    gamma: float = setting(4.0, 0.01, 1e6, "of the tone curve")
     gamma_threshold: float = setting(0.01, 0.0, 1e6, "density below which the tone curve is linear")
     vibrancy: float = setting(1.0, -1e3, 1e3, "1: gamma acts on density and keeps hues; 0: on each channel")
     highlight_power: float = setting(-1.0, -1e3, 1e3, "how overexposed colors fade to white; negative: clip")
@@ -125,6 +139,9 @@ class Flame:
     cam_dof_exponent: float = setting(
         2.0, 1e-3, 1e3, "of JWildfire's newer lens: blur is the squared distance^(1/this)"
     )
+    blur_curve: float = setting(
+        0.0, None, None, "Fractorium's: above 0 the blur grows with the squared distance from the middle over this"
+    )
     new_dof: bool = setting(False, help="JWildfire's newer lens, which has a focus in space")
     cam_model: Literal["apophysis", "jwildfire"] = "apophysis"
     preserve_z: bool = setting(False, help="z passes through variations that do not define it")
@@ -155,8 +172,26 @@ class Flame:
 
     @property
     def all_xforms(self) -> tuple[Xform, ...]:
-        """The xforms, then the final one if there is one."""
-        return (*self.xforms, self.final_xform) if self.final_xform else self.xforms
+        """The xforms, then the final ones."""
+        return *self.xforms, *self.final_xforms
+
+    @property
+    def final_xforms(self) -> tuple[Xform, ...]:
+        """The final xforms in the order of application."""
+        return (self.final_xform, *self.further_finals) if self.final_xform else ()
+
+    @property
+    def layer_flames(self) -> tuple["Flame", ...]:
+        """One flame for each layer, this one's own first, with equally many xforms, which share the samples equally."""
+        if not self.layers:
+            return (self,)
+        count = max(len(self.xforms), *(len(layer.xforms) for layer in self.layers))
+        flames = [replace(self, layers=())]
+        for layer in self.layers:
+            values = {f.name: getattr(layer, f.name) for f in fields(Layer)}
+            flames.append(replace(self, layers=(), **values))
+        idle = [(Xform(weight=0.0),) * (count - len(flame.xforms)) for flame in flames]
+        return tuple(replace(f, xforms=(*f.xforms, *more)) for f, more in zip(flames, idle, strict=True))
 
     @property
     def palette_colors(self) -> np.ndarray:

@@ -45,7 +45,7 @@ class Specialization:
     """
 
     signatures: tuple[XformSignature, ...]
-    final: bool
+    finals: int
     xaos: bool
     is_3d: bool
     linear_palette: bool
@@ -75,7 +75,7 @@ class Specialization:
         """Whether the generic kernel runs it: it knows flam3's variations, without stages and without preserved z."""
         names = {name for signature in self.signatures for name in signature.variations}
         known = all(dict.__contains__(generic_variations(), name) for name in names)
-        return known and not self.preserves_z and not self.defocus
+        return known and self.finals < 2 and not self.preserves_z and not self.defocus
 
     @property
     def record_floats(self) -> int:
@@ -92,9 +92,10 @@ class Specialization:
     def random_per_step(self) -> int:
         """Upper bound of the random numbers of one step.
 
-        Those of two xforms, the final one's probability, one rounding, and two of a lens.
+        Those of the xform and the final ones, the final ones' probabilities, one rounding, and two of a lens.
         """
-        return 2 * self.random_per_xform + 2 + 2 * self.defocus
+        finals = max(self.finals, 1)
+        return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus
 
     @property
     def feature_flags(self) -> int:
@@ -102,7 +103,7 @@ class Specialization:
 
         shaders/flames/flame.cu unpacks them.
         """
-        return self.final | self.xaos << 1 | self.linear_palette << 2 | self.stochastic_rounding << 3
+        return self.finals | self.xaos << 1 | self.linear_palette << 2 | self.stochastic_rounding << 3
 
     @property
     def state_floats(self) -> int:
@@ -146,7 +147,7 @@ def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Spe
     has_z = any(flame.has_z for flame in flames)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
-        any(flame.final_xform is not None for flame in flames),
+        max(len(flame.final_xforms) for flame in flames),
         any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
         has_z,
         linear_palette,
@@ -178,7 +179,7 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         HIDES=int(spec.hides),
         DEFOCUS=int(spec.defocus),
         HAS_XAOS=int(spec.xaos),
-        HAS_FINAL=int(spec.final),
+        FINALS=spec.finals,
         LINEAR_PALETTE=int(spec.linear_palette),
         STOCHASTIC_ROUNDING=int(spec.stochastic_rounding),
         RECORD_FLOATS=spec.record_floats,
@@ -341,11 +342,11 @@ def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
 
 
 def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
-    """(n,) float32: the parameters of one temporal sample: camera, final xform if any, xforms."""
+    """(n,) float32: the parameters of one temporal sample: camera, final xforms, xforms."""
     camera = np.asarray(camera, "f8").ravel()
     parts = [(plane_in_space(camera) if spec.is_3d and len(camera) == 6 else camera).astype("f4")]
-    if spec.final:
-        parts.append(pack_xform(flame.final_xform or Xform(opacity=0.0), spec, final=True))
+    idle = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
+    parts += [pack_xform(xform, spec, final=True) for xform in (*flame.final_xforms, *idle)]
     parts += [pack_xform(xform, spec, final=False) for xform in flame.xforms]
     return np.concatenate(parts)
 

@@ -58,21 +58,24 @@ class Pass:
 def make_temporal_samples(settings: Any, time: float) -> tuple[list[TemporalSample], np.ndarray]:
     """The temporal samples of the picture of a time, and their weights, the largest 1. Stills have one per pass.
 
+    Layers are temporal samples of one time.
+
     `settings`: those of renderer/pictures/flame.py.
     """
     keyframes = settings.keyframes
     if len(keyframes) < 2:
         _, weights = temporal_filter(settings, 1)
-        return [TemporalSample(settings, settings.view, settings.quality)] * len(weights), weights
+        layers = [TemporalSample(flame, settings.view, settings.quality) for flame in settings.layer_flames]
+        return layers * len(weights), np.repeat(weights, len(layers))
     time = min(max(time, keyframes[0].time), keyframes[-1].time)
     flame = interpolate_at(keyframes, time).flame
     offsets, weights = temporal_filter(flame, flame.temporal_samples)
-    samples = []
+    samples: list[TemporalSample] = []
     for offset in offsets:
         key = interpolate_at(keyframes, time + offset)
         view = relative_view(key.view, keyframes[0].view, settings.view)
-        samples.append(TemporalSample(key.flame, view, max(key.quality, 1e-3)))
-    return samples, weights
+        samples += [TemporalSample(flame, view, max(key.quality, 1e-3)) for flame in key.flame.layer_flames]
+    return samples, np.repeat(weights, len(samples) // len(weights))
 
 
 def make_schedule(samples: Sequence[TemporalSample], size: tuple[int, int]) -> SampleSchedule:

@@ -28,7 +28,6 @@ from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
-from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -54,8 +53,6 @@ class Settings(Flame, PictureSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         times = [key.time for key in self.keyframes]
-        if not isinstance(self.view, Camera) and self.is_3d:
-            raise ValueError("affine has 12 numbers; 3D xforms need the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
             raise ValueError(f"keyframes: the times {times} must increase")
 

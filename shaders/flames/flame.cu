@@ -9,11 +9,11 @@
 //
 // Parameters of one temporal sample: CAMERA_FLOATS floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
 // 3D 13: three such rows of four, the last the depth, and the least depth; then those of defocus()), then the records
-// of the final xform (if any) and of the xforms. A record: affine (6, in 3D 12), color, color speed, opacity, with
+// of the final xforms and of the xforms. A record: affine (6, in 3D 12), color, color speed, opacity, with
 // DIRECT_COLOR its factor, signature, packed counts (twice the number of variations, plus 1 with a post-affine); then
 // the post-affine (6, in 3D 12), and of each variation its index, weight and parameters.
 #if GENERIC
-#define HAS_FINAL layout.has_final
+#define FINALS layout.finals
 #define HAS_XAOS layout.has_xaos
 #define LINEAR_PALETTE layout.linear_palette
 #define STOCHASTIC_ROUNDING layout.stochastic_rounding
@@ -35,14 +35,14 @@
 #define PUT(value, to) STORE_LANES(value, to)
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
 #endif
-#define CAMERA_FLOATS (6 + 7 * IS_3D + 19 * DEFOCUS)  // of the transform from points to buckets
+#define CAMERA_FLOATS (6 + 7 * IS_3D + 27 * DEFOCUS)  // of the transform from points to buckets
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
 #define BAD_VALUE_LIMIT 1e10f
 
 typedef struct {
-    int has_final, has_xaos, linear_palette, stochastic_rounding, record_floats;
+    int finals, has_xaos, linear_palette, stochastic_rounding, record_floats;
     uint random_per_step, random_per_xform;
 } RecordLayout;
 
@@ -135,7 +135,8 @@ DEVICE Point select_point(mask m, Point a, Point b) {
 #if DEFOCUS
 // The offset in buckets, before the division by depth, of a point p seen through a lens. `lens`: three rows of four that
 // give the vector from the focus, the matrix from the plane to buckets times the lens's strength, the exponent of the
-// squared distance, the distance within which points are sharp, and whether only those on one side are blurred.
+// squared distance, the distance within which points are sharp, and whether only those on one side are blurred; then two
+// rows of four whose vector's squared length is a factor on the blur (Fractorium's blur_curve).
 // (Apophysis 7X; JWildfire's both models.)
 DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     real vx = FUSED(lens[0], p.x, FUSED(lens[1], p.y, FUSED(lens[2], p.z, lens[3])));
@@ -147,7 +148,9 @@ DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     t = t < 0.0f ? (real)(0.0f) : t > 1.0f ? (real)(1.0f) : t;
     distance = distance * (t * t * t * (t * (6.0f * t - 15.0f) + 10.0f));
     distance = lens[18] != 0.0f && vz <= 0.0f ? (real)(0.0f) : distance;
-    real radius = uniform(random) * distance;
+    real across = FUSED(lens[19], p.x, FUSED(lens[20], p.y, FUSED(lens[21], p.z, lens[22])));
+    real down = FUSED(lens[23], p.x, FUSED(lens[24], p.y, FUSED(lens[25], p.z, lens[26])));
+    real radius = uniform(random) * distance * (across * across + down * down);
     Pair c = circle(TWO_PI * uniform(random));
     return pair(radius * (lens[12] * c.x + lens[13] * c.y), radius * (lens[14] * c.x + lens[15] * c.y));
 }
@@ -227,7 +230,7 @@ DEVICE Point first_point(Random *random) {
 // One step of the points of a row: `p` before it gives the result after it; `seen` is the point to plot.
 DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table,
                          int xforms, uint row_random, Random *random, Point *seen, mask *bad, bits *opacity) {
-    GLOBAL const float *records = parameters + CAMERA_FLOATS + HAS_FINAL * RECORD_FLOATS;
+    GLOBAL const float *records = parameters + CAMERA_FLOATS + FINALS * RECORD_FLOATS;
     Random start = *random;
     Point q;
 #if LANES > 1
@@ -263,12 +266,12 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
     }
     if (HAS_XAOS) random->position = start.position + RANDOM_PER_XFORM * start.gamma;  // the same for every choice
     *seen = q;
-    if (HAS_FINAL) {
+    for (int k = 0; k < FINALS; k++) {
+        GLOBAL const float *record = parameters + CAMERA_FLOATS + k * RECORD_FLOATS;
         mask wrong;
         real u = uniform(random);
-        Point f = iterate_point(q, parameters + CAMERA_FLOATS, random, &wrong);
-        mask apply = u < parameters[CAMERA_FLOATS + OPACITY];
-        *seen = select_point(apply, f, q);
+        Point f = iterate_point(*seen, record, random, &wrong);
+        *seen = select_point(u < record[OPACITY], f, *seen);
     }
     return q;
 }

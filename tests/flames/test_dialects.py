@@ -90,20 +90,21 @@ def test_history_inside_edits_is_not_read():
 
 
 def test_numbers_of_other_languages_and_palettes_of_other_lengths():
-    key = entry('brightness="2,5" center="0,5 -1,25" gamma="9995"').keyframe
-    assert key.flame.brightness == 2.5 and key.center == (0.5, -1.25) and key.flame.gamma == 1000
+    key = entry('brightness="2,5" center="0,5 -1,25" gamma="9995000"').keyframe
+    assert key.flame.brightness == 2.5 and key.center == (0.5, -1.25) and key.flame.gamma == 1e6
     gray = np.repeat(np.arange(512)[:, None] // 2, 3, 1).astype("u1").tobytes().hex()
     colors = entry(inside=f'<palette count="512" format="RGB">{gray}</palette>').keyframe.flame.palette_colors
     assert np.abs(colors[:, 0] - np.linspace(0, 255, 256)).max() <= 0.5
 
 
-def test_the_first_visible_layer_of_a_layered_flame_is_drawn():
+def test_visible_layers_of_a_layered_flame_are_read():
     layers = "".join(
         f'<layer visible="{k != 0:d}">{XFORM * (k + 1)}<color index="0" rgb="{k} 0 0"/></layer>' for k in range(3)
     )
     (found,), _ = parse_library(f'<jwf-flame version="JWildfire V7">{layers}</jwf-flame>', AttributeParser("text"))
     assert len(found.keyframe.flame.xforms) == 2 and found.keyframe.flame.palette_colors[0, 0] == 1
-    assert found.ignored == {"further layers": 1}
+    (layer,) = found.keyframe.flame.layers
+    assert len(layer.xforms) == 3 and layer.colors[0][0] == 2 and found.ignored == {}
 
 
 def test_names_of_the_moebius_parameters():
@@ -119,7 +120,8 @@ def test_names_of_the_moebius_parameters():
         ('cam_zdimish="0.5"', XFORM, {"depth fading flames": 1}),
         ('cam_pitch="0.0" fps="25" post_blur_radius="0" camBankCurve_enabled="false"', XFORM, {}),
         ('camBankCurve_enabled="true" camBankCurve_point_count="2"', XFORM, {"animation of camBankCurve flames": 1}),
-        ('gamma="9995"', XFORM, {"gamma 9995 beyond the limit 1000 flames": 1}),
+        ('gamma="9995000"', XFORM, {"gamma 9.995e+06 beyond the limit 1e+06 flames": 1}),
+        ('gamma="9995" blur_curve="4"', XFORM, {}),
         ("", '<xform weight="1" linear="1" nosuch="1" nosuch_power="2" other="0"/>', {"nosuch variations": 1}),
         ("", '<xform weight="1" julian="1" julian_twist="2"/>', {"julian_twist parameters": 1}),
         ("", '<xform weight="1" linear="1" mod_gamma="0.0" material="0.5" linear_fx_priority="0"/>', {}),

@@ -159,3 +159,16 @@ def test_cameras_survive_a_file():
     assert set(xform.variations) == {"spherical3D", "pre_julia3D", "post_bubble"} and key.view.orbits
     (again,), warnings = parse_flames(to_xml([key]))
     assert warnings == [] and again == key
+
+
+def test_blur_curve_scales_the_blur_by_the_squared_distance_from_the_middle():
+    """Fractorium's: (10 times the distance in halves of the picture's sides) squared, over 4 blur_curve."""
+    flame = Flame(cam_pitch=0.4, cam_dof=0.3, blur_curve=45.0)
+    camera = space_to_buckets(VIEW, flame, "down", SIZE, 2, 8)
+    rows = camera[32:].reshape(2, 4)
+    x, y, z = POINTS.T
+    across, down = x / ((200 + 8) / 2 / 50), (math.cos(0.4) * y - math.sin(0.4) * z) / ((160 + 8) / 2 / 50)
+    found = rows @ np.array([x, y, z, np.ones(3)])
+    assert np.allclose((found**2).sum(0), 100 * (across**2 + down**2) / (4 * 45))
+    plain = space_to_buckets(VIEW, Flame(cam_pitch=0.4, cam_dof=0.3), "down", SIZE, 2, 8)
+    assert plain[32:].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]

@@ -33,18 +33,16 @@ FLAME_NEUTRAL = {
     "stereo3d_mode": ("NONE", "stereo mode"),
     "motion_blur_length": ("0", "motion blur of JWildfire"),
     "logscale_k2": ("0", "logscale_k2"),
-    "blur_curve": ("0", "blur_curve"),
 }  # fmt: skip
 # Attributes of an <xform> in the same way; a * stands for any text.
 XFORM_NEUTRAL = {
     **dict.fromkeys(("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue"), ("0", "color modifier")),
-    **dict.fromkeys(("yzCoefs", "zxCoefs", "yzPost", "zxPost"), ("1 0 0 1 0 0", "3-D affine")),
     "color_type": ("DIFFUSION", "color_type"),
     "wfield_type": ("NONE", "weighting field"),
     "mirror_pre_post_translations": ("0", "mirrored translation"),
 }
 XFORM_QUIET = re.compile(
-    r"name|material|material_speed|mod_\w+_speed|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
+    r"name|yzCoefs|zxCoefs|yzPost|zxPost|material|material_speed|mod_\w+_speed|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
 )
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"

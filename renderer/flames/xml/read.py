@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from renderer.errors import InputError
 from renderer.files import read_file
-from renderer.flames.genome import Flame, Xform, read_only
+from renderer.flames.genome import Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
-from renderer.flames.xml import dialects
+from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.elements import FlameElement, flame_elements
 from renderer.flames.xml.palette import parse_palette
@@ -29,7 +29,9 @@ ATTRIBUTE_ALIASES = {
 }  # fmt: skip
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
 FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
-OTHER_FIELDS = ("flame", "extra", "xforms", "final_xform", "palette", "colors", "alphas", "curves")  # no attributes
+OTHER_FIELDS = (  # no attributes
+    "flame", "extra", "xforms", "final_xform", "further_finals", "layers", "palette", "colors", "alphas", "curves",
+)  # fmt: skip
 CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
 UNLIMITED = ("vibrancy", "highlight_power")  # flam3 accepts any value
 CLAMPED = ("brightness", "gamma", "gamma_threshold", "filter_radius", "estimator_radius", "estimator_minimum")
@@ -141,22 +143,31 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
             if label := dialects.flame_ignored(name, text):
                 parser.ignored[f"{label} flames"] = 1
     dialects.apply(parser, version, attributes, flame, camera, extra)
-    body = _visible_layer(parser, element)
-    xforms, final = _parse_xforms(parser, body)
-    colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
-    flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
+    first, *others = _parse_layers(parser, element, version, camera, flame)
     try:
-        return KeyFrame(Flame(**flame), extra=read_only(extra), **camera)
+        return KeyFrame(
+            Flame(**flame, **first, layers=tuple(Layer(**each) for each in others)), extra=read_only(extra), **camera
+        )
     except ValueError as error:
         parser.fail(str(error))
 
 
-def _visible_layer(parser: AttributeParser, element: Any) -> Any:
-    """The element that holds xforms and palette: of JWildfire's <jwf-flame> the first visible layer."""
-    layers = [child for child in element if child.tag == "layer" and child.get("visible", "1").strip() != "0"]
-    if len(layers) > 1:
-        parser.ignored["further layers"] += len(layers) - 1
-    return layers[0] if layers else element
+def _parse_layers(
+    parser: AttributeParser, element: Any, version: str, camera: dict[str, Any], flame: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The fields of each layer, one if the flame has no <layer>; brightens `flame` by what colors cannot hold."""
+    bodies, layers = jwildfire.visible_layers(parser, element), []
+    strengths, shares, most = jwildfire.layer_strengths(parser, bodies)
+    for body, strength, share in zip(bodies, strengths, shares, strict=True):
+        xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
+        colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
+        palette = dict(colors=tuple(map(tuple, (colors * strength).tolist())), alphas=alphas)
+        xforms = tuple(jwildfire.thinned(xform, share) for xform in xforms)
+        final = finals[0] if finals else None
+        layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
+    if most > 1:
+        flame["white_level"] = max(flame.get("white_level", 255.0) / most, 1.0)
+    return layers
 
 
 def _space_of(version: str) -> dict[str, Any]:
@@ -194,17 +205,20 @@ def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attri
 # ---- xforms
 
 
-def _parse_xforms(parser: AttributeParser, element: Any) -> tuple[tuple[Xform, ...], Xform | None]:
+def _parse_xforms(
+    parser: AttributeParser, element: Any, is_jwildfire: bool = False
+) -> tuple[tuple[Xform, ...], list[Xform]]:
+    """The xforms of an element and its final ones: in flam3's files the first alone counts."""
     xforms: list[Xform] = []
-    final = None
+    finals: list[Xform] = []
     for child in element:
         if child.tag == "xform":
-            xforms.append(_parse_xform(parser, child, f"xform {len(xforms)}", len(xforms) + (final is not None)))
+            xforms.append(_parse_xform(parser, child, f"xform {len(xforms)}", len(xforms) + len(finals)))
         elif child.tag == "finalxform":
-            if final is not None:
+            if finals and not is_jwildfire:
                 parser.ignored["further final xforms"] += 1
                 continue
-            final = _parse_xform(parser, child, "finalxform", len(xforms))
+            finals.append(_parse_xform(parser, child, "finalxform", len(xforms)))
         elif child.tag == "symmetry":
             kind = int(parser.number("symmetry kind", child.get("kind", "0")))
             if abs(kind) > 1000:
@@ -212,7 +226,7 @@ def _parse_xforms(parser: AttributeParser, element: Any) -> tuple[tuple[Xform, .
             if kind == 0:
                 parser.warn("symmetry kind is 0, a random one in flam3; no symmetry is added")
             xforms += symmetry_xforms(kind)
-        if len(xforms) > MAX_XFORMS:
+        if len(xforms) + len(finals) > MAX_XFORMS:
             parser.fail(f"has more than {MAX_XFORMS} xforms")
     if not xforms:
         parser.fail("has no <xform>; at least one is required")
@@ -222,7 +236,10 @@ def _parse_xforms(parser: AttributeParser, element: Any) -> tuple[tuple[Xform, .
         xforms = [xform if i == shown else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
     if not sum(xform.weight for xform in xforms) > 0:
         parser.fail("the weights of all xforms are 0; at least one must be above 0")
-    return tuple(xforms), final
+    if is_jwildfire:
+        opacity = jwildfire.opacity_of_probability
+        xforms = [x if x.opacity in (0, 1) else replace(x, opacity=opacity(x.opacity)) for x in xforms]
+    return tuple(xforms), finals
 
 
 def symmetry_xforms(kind: int) -> list[Xform]:
@@ -269,6 +286,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
             variations = _parse_old_variations(parser, name, label, text)
         elif not _parse_variation(parser, name, label, text, variations, parameters):
             extra[name] = text
+    jwildfire.with_space_affines(parser, element.attrib, values)
     _report_unknown(parser, extra, values, variations)
     _check_xform(parser, where, values)
     motion = (child.attrib.items() for child in element if child.tag == "motion")

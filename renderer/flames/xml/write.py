@@ -1,22 +1,23 @@
 """Writing .flame files: key frames as flam3's XML, which read.py reads as the same key frames."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.interpolation import KeyFrame
+from renderer.flames.kernel_source import adjusted_opacity
 from renderer.flames.xml.attributes import escape_attribute
-from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, names_filters_rightly
+from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, is_jwildfire, names_filters_rightly
+from renderer.flames.xml.jwildfire import flat_part
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
+LENS = ("new_dof", "blur_curve")
 OMITTED = {  # values that are not written: the defaults
     "pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0, "exposure": "flam3", "contrast": 1.0,
     "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0,
-} | {
-    field.name: field.default for field in fields(Flame) if field.name.startswith("cam_") or field.name == "new_dof"
-}  # fmt: skip
+} | {f.name: f.default for f in fields(Flame) if f.name.startswith("cam_") or f.name in LENS}  # fmt: skip
 FILTER_NAMES = {drawn: named for named, drawn in FLAM3_FILTERS.items()}  # that make flam3 draw the filter
 
 
@@ -60,20 +61,35 @@ def _flame_element(key: KeyFrame) -> str:
         if points
     }
     attributes |= {name: text for name, text in key.extra.items() if name != "name"}
-    children = [_xform_element(xform, "xform") for xform in flame.xforms]
-    children += [_xform_element(flame.final_xform, "finalxform")] if flame.final_xform else []
-    return _element("flame", attributes, children + _palette_elements(flame), "")
+    version = key.extra.get("version", "")
+    if len(flame.final_xforms) > 1 and not is_jwildfire(version):
+        raise InputError("a flame with several final xforms can be written only as one of JWildfire's")
+    children = _body(flame, is_jwildfire(version))
+    if flame.layers:
+        children = [_element("layer", {}, _body(each, is_jwildfire(version))) for each in flame.layer_flames]
+    return _element("flame", attributes, children, "")
 
 
-def _xform_element(xform: Xform, tag: str) -> str:
-    if len(xform.affine) != 6:
+def _body(flame: Flame, is_jwildfire: bool) -> list[str]:
+    """The elements of xforms and palette."""
+    xforms = [(xform, "xform") for xform in flame.xforms] + [(xform, "finalxform") for xform in flame.final_xforms]
+    return [*(_xform_element(*each, is_jwildfire) for each in xforms), *_palette_elements(flame)]
+
+
+def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
+    affine, post = (
+        flat_part(getattr(xform, n), xform.extra, name) for n, name in (("affine", "coefs"), ("post", "post"))
+    )
+    if affine is None or post is None:
         raise InputError("a 3D flame cannot be written as a .flame file; its xforms have 12 coefficients")
+    if is_jwildfire and tag == "xform":
+        xform = replace(xform, opacity=float(f"{adjusted_opacity(xform.opacity):.10g}"))
     attributes: dict[str, Any] = {} if tag == "finalxform" else {"weight": xform.weight}
     attributes |= {name: getattr(xform, name) for name in ("color", "color_speed", "animate", "opacity")}
     attributes |= {"var_color": xform.var_color} if xform.var_color != 1 else {}
-    attributes |= {**xform.variations, **xform.parameters, "coefs": _coefs(xform.affine)}
-    if xform.post != IDENTITY_2D:
-        attributes["post"] = _coefs(xform.post)
+    attributes |= {**xform.variations, **xform.parameters, "coefs": _coefs(affine)}
+    if post != IDENTITY_2D:
+        attributes["post"] = _coefs(post)
     if xform.xaos:
         attributes["chaos"] = xform.xaos
     return _element(tag, attributes | dict(xform.extra), [f"      <motion {text}/>" for text in xform.motion])
