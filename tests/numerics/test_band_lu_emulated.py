@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.numerics.band_lu import BandedLU, device_columns
-from tests.numerics.band_matrices import factor_residual, lapack_factors, random_band, scheduled
+from tests.numerics.band_matrices import dense, factor_residual, lapack_factors, random_band, scheduled
 from tests.seeds import seed_of
 
 emulated = pytest.importorskip("tests.emulated")
@@ -36,6 +36,20 @@ def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch,
             assert np.array_equal(downloaded.flat, first.flat), (count, residency)
     assert factor_residual(first, ab, *BAND) < 1
     assert np.array_equal(first.pivots(), lapack_factors(ab, *BAND)[1])
+
+
+@pytest.mark.parametrize("block", [16, pytest.param(32, marks=pytest.mark.slow)])
+def test_solutions_are_the_same_on_any_number_of_devices(machine, rng, block):
+    """Blocks of 32 on one device are solved by one launch for all steps, on several by a launch for each."""
+    ab, b, first = random_band(rng, SIZE, *BAND), rng.standard_normal(SIZE), {}
+    for count in (1, 3):
+        lu = BandedLU(ab, *BAND, devices_of(machine, count), block, **scheduled("device", gemm="own"))
+        assert lu._factors._made_substitution().is_fused == (block == 32)
+        for trans in "NT":
+            x = lu.solve(b, trans)
+            assert np.array_equal(x, first.setdefault(trans, x)), (count, trans)
+            a = dense(ab, *BAND)
+            assert np.abs((a if trans == "N" else a.T) @ x - b).max() < 1e-9 * np.abs(x).max()
 
 
 SHAPES = [  # of the panel kernel: rows of a thread, columns at a time

@@ -83,6 +83,34 @@ def accesses_of(layout: BlockLayout) -> dict:
     def lookahead_gemm(constants, matrix, panel, at, ld, rows, i, t, u, height, devices, slots):
         return gemm_tiles(constants, matrix, panel, at, ld, rows, i, t, 1, u, height, devices, slots)
 
+    def block_of(memory, i, padded_n, count):
+        return memory, rectangle(i * s, padded_n, s, count)
+
+    def forward_step(constants, matrix, b, y, now, following, permutations, top, i, rows, *sizes):
+        changed, window, reach, padded_n, count, height = sizes
+        reads = [(matrix.memory, rectangle(top, height, rows, s)), (b.memory, ALL), (permutations.memory, ALL)]
+        writes = [(following.memory, ALL), block_of(y.memory, i, padded_n, count)]
+        return [*reads, *([(now.memory, ALL)] if changed else [])], writes
+
+    def backward_step(constants, matrix, y, x, now, following, top, i, above, changed, reach, padded_n, count, *rest):
+        reads = [(matrix.memory, rectangle(top - np.uint64(above), rest[1], above + s, s)), (y.memory, ALL)]
+        writes = [(following.memory, ALL), block_of(x.memory, i, padded_n, count)]
+        return [*reads, *([(now.memory, ALL)] if changed else [])], writes
+
+    def subtract_column_products(constants, matrix, at, rows, height, values, first, reach, base, *rest):
+        at_base, padded_n, sides, count = rest
+        reads = [(matrix.memory, rectangle(at, height, rows, s)), block_of(base.memory, at_base // s, padded_n, count)]
+        return [*reads, *([(values.memory, ALL)] if rows else [])], [(sides.memory, ALL)]
+
+    def upper_transposed(constants, matrix, top, sides, y, now, following, i, reach, padded_n, count, u, height):
+        reads = [(matrix.memory, rectangle(top, height, s, s)), (sides.memory, ALL)]
+        return reads, [(following.memory, ALL), block_of(y.memory, i, padded_n, count)]
+
+    def lower_transposed(constants, matrix, top, sides, x, now, following, permutations, i, rows, *sizes):
+        final, window, reach, padded_n, count, height = sizes
+        reads = [(matrix.memory, rectangle(top, height, s, s)), (sides.memory, ALL), (permutations.memory, ALL)]
+        return [*reads, *([(now.memory, ALL)] if rows > s else [])], [(following.memory, ALL), (x.memory, ALL)]
+
     return {name: entry for name, entry in locals().items() if callable(entry)} | {"gemm_cpu": gemm_tiles}
 
 
@@ -97,6 +125,8 @@ def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=F
     factors = BlockCyclicFactors(layout, "f4", made, Schedule(resident, host_panels, vendor))
     for _ in range(2):
         factors.factor(np.ones((layout.kl + layout.ku + 1, layout.n), "f4"), 0.0)
+        for transposed in (False, True) if resident else ():
+            factors.solve(np.ones((layout.n, 2), "f4"), transposed)
     return order
 
 

@@ -84,6 +84,25 @@ def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
     assert factor_residual(first, ab, kl, ku) < 30
 
 
+SOLVED = [(200, 40, 33), (64, 63, 63), (40, 9, 0)]
+
+
+@pytest.mark.parametrize("shape", [SOLVED[0], *(pytest.param(shape, marks=pytest.mark.slow) for shape in SOLVED[1:])])
+def test_same_solutions_on_one_two_and_four_devices(four, rng, shape):
+    """Every device solves with its own block columns: nothing is downloaded but the solution."""
+    n, kl, ku = shape
+    ab, b = random_band(rng, n, kl, ku), rng.standard_normal((n, 2))
+    a, first = dense(ab, kl, ku), {}
+    for count in (1, 2, 4):
+        lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled("device", gemm="own"))
+        lu._factors.download = None
+        for trans, matrix in (("N", a), ("T", a.T)):
+            x = lu.solve(b, trans)
+            assert np.array_equal(x, first.setdefault(trans, x)), (count, trans)
+            assert np.array_equal(x[:, 1], lu.solve(b[:, 1], trans))
+            assert np.abs(matrix @ x - b).max() < 200 * EPS["f8"] * np.abs(a).sum(axis=1).max() * np.abs(x).max()
+
+
 def test_sub_devices_share_the_work(device, rng):
     cl = pytest.importorskip("pyopencl")
     from renderer.gpu.opencl import OpenclDevice

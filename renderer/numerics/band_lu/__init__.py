@@ -6,8 +6,8 @@
     BandedLU(ab, kl, ku, devices).solve(b) # keeps the factors, on devices
 
 solver.py has BandedLU; block_columns.py the storage, on which multicore.py (the host's cores) and block_cyclic.py (q
-devices) work; device_columns.py and column_uploader.py are one device's part of that; substitution.py solves on a
-device; refinement.py corrects solutions and bounds their errors; batch.py factors many small systems in one launch;
+devices) work; device_columns.py and column_uploader.py are one device's part of that; substitution.py solves on the
+devices; refinement.py corrects solutions and bounds their errors; batch.py factors many small systems in one launch;
 command.py is `rayfold solve`.
 
 A band solver is right where the band is full or narrow: one-dimensional and thin two-dimensional problems, splines,

@@ -268,15 +268,13 @@ class BlockCyclicFactors:
         return np.sum([s[0] for s in stats], axis=0), np.sum([s[1] for s in stats], axis=0)
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """The solution x (n, m): on the device where one device has all factors, else by the host."""
-        if transposed or not self.on_one_device:
+        """The solution x (n, m): on the devices where they have all factors, else by the host."""
+        if not self.is_resident:
             return self.download().solve(b, transposed)
         layout = self.layout
         padded = np.zeros((b.shape[1], layout.p * layout.s), self.dtype)
         padded[:, : layout.n] = b.T
-        rhs = self.devices[0].buffer(padded.shape, self.dtype).write(padded)
-        self.solve_in_place(rhs)
-        return rhs.read()[:, : layout.n].T
+        return self._made_substitution().solve(padded, self._panel_pivots, transposed)[:, : layout.n].T
 
     @property
     def on_one_device(self) -> bool:
@@ -285,6 +283,9 @@ class BlockCyclicFactors:
 
     def solve_in_place(self, rhs: Buffer) -> None:
         """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""
+        self._made_substitution().solve_in_place(rhs, self._panel_pivots)
+
+    def _made_substitution(self) -> Substitution:
         if self._substitution is None:
-            self._substitution = Substitution(self.per_device[0])
-        self._substitution(rhs, self._panel_pivots)
+            self._substitution = Substitution(self.per_device)
+        return self._substitution
