@@ -1,13 +1,13 @@
 """Distance fields: fractals as geometry, sphere traced by shaders/raytracing/sphere_trace.h."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from renderer.paths import SHADERS
 from renderer.raytracing.instances import Point, rotation_matrix
-from renderer.scene.schema import setting
+from renderer.scene.schema import reference, setting
 
 KINDS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "distance_fields").glob("*.h")))
 FIELD = np.dtype([
@@ -22,7 +22,7 @@ MAX_FIELDS = 64
 class DistanceField:
     """A fractal about its origin: the sponge is a cube of side 1, bulbs and Julia sets have radius 1 to 2."""
 
-    material: str
+    material: str = field(metadata=reference("materials", "name of a material"))
     kind: Literal[KINDS]  # type: ignore[valid-type]  # the files
     position: Point = (0.0, 0.0, 0.0)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
@@ -46,11 +46,11 @@ def bounding_radius(field: DistanceField) -> float:
 def field_records(fields: tuple[DistanceField, ...], materials: dict[str, int]) -> np.ndarray:
     """The fields (n,) FIELD; one zero record if there are none."""
     records = np.zeros(max(len(fields), 1), FIELD)
-    for record, field in zip(records, fields, strict=False):
-        to_field = rotation_matrix(field.rotation_degrees).T / field.scale
-        record["inverse"][:, :3], record["inverse"][:, 3] = to_field, -to_field @ field.position
-        record["parameters"] = field.c
-        record["kind"], record["material"] = KINDS.index(field.kind), materials[field.material]
-        record["iterations"], record["power"] = field.iterations, field.power
-        record["scale"], record["radius"], record["detail"] = field.scale, bounding_radius(field), field.detail
+    for record, shape in zip(records, fields, strict=False):
+        to_field = rotation_matrix(shape.rotation_degrees).T / shape.scale
+        record["inverse"][:, :3], record["inverse"][:, 3] = to_field, -to_field @ shape.position
+        record["parameters"] = shape.c
+        record["kind"], record["material"] = KINDS.index(shape.kind), materials[shape.material]
+        record["iterations"], record["power"] = shape.iterations, shape.power
+        record["scale"], record["radius"], record["detail"] = shape.scale, bounding_radius(shape), shape.detail
     return records

@@ -1,11 +1,11 @@
 """Instances: named shapes transformed by matrices, one by one or scattered over a rectangle; motion in the shutter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from renderer.scene.schema import setting
+from renderer.scene.schema import reference, setting
 
 MAX_INSTANCES = 1 << 20
 Point = tuple[float, float, float]
@@ -15,8 +15,8 @@ Point = tuple[float, float, float]
 class Instance:
     """A named shape: transformed by `matrix` (3 x 4, row by row), then scaled, rotated and moved."""
 
-    shape: str
-    material: str = setting("", help="instead of the shape's own")
+    shape: str = field(metadata=reference("shapes", "name of a shape"))
+    material: str = setting("", help="instead of the shape's own", refers_to="materials")
     position: Point = (0.0, 0.0, 0.0)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
@@ -37,7 +37,7 @@ class Instance:
 class Scattered:
     """`columns` x `rows` instances of randomly chosen shapes over the rectangle from `low` to `high` (x and z)."""
 
-    shapes: tuple[str, ...]
+    shapes: tuple[str, ...] = field(metadata=reference("shapes", "names of shapes"))
     columns: int = setting(10, 1, 4096)
     rows: int = setting(10, 1, 4096)
     low: tuple[float, float] = (-10.0, -10.0)
@@ -47,7 +47,7 @@ class Scattered:
     rotation_degrees: tuple[float, float] = setting((0.0, 360.0), help="about y, from and to")
     scale: tuple[float, float] = setting((1.0, 1.0), 1e-9, 1e9, "from and to")
     height_scale: tuple[float, float] = setting((1.0, 1.0), 1e-9, 1e9, "of y in addition to the scale, from and to")
-    material: str = setting("", help="instead of the shapes' own")
+    material: str = setting("", help="instead of the shapes' own", refers_to="materials")
     seed: int = setting(1, 0, 2**31 - 1)
 
     def __post_init__(self) -> None:

@@ -53,30 +53,38 @@ class TextureFile:
 class MapKeys:
     """The keys of a material that name textures, and how they are applied."""
 
-    color_texture: str = setting("", help=NAME_HELP)
-    emission_texture: str = setting("", help=NAME_HELP)
-    roughness_texture: str = setting("", help=NAME_HELP)
-    metallic_texture: str = setting("", help=NAME_HELP)
-    metallic_roughness_texture: str = setting("", help=NAME_HELP + "; metallic in blue, roughness in green, as in glTF")
-    clearcoat_texture: str = setting("", help=NAME_HELP)
-    clearcoat_roughness_texture: str = setting("", help=NAME_HELP)
-    clearcoat_normal_texture: str = setting("", help=NAME_HELP + "; the coat has the surface's own normals without it")
-    sheen_color_texture: str = setting("", help=NAME_HELP)
-    sheen_roughness_texture: str = setting("", help=NAME_HELP)
-    specular_texture: str = setting("", help=NAME_HELP)
-    specular_color_texture: str = setting("", help=NAME_HELP)
-    transmission_texture: str = setting("", help=NAME_HELP)
-    iridescence_texture: str = setting("", help=NAME_HELP)
-    iridescence_thickness_texture: str = setting("", help=NAME_HELP)
-    anisotropy_texture: str = setting("", help=NAME_HELP + "; direction in red and green, strength in blue, as in glTF")
-    diffuse_transmission_texture: str = setting("", help=NAME_HELP)
-    diffuse_transmission_color_texture: str = setting("", help=NAME_HELP)
-    normal_texture: str = setting("", help=NAME_HELP + "; green points up, as in glTF")
+    color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    emission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    metallic_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    metallic_roughness_texture: str = setting(
+        "", help=NAME_HELP + "; metallic in blue, roughness in green, as in glTF", refers_to="textures"
+    )
+    clearcoat_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    clearcoat_roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    clearcoat_normal_texture: str = setting(
+        "", help=NAME_HELP + "; the coat has the surface's own normals without it", refers_to="textures"
+    )
+    sheen_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    sheen_roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    specular_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    specular_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    transmission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    iridescence_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    iridescence_thickness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    anisotropy_texture: str = setting(
+        "", help=NAME_HELP + "; direction in red and green, strength in blue, as in glTF", refers_to="textures"
+    )
+    diffuse_transmission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    diffuse_transmission_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    normal_texture: str = setting("", help=NAME_HELP + "; green points up, as in glTF", refers_to="textures")
     normal_scale: float = setting(1.0, -100.0, 100.0, "of the normal map's slopes")
-    bump_texture: str = setting("", help=NAME_HELP + "; white is high; normals are derived from it")
+    bump_texture: str = setting(
+        "", help=NAME_HELP + "; white is high; normals are derived from it", refers_to="textures"
+    )
     bump_scale: float = setting(0.01, -10.0, 10.0, "height of white above black, in widths of the picture")
     alpha: float = setting(1.0, 0.0, 1.0, "opacity, where alpha_mode is not opaque")
-    alpha_texture: str = setting("", help=NAME_HELP)
+    alpha_texture: str = setting("", help=NAME_HELP, refers_to="textures")
     alpha_mode: Literal["opaque", "mask", "blend"] = setting(
         "opaque", help="mask: there or not, by alpha_cutoff; blend: alpha is the coverage; the color map's alpha counts"
     )

@@ -1,7 +1,7 @@
 """Settings of the ray tracer: materials, shapes, lights and how paths are traced."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,13 +16,14 @@ from renderer.raytracing.material_maps import MapKeys, TextureFile, check_maps
 from renderer.raytracing.model_motion import follow_models, stop_following
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
 from renderer.scene.cameras import Camera
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, reference, setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # of its buffer
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a view axis
 MAX_BALLS = 1 << 21
+MATERIAL_HELP = "name of a material"
 NAME_HELP = "a named shape is drawn only as instances"
 TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
 RGB = tuple[float, float, float]
@@ -34,22 +35,26 @@ class Material(MapKeys):
 
     name: str
     kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # the files of the folder
-    color: RGB = setting((0.75, 0.75, 0.75), 0.0, 1.0, "albedo or reflectance, linear RGB")
-    emission: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance")
+    color: RGB = setting((0.75, 0.75, 0.75), 0.0, 1.0, "albedo or reflectance, linear RGB", is_color=True)
+    emission: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance", is_color=True)
     ior: float = setting(1.5, 0.1, 10.0, "index of refraction of glass and principled")
-    color2: RGB = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second color")
+    color2: RGB = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second color", is_color=True)
     checker_size: float = setting(1.0, 1e-9, 1e9, "side of the checker's cubes", logarithmic=True)
     roughness: float = setting(0.0, 0.0, 1.0, "perceptual, of glass, conductor, metallic and principled")
     metallic: float = setting(0.0, 0.0, 1.0, "0 is a dielectric, 1 a metal")
     specular: float = setting(1.0, 0.0, 1.0, "strength of the dielectric reflection; this and the rest: principled")
-    specular_color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1e3, "factor of the dielectric reflectance at normal incidence")
+    specular_color: RGB = setting(
+        (1.0, 1.0, 1.0), 0.0, 1e3, "factor of the dielectric reflectance at normal incidence", is_color=True
+    )
     transmission: float = setting(0.0, 0.0, 1.0, "fraction of the diffuse body that is clear instead")
     thickness: float = setting(0.0, 0.0, 1e9, "0 is a thin wall, which does not refract; above 0 the shape is solid")
-    attenuation_color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "of white light after the attenuation distance")
+    attenuation_color: RGB = setting(
+        (1.0, 1.0, 1.0), 0.0, 1.0, "of white light after the attenuation distance", is_color=True
+    )
     attenuation_distance: float = setting(0.0, 0.0, 1e18, "in scene lengths; 0 is a clear medium", logarithmic=True)
     clearcoat: float = setting(0.0, 0.0, 1.0, "strength of a clear layer of index 1.5 over all")
     clearcoat_roughness: float = setting(0.0, 0.0, 1.0, "perceptual")
-    sheen_color: RGB = setting((0.0, 0.0, 0.0), 0.0, 1.0, "of fibers over the surface, as of cloth")
+    sheen_color: RGB = setting((0.0, 0.0, 0.0), 0.0, 1.0, "of fibers over the surface, as of cloth", is_color=True)
     sheen_roughness: float = setting(0.0, 0.0, 1.0, "perceptual")
     iridescence: float = setting(0.0, 0.0, 1.0, "strength of a thin film")
     iridescence_ior: float = setting(1.3, 1.0, 10.0, "index of refraction of the film")
@@ -58,14 +63,14 @@ class Material(MapKeys):
     anisotropy_rotation_degrees: float = setting(0.0, -360.0, 360.0, "of the stretch, counterclockwise")
     dispersion: float = setting(0.0, 0.0, 10.0, "20 over the Abbe number of solid transmission: 0.36 is flint glass")
     diffuse_transmission: float = setting(0.0, 0.0, 1.0, "fraction of the diffuse body that lets light through")
-    diffuse_transmission_color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "of that light")
+    diffuse_transmission_color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "of that light", is_color=True)
 
 
 @dataclass(frozen=True)
 class Sphere:
     """A sphere; its front is the outside."""
 
-    material: str
+    material: str = field(metadata=reference("materials", MATERIAL_HELP))
     center: Point = (0.0, 0.0, 0.0)
     radius: float = setting(1.0, 1e-9, 1e9)
     name: str = setting("", help=NAME_HELP)
@@ -75,7 +80,7 @@ class Sphere:
 class Quad:
     """Four corners in order; the front is where they run counter-clockwise."""
 
-    material: str
+    material: str = field(metadata=reference("materials", MATERIAL_HELP))
     corners: tuple[Point, Point, Point, Point]
     name: str = setting("", help=NAME_HELP)
 
@@ -84,7 +89,7 @@ class Quad:
 class MeshShape:
     """A mesh file, scaled, then rotated about y, then moved."""
 
-    material: str
+    material: str = field(metadata=reference("materials", MATERIAL_HELP))
     file: str = setting("", file=True)
     scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
     rotation_degrees: float = setting(0.0, help=TURN_HELP)
@@ -96,7 +101,7 @@ class MeshShape:
 class Procedural:
     """A procedural shape (procedural.py), scaled, then moved; `z_up` maps its z axis to y."""
 
-    material: str
+    material: str = field(metadata=reference("materials", MATERIAL_HELP))
     kind: Literal[tuple(procedural.GENERATORS)]  # type: ignore[valid-type]  # the keys
     level: int = setting(3, 0, 50)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
@@ -117,7 +122,7 @@ class Attractor:
     an emissive material the spheres are lights.
     """
 
-    material: str
+    material: str = field(metadata=reference("materials", MATERIAL_HELP))
     maps: tuple[tuple[float, float, float, float, float, float, float, float, float, float, float, float], ...]
     level: int = setting(6, 0, 20)
     radius: float = setting(0.5, 1e-9, 1e9, "of the sphere of level 0")
@@ -139,7 +144,7 @@ class Sun:
     """An infinitely distant light in `direction`, a disc; `irradiance` is that of a surface facing it."""
 
     direction: Point = (0.3, 1.0, 0.2)
-    irradiance: RGB = setting((3.0, 3.0, 3.0), 0.0, 1e9, "of a surface facing the sun")
+    irradiance: RGB = setting((3.0, 3.0, 3.0), 0.0, 1e9, "of a surface facing the sun", is_color=True)
     angle_degrees: float = setting(0.533, 0.0, 90.0, "the disc's diameter; 0 gives hard shadows")
 
     def __post_init__(self) -> None:
@@ -155,7 +160,9 @@ class PointLight:
     """
 
     position: Point = (0.0, 1.0, 0.0)
-    intensity: RGB = setting((1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle; a factor of the file's candela")
+    intensity: RGB = setting(
+        (1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle; a factor of the file's candela", is_color=True
+    )
     direction: Point = setting((0.0, -1.0, 0.0), help="of a spot or of a file's vertical angle 0")
     inner_degrees: float = setting(0.0, 0.0, 180.0, "from the direction, where a spot begins to fade")
     outer_degrees: float = setting(180.0, 0.0, 180.0, "from the direction, where a spot ends")
@@ -190,7 +197,7 @@ class Sky:
     elevation_degrees: float = setting(40.0, 0.0, 90.0, "of the sun")
     azimuth_degrees: float = setting(45.0, -360.0, 360.0, "of the sun; 0 is -z, 90 is +x")
     sun_scale: float = setting(1.0, 0.0, 100.0, "factor of the sun's disc; 0 for none")
-    ground_albedo: RGB = setting((0.2, 0.2, 0.2), 0.0, 1.0, "of the ground below the horizon")
+    ground_albedo: RGB = setting((0.2, 0.2, 0.2), 0.0, 1.0, "of the ground below the horizon", is_color=True)
 
 
 @dataclass(frozen=True)
@@ -252,8 +259,10 @@ class Settings(PictureSettings):
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )
-    horizon: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at and below the horizon")
-    zenith: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at the zenith")
+    horizon: RGB = setting(
+        (0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at and below the horizon", is_color=True
+    )
+    zenith: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at the zenith", is_color=True)
     environment: Environment = Environment()
     sky: Sky = Sky()
     fog: Fog = Fog()

@@ -30,7 +30,7 @@ class Fog:
 
     density: float = setting(0.0, 0.0, 1e9, "extinction per length; 0 for no fog")
     albedo: float = setting(0.9, 0.0, 1.0, "fraction of the extinction that scatters")
-    color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "factor of the albedo")
+    color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "factor of the albedo", is_color=True)
     anisotropy: float = setting(0.0, -0.95, 0.95, "g of Henyey and Greenstein: above 0 scatters forwards")
     radius: float = setting(0.0, 0.0, 1e9, "of the ball about the origin that it fills; 0: without end")
 
@@ -55,7 +55,7 @@ class Volume:
     file: str = setting("", file=True, help="grid of densities: .npy, float32, at least 0")
     cells: int = setting(8, 1, 1024, "of noise along the size")
     albedo: float = setting(0.9, 0.0, 1.0, "fraction of the extinction that scatters")
-    color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "factor of the albedo")
+    color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "factor of the albedo", is_color=True)
     anisotropy: float = setting(0.0, -0.95, 0.95, "g of Henyey and Greenstein: above 0 scatters forwards")
 
     def __post_init__(self) -> None:

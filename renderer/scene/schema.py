@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -35,18 +35,27 @@ def setting(
     key: str | None = None,
     file: bool = False,
     logarithmic: bool = False,
+    is_color: bool = False,
+    refers_to: str = "",
 ) -> Any:
     """A dataclass field with its closed range, one line of help, and the key that steps it in the window.
 
     `file` marks a path: relative to the scene file's folder in a table, absolute in the settings. `logarithmic` sets
-    the scale of the control and of interpolation between key frames.
+    the scale of the control and of interpolation between key frames. `is_color` marks a linear RGB color, `refers_to`
+    the name of an item in the list of settings of that name ("shapes": of any list of shapes).
     """
     metadata = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
+    metadata |= dict(is_color=is_color, refers_to=refers_to)
     if isinstance(default, (list, dict, set)):
         raise TypeError("a setting's default must be immutable")
     if isinstance(default, types.MappingProxyType):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def reference(refers_to: str, help: str) -> dict[str, Any]:
+    """The metadata of a dataclass field without a default that names an item, as setting() gives it."""
+    return {"help": help, "refers_to": refers_to}
 
 
 class PictureSettings:
@@ -120,7 +129,7 @@ def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
 
 
 def _is_required(f: dataclasses.Field) -> bool:
-    return f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    return f.default is MISSING and f.default_factory is MISSING
 
 
 def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
@@ -217,7 +226,7 @@ def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
     out = {}
     for f in fields(settings):
         value = getattr(settings, f.name)
-        default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+        default = f.default if f.default_factory is MISSING else f.default_factory()
         if value != default:  # a required one differs from MISSING
             out[f.name] = to_plain(value, folder, f.metadata)
     return out
