@@ -64,6 +64,7 @@ def test_an_injected_slowdown_of_a_pass_is_slower():
 QUICK = ["--pairs", "6", "--max-pairs", "6", "--seconds", "0.02", "--alpha", "0.02"]
 
 
+@pytest.mark.slow
 def test_an_injected_slowdown_is_slower_and_the_file_says_so(tmp_path):
     """In a user's own repository, with this one's harness; the working tree is dirty."""
     tree = repository(tmp_path / "own", tests__fps__mine_py=METRONOME)

@@ -157,7 +157,7 @@ def scenes_to_count():
     for path in [ROOT / f"scenes/{name}.toml" for name in sources()]:
         if path.exists() and not (ROOT / f"tests/fps/{path.stem}.py").exists():
             kind = tomllib.loads(path.read_text())["picture"]
-            is_slow = kind in seen or path.stem == "bokeh"  # which takes three times as long as others
+            is_slow = kind in seen or path.stem in ("bokeh", "demo", "focus", "dragon")  # which take long
             yield pytest.param(path.stem, marks=[pytest.mark.slow] if is_slow else [])
             seen |= set() if is_slow else {kind}
 

@@ -26,11 +26,17 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the reference fla
 needs_flam3 = pytest.mark.skipif(
     not all(map(shutil.which, ("flam3-genome", "flam3-render"))), reason="flam3 is not installed here"
 )
+REFERENCES = sorted(SHARED.glob("*.zref.npz"))
+DEAR = ("04", "09")  # with kernels of their own that compile long
 GATES = {"08_tonemap": 1.20}
 
 
 @needs_shared
-@pytest.mark.parametrize("path", sorted(SHARED.glob("*.zref.npz")), ids=lambda path: path.name[:2])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] if path.name[:2] in DEAR else []) for path in REFERENCES],
+    ids=lambda path: path.name[:2],
+)
 def test_pictures_agree_with_flam3(gpu, path):
     """The z-test of agree.py on the mean of 16 seeds: flam3's own mean scores 1.00 to 1.12."""
     name = path.name.removesuffix(".zref.npz")

@@ -125,7 +125,7 @@ def test_thin_bands_take_the_unblocked_routine(rng):
         pytest.param(200, 40, 33, 32, marks=pytest.mark.slow),
         (64, 70, 80, 16),
         (40, 0, 5, 16),
-        (260, 50, 30, 48),
+        pytest.param(260, 50, 30, 48, marks=pytest.mark.slow),
         pytest.param(300, 9, 90, 112, marks=pytest.mark.slow),
     ],
 )

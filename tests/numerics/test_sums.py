@@ -64,7 +64,7 @@ def same(a: float, b: float) -> bool:
     return math.isnan(a) and math.isnan(b) or a == b and math.copysign(1, a) == math.copysign(1, b)
 
 
-@pytest.fixture(params=["own lanes", "many lanes"])
+@pytest.fixture(params=["own lanes", pytest.param("many lanes", marks=pytest.mark.slow)])
 def lanes(request, device, monkeypatch):
     """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
     if request.param == "many lanes" and device.properties.scalar_threads:

@@ -356,7 +356,7 @@ def test_exported_light_field_has_camera_positions(rendered_field):
     assert facts["target_disparity"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
 
 
-@pytest.mark.parametrize("distance", [3.6, 5.0, 8.0])
+@pytest.mark.parametrize("distance", [3.6, 5.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_refocused_exported_light_field_equals_the_thin_lens(gpu, rendered_field, distance):
     """Same radius, same plane in focus: a mean of 12-sample pinholes against 200 samples through a lens."""
     folder, _ = rendered_field

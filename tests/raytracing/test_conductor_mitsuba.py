@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from renderer.pictures.raytrace import Picture
@@ -27,6 +28,7 @@ def compensation(settings) -> np.ndarray:
     return 1 + np.array(COLOR) * ((1 - kept) / kept)[..., None]
 
 
+@pytest.mark.slow
 def test_rough_metals_agree_with_mitsuba(device, rng):
     """Welch's test of every tile's mean over batches of seeds; a false alarm of all is one in a million."""
     with np.load(Path(__file__).parent / "golden" / "mitsuba_conductor.npz", allow_pickle=False) as stored:

@@ -19,7 +19,8 @@ def picture(device):
     return Picture(SimpleNamespace(device=device))
 
 
-@pytest.mark.parametrize("paths, lights", [("path", "mis"), pytest.param("whitted", "bsdf", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("paths, lights", [("path", "mis"), ("whitted", "bsdf")])
 def test_scalar_megakernel_draws_and_counts_as_the_wavefront(picture, rng, paths, lights):
     size = tuple(int(n) for n in rng.integers(1, 100, 2))
     seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(2, 9))

@@ -52,6 +52,7 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
 SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "regenerate")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["megakernel", *SLOW_SCHEDULES])
 def test_pixels_stop_at_the_noise_threshold(picture, schedule):
     scene, size = film_scene(noise_threshold=0.08, schedule=schedule), (40, 32)

@@ -89,7 +89,7 @@ def baked(model: gltf.Model) -> Maker:
 
 
 @pytest.mark.parametrize("own_bvh", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("instances", [False, True])
+@pytest.mark.parametrize("instances", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_frames_equal_files_that_stand_so(picture, tmp_path, rng, monkeypatch, own_bvh, instances):
     """With what moves among the static geometry, in a BVH of its own, or as instances: the same picture."""
     monkeypatch.setattr(shapes, "MIN_KEPT_PRIMITIVES", 1 if own_bvh else 1 << 30)

@@ -58,7 +58,7 @@ def albedo(device, material, cosine, seed=3, count=1 << 15):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("clearcoat", "solid") else pytest.param(name, marks=pytest.mark.slow) for name in LOBES]
+    "name", [name if name == "solid" else pytest.param(name, marks=pytest.mark.slow) for name in LOBES]
 )
 def test_white_lobes_conserve_energy(device, name):
     """A white furnace at five roughnesses; the lattice of anisotropy is good to two per cent."""

@@ -94,7 +94,7 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
 
 
 @pytest.mark.parametrize(
-    "schedule", ["megakernel", *(pytest.param(s, marks=pytest.mark.slow) for s in ("regenerate", "wavefront"))]
+    "schedule", [pytest.param(s, marks=pytest.mark.slow) for s in ("megakernel", "regenerate", "wavefront")]
 )
 def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule):
     scene = mixed_scene(max_depth=4, schedule=schedule)

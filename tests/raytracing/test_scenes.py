@@ -273,7 +273,7 @@ def bulb_escapes(p, power, iterations):
 
 @pytest.mark.parametrize(
     ("power", "iterations"),
-    [pytest.param(2, 14, marks=pytest.mark.slow), pytest.param(5, 8, marks=pytest.mark.slow), (8, 7)],
+    [pytest.param(power, count, marks=pytest.mark.slow) for power, count in ((2, 14), (5, 8), (8, 7))],
 )
 def test_rays_reach_the_bulb_and_stop_before_it(picture, power, iterations):
     """Rays stop just before points that do not escape, and pass only ones that do."""

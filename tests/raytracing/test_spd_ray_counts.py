@@ -171,7 +171,7 @@ class Counter:
         return counts
 
 
-@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "rings" else n for n in DATABASES])
 def test_rays_are_counted_as_published(device, name):
     counts = Counter(device, name).count()
     print(name, counts, DATABASES[name].published)
