@@ -37,6 +37,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "cdollar":
+        return import_module("renderer.cdollar")
     if name not in __all__:
         raise AttributeError(f"module 'renderer' has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "renderer.errors")), name)

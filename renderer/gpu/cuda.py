@@ -23,6 +23,7 @@ from renderer.gpu.compilation import Compiler
 from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer
+from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties, alignment
 from renderer.gpu.nvrtc import compile_cubin
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
@@ -30,6 +31,7 @@ from renderer.host import IS_LINUX
 
 NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")  # one exists if NVIDIA's driver is loaded (dxg: WSL)
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
+POINTER_ALIGNMENT = 16  # bytes of a vector of four floats, which kernels read at once
 PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
 WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
 
@@ -125,6 +127,22 @@ class CudaDevice(Device):
     def buffer(self, shape: Any, dtype: Any = "f4") -> "CudaBuffer":
         """Allocate device memory; see Device."""
         return CudaBuffer(self, shape, dtype)
+
+    def borrow(self, tensor: Tensor) -> "CudaBuffer | None":
+        """Memory of this GPU that another library owns; see Device."""
+        is_here = tensor.device_type in (CUDA, CUDA_MANAGED) and tensor.device_id == self.index
+        if not is_here or tensor.pointer % POINTER_ALIGNMENT or 0 in tensor.shape:
+            return None
+        return BorrowedBuffer(self, tensor)
+
+    def dlpack_device(self) -> tuple[int, int]:
+        """This GPU; see Device."""
+        return CUDA, self.index
+
+    def export(self, buffer: Any, dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
+        """The buffer's memory; see Device."""
+        self.finish()
+        return export_tensor(buffer.pointer, (CUDA, self.index), dtype, shape, (buffer, owner))
 
     def staging_buffer(self, count: int) -> "CudaStagingBuffer":
         """Allocate a staging buffer; see Device."""
@@ -260,6 +278,26 @@ class CudaBuffer(Buffer):
             between.copied.block_stream(source.device._stream)
         with self.device:
             between.copied.block_stream(self.device._stream)
+
+
+class BorrowedBuffer(CudaBuffer):
+    """Memory of the GPU that another library owns."""
+
+    is_borrowed = True
+
+    def __init__(self, device: CudaDevice, tensor: Tensor) -> None:
+        self._tensor = tensor
+        super().__init__(device, tensor.shape, tensor.dtype)
+
+    def keep(self, tensor: Tensor) -> None:
+        """Keep the owner of the same memory, given again, alive."""
+        self._tensor = tensor
+
+    def _allocate(self) -> None:
+        self.pointer = self._tensor.pointer
+
+    def __del__(self) -> None:
+        """Its owner frees the memory."""
 
 
 def _free(device: CudaDevice, free: Callable, pointer: int) -> None:

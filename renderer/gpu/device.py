@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result
+from renderer.gpu.dlpack import CPU, Tensor
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
 from renderer.profile import stage
 
@@ -45,6 +46,7 @@ class Buffer(Protocol):
     shape: tuple[int, ...]
     dtype: np.dtype
     nbytes: int
+    is_borrowed: bool = False  # whether another library owns the memory
 
     def __init__(self, device: "Device", shape: Any, dtype: DTypeLike = "f4") -> None:
         self.device = device
@@ -205,6 +207,18 @@ class Device(Protocol):
     def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> Buffer:
         """New device memory; UnavailableError if there is not enough."""
 
+    def replace_contents(self, buffer: Buffer, array: np.ndarray) -> Buffer:
+        """A buffer with the bytes of an array: the given one, or a new one where that spares waiting for kernels."""
+        return buffer.write(array)
+
+    def borrow(self, tensor: Tensor) -> Buffer | None:
+        """A buffer over memory of another library, without a copy; None where that is not this device's memory."""
+        return None
+
+    def export(self, buffer: Any, dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
+        """A DLPack capsule over a buffer's own memory; waits for earlier work. None if others cannot use it."""
+        return None
+
     def staging_buffer(self, count: int) -> StagingBuffer:
         """New staging memory of `count` bytes, page-locked if the device has memory of its own."""
 
@@ -221,6 +235,10 @@ class Device(Protocol):
 
     def timestamp(self) -> Timestamp:
         """Record a timestamp in the current queue."""
+
+    def dlpack_device(self) -> tuple[int, int]:
+        """The DLPack type and index of the memory that export() gives."""
+        return CPU, 0
 
     def priority_queue(self) -> AbstractContextManager:
         """A second queue of higher priority; while it is entered, kernels, copies, fills and events use it.

@@ -12,12 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.errors import KernelError, UnavailableError
+from renderer.errors import KernelError
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.compilation import Compiler, interruptible
-from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
+from renderer.gpu.device import Device, DeviceInfo, Kernel, convert_errors
+from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.opencl_memory import (
+    BorrowedBuffer,
+    FilledBuffer,
+    OpenclBuffer,
+    OpenclReadback,
+    OpenclStagingBuffer,
+    OpenclTimestamp,
+)
 from renderer.gpu.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.host import locked
 
@@ -31,6 +40,8 @@ except ImportError as error:
 
 STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]  # rounded as CUDA rounds by default
 OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
+HOST_ALIGNMENT = 16  # bytes of a vector of four floats, which kernels read at once
+MAX_NEW_BYTES = 1 << 20  # of an array for which a new buffer costs less than waiting for kernels
 POCL = "Portable Computing Language"
 INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
@@ -114,6 +125,27 @@ class OpenclDevice(Device):
     def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> "OpenclBuffer":
         """Allocate device memory; see Device."""
         return OpenclBuffer(self, shape, dtype)
+
+    def replace_contents(self, buffer: Any, array: np.ndarray) -> "OpenclBuffer":
+        """A new buffer for few bytes: a copy into the old one waits until the last kernel has read it; see Device."""
+        if not self._unified or not 0 < array.nbytes <= MAX_NEW_BYTES:
+            return buffer.write(array)
+        return FilledBuffer(self, np.ascontiguousarray(array))
+
+    def borrow(self, tensor: Tensor) -> "OpenclBuffer | None":
+        """The host's memory, where the device shares it and it is aligned as kernels read it; see Device."""
+        if tensor.device_type != CPU or not self._unified or tensor.pointer % HOST_ALIGNMENT or 0 in tensor.shape:
+            return None
+        return BorrowedBuffer(self, tensor)
+
+    def export(self, buffer: Any, dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
+        """The buffer mapped for the host, where the device shares its memory; see Device."""
+        if not self._unified or 0 in shape:
+            return None
+        self.wait_for_compiler()
+        with convert_errors(cl.Error, f"{self.name}: a kernel failed"):
+            array, _ = cl.enqueue_map_buffer(self._queue, buffer._memory, cl.map_flags.READ, 0, shape, dtype)
+        return export_tensor(array.ctypes.data, (CPU, 0), dtype, shape, (array, owner))
 
     def staging_buffer(self, count: int) -> "OpenclStagingBuffer":
         """Allocate a staging buffer; see Device."""
@@ -200,121 +232,6 @@ def _log(error: object) -> str:
     """The compiler's log without PyOpenCL's text around it."""
     text = str(error)
     return text.split("Build on", 1)[-1].split("(options:", 1)[0].strip() if "Build on" in text else text
-
-
-class OpenclBuffer(Buffer):
-    """Device memory of an OpenCL device; see Buffer."""
-
-    device: OpenclDevice
-
-    def _allocate(self) -> None:
-        limit = self.device._handle.max_mem_alloc_size
-        try:
-            if self.nbytes > limit:
-                raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
-            self._memory = cl.Buffer(self.device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
-        except cl.MemoryError as error:
-            sizes = f"{self.nbytes / 2**20:.0f} MiB; one buffer may have {limit / 2**20:.0f} MiB"
-            raise UnavailableError(f"{self.device.name}: no room for {sizes}") from error
-
-    def _upload(self, array: np.ndarray) -> None:
-        self.device.wait_for_compiler()
-        cl.enqueue_copy(self.device._queue, self._memory, array)
-
-    def _download(self, array: np.ndarray) -> None:
-        with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
-            self.device.wait_for_compiler()
-            cl.enqueue_copy(self.device._queue, array, self._memory)
-
-    def _fill(self, byte: int) -> None:
-        cl.enqueue_fill_buffer(self.device._queue, self._memory, np.full(1, byte, np.uint8), 0, self.nbytes)
-
-    def _can_copy(self, source: Any) -> bool:
-        return isinstance(source, OpenclBuffer) and source.device is self.device
-
-    def _copy(self, source: Any) -> None:
-        cl.enqueue_copy(self.device._queue, self._memory, source._memory)
-
-
-class OpenclStagingBuffer:
-    """Memory that OpenCL allocates for the host: the kernels' own where both share memory, else copied from."""
-
-    def __init__(self, device: OpenclDevice, count: int) -> None:
-        self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self._memory = cl.Buffer(device._context, flags, count)
-        if device._unified:
-            self.buffer._memory = self._memory
-        self._count = count
-        self._array: Any = None
-        self._pending_events: list = []
-
-    def map(self) -> np.ndarray:
-        """The host's bytes, to be filled; waits until the last upload has read them."""
-        self.device.wait_for_compiler()
-        if self._array is None:
-            queue, flags = self.device._copy_queue, cl.map_flags.WRITE
-            self._array, _ = cl.enqueue_map_buffer(
-                queue, self._memory, flags, 0, (self._count,), np.dtype(np.uint8), wait_for=self._pending_events
-            )
-        else:
-            cl.wait_for_events(self._pending_events)
-        return self._array
-
-    def upload_then(self, count: int, work: Callable[..., None]) -> None:
-        """Start to upload the first `count` bytes, then call work(buffer)."""
-        queue, copies = self.device._queue, self.device._copy_queue
-        self.device.counters.count_upload(count)
-        if self.device._unified:
-            arrived = self._array.base.release(copies)
-            self._array = None
-        else:
-            source = self._array[:count]
-            arrived = cl.enqueue_copy(
-                copies, self.buffer._memory, source, is_blocking=False, wait_for=self._pending_events
-            )
-        copies.flush()
-        cl.enqueue_barrier(queue, wait_for=[arrived])
-        work(self.buffer)
-        self._pending_events = [cl.enqueue_marker(queue)]
-        queue.flush()
-
-
-class OpenclTimestamp:
-    """A marker in the queue; see Timestamp."""
-
-    def __init__(self, device: OpenclDevice) -> None:
-        self._device, self._event = device, cl.enqueue_marker(device._queue)
-
-    def seconds_since(self, earlier: "OpenclTimestamp") -> float:
-        """Device time in seconds between two timestamps; waits for both."""
-        self._device.wait_for_compiler()
-        cl.wait_for_events([earlier._event, self._event])
-        return (self._event.profile.end - earlier._event.profile.end) * 1e-9
-
-
-class OpenclReadback(ReadbackBuffer):
-    """A buffer and host memory; the copy runs on the second queue."""
-
-    def __init__(self, device: OpenclDevice, count: int) -> None:
-        self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
-        self._array = np.empty(count, np.uint8)
-        self._arrived: Any = None
-
-    def start_copy(self) -> None:
-        """Start to copy the buffer to the host after earlier work."""
-        queue, copies = self.device._queue, self.device._copy_queue
-        filled = cl.enqueue_marker(queue)
-        queue.flush()
-        self._arrived = cl.enqueue_copy(copies, self._array, self.buffer._memory, is_blocking=False, wait_for=[filled])
-        copies.flush()
-
-    def wait(self) -> np.ndarray:
-        """Wait for the last start_copy(); the host's bytes."""
-        with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
-            self.device.wait_for_compiler()
-            self._arrived.wait()
-        return self._array
 
 
 class OpenclKernel(Kernel):

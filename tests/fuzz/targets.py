@@ -259,6 +259,22 @@ def read_sum_array(path: Path) -> None:
     found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
 
 
+def table_seeds() -> dict[str, bytes]:
+    return {"plain.csv": b"1,2,3\n4,5,6\n", "named.csv": b"x, n\n1.5,2\n-1e9,inf\n\n", "column.csv": b"1\n2\n"}
+
+
+@target("cdollar_csv", table_seeds, TEXT, "renderer.cdollar.runtime.parameters")
+def read_cdollar_table(path: Path) -> None:
+    from renderer.cdollar.checker.arrays import array_function
+    from renderer.cdollar.ir.dag import Dag
+    from renderer.cdollar.ir.types import INT, FunctionType, Scalar
+    from renderer.cdollar.runtime.parameters import array_of_table
+
+    for scalar, rank in (("int", 2), ("float", 1)):
+        wanted = FunctionType(Scalar(scalar), (INT,) * rank, True)
+        array_function(Dag(), array_of_table(path, wanted, "table"), wanted, "table").node.attribute.data.read(())
+
+
 @target("cdollar_npy", array_seeds, ARRAY_MUTATORS, "renderer.cdollar.checker.arrays")
 def read_cdollar_array(path: Path) -> None:
     from renderer.cdollar.checker.arrays import open_array

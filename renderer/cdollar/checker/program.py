@@ -17,7 +17,16 @@ from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Dimension, Node, Range, topological_order
+from renderer.cdollar.ir.dag import (
+    UNKNOWN,
+    ArraySource,
+    Dag,
+    Dimension,
+    Node,
+    Range,
+    RuntimeScalar,
+    topological_order,
+)
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, Type, Vector, component_types
@@ -279,10 +288,13 @@ class HostEvaluator:
         self.target = target
         self.abstract_depth = 0
         self.statement_count = 0  # statements that ran on the host
+        self.scalars_read: set[RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
         self.known: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
 
     def node_number(self, node: Node) -> Any:
         """The number of a node without bound variables; None if it is unknown."""
+        if not self.abstract_depth:
+            self.note_scalars(node)
         if node.op == "scalar":
             return node.attribute.number
         if node.op == "apply" and isinstance(node.attribute, str) and all(n.op == "scalar" for n in node.inputs):
@@ -294,6 +306,12 @@ class HostEvaluator:
         if node not in self.known:
             self.known[node] = self.target.evaluate_scalars([node])[0]
         return self.known[node]
+
+    def note_scalars(self, node: Node) -> None:
+        """Remember the runtime scalars that a node which the host evaluates depends on."""
+        for part in topological_order([node]):
+            if part.op == "scalar" and isinstance(part.attribute, RuntimeScalar):
+                self.scalars_read.add(part.attribute)
 
     def cheap_numbers(self, value: DataValue) -> list | None:
         """The numbers of a closed value that needs no reduction, None for others and for unknown ones."""

@@ -57,6 +57,16 @@ def convert(value, target: str):
     return value.astype(dtype)
 
 
+def minimum(a, b):
+    """The lesser number; NaN is ignored beside a number, and of equal ones (0 and -0) the first is taken."""
+    return np.where((b < a) | np.isnan(a), b, a)
+
+
+def maximum(a, b):
+    """The greater number; as minimum()."""
+    return np.where((b > a) | np.isnan(a), b, a)
+
+
 @dataclass(frozen=True)
 class Operation:
     """`parameters` are one letter each: n number, r floating point, i integer, b bool; `c` and `glsl` are formats."""
@@ -125,8 +135,8 @@ OPERATIONS = {
         float_call("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
         Operation("abs", "n", np.abs, "fabs({0})", "abs({0})"),
         Operation("sign", "n", np.sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
-        Operation("min", "nn", np.fmin, "fmin({0}, {1})", "({1} < {0} || isnan({0}) ? {1} : {0})"),
-        Operation("max", "nn", np.fmax, "fmax({0}, {1})", "({1} > {0} || isnan({0}) ? {1} : {0})"),
+        Operation("min", "nn", minimum, "fmin({0}, {1})", "({1} < {0} || isnan({0}) ? {1} : {0})"),
+        Operation("max", "nn", maximum, "fmax({0}, {1})", "({1} > {0} || isnan({0}) ? {1} : {0})"),
         Operation("step", "rr", step, "({1} < {0} ? 0 : 1)", "step({0}, {1})"),
         Operation("isnan", "r", np.isnan, "({0} != {0})", "isnan({0})", "bool"),
     ]

@@ -14,10 +14,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     add = parser.add_argument
     add("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
-    add("--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter")
+    add(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=FILE",
+        help="fills a parameter: .npy, .csv or a picture",
+    )
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
     add("--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)")
-    add("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
+    add("-o", "--output", metavar="FILE", help="write the result: .npy, .png, .exr or .csv")
     add("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
     add("--tune", action="store_true", help="measure schedules, save the fastest in PROGRAM.schedule.toml")
     add("--explain", action="store_true", help="show the DAG, the kernels and why the DAG was split")

@@ -14,9 +14,12 @@ from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
+from renderer.cdollar.frontend.expression_parser import MAX_FLOAT
 from renderer.cdollar.ir.dag import Dag
-from renderer.cdollar.ir.types import INT, Data, FunctionType, Type, component_types
+from renderer.cdollar.ir.types import DTYPES, INT, Data, FunctionType, Record, Scalar, Type, component_types
+from renderer.cdollar.runtime.pictures import READ_SUFFIXES, read_picture
 from renderer.errors import InputError
+from renderer.formats.tables import read_table
 
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
 PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
@@ -106,7 +109,12 @@ def value_from_file(compilation: Compilation, source: Any, type_: Type, name: st
             raise_missing(name, type_)
         if isinstance(source, np.ndarray):
             return array_function(compilation.dag, source, type_, f"--in {name}")
-        return open_array(compilation.dag, Path(source), type_, f"--in {name}={source}")
+        shown, path = f"--in {name}={source}", Path(source)
+        if path.suffix.lower() in READ_SUFFIXES:
+            return array_function(compilation.dag, read_picture(path, type_.result), type_, shown)
+        if path.suffix.lower() == ".csv":
+            return array_function(compilation.dag, array_of_table(path, type_, shown), type_, shown)
+        return open_array(compilation.dag, path, type_, shown)
     assert isinstance(type_, Data), "a parameter is data or a function"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
     array = np.asarray(value.node.attribute.data.array)
@@ -115,6 +123,36 @@ def value_from_file(compilation: Compilation, source: Any, type_: Type, name: st
         raise InputError(f"--in {name}={source}: has shape {array.shape}, but `{name}` is {type_}")
     text = ",".join(str(x) for x in array.reshape(-1).tolist())
     return runtime_value(compilation.dag, parse_number(text, type_, name), type_, name)
+
+
+def array_of_table(path: Path, type_: FunctionType, shown: str) -> np.ndarray:
+    """The array of a .csv file for a parameter: a column or a line for one dimension, records by their names."""
+    names, table = read_table(path, shown)
+    element, rank = type_.result, len(type_.parameters)
+    if isinstance(element, Record):
+        if any(not isinstance(field, Scalar) for _, field in element.fields) or rank != 1:
+            raise InputError(f"{shown}: a table gives records of numbers in one dimension, not {type_}")
+        wanted = [name for name, _ in element.fields]
+        if sorted(names) != sorted(wanted):
+            raise InputError(f"{shown}: has the columns {', '.join(names) or '(no names)'}, wanted {', '.join(wanted)}")
+        given = zip(wanted, component_types(element), strict=True)
+        columns = {name: _as_scalar(table[:, names.index(name)], scalar) for name, scalar in given}
+        records = np.empty(len(table), [(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
+            records[name] = column
+        return records
+    table = _as_scalar(table, component_types(element)[0])
+    return table.reshape(-1) if rank == 1 and isinstance(element, Scalar) and 1 in table.shape else table
+
+
+def _as_scalar(values: np.ndarray, scalar: str) -> np.ndarray:
+    """Decimal numbers as floats of a parameter; those that are too large, and integers, are checked as arrays are."""
+    dtype = DTYPES[scalar]
+    if scalar in ("float", "double") and not np.any(np.isfinite(values) & (np.abs(values) >= MAX_FLOAT)):
+        return values.astype(dtype)
+    if scalar == "bool" and values.dtype.kind == "i" and np.isin(values, (0, 1)).all():
+        return values.astype(dtype)
+    return values
 
 
 def cached_array(compilation: Compilation, name: str, path: str, type_: Type) -> FunctionValue:

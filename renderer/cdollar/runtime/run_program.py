@@ -16,9 +16,14 @@ from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
 from renderer.cdollar.runtime.explain import explain
 from renderer.cdollar.runtime.parameters import parse_assignments
+from renderer.cdollar.runtime.pictures import write_picture
 from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
+from renderer.errors import UserError
+from renderer.formats.images import atomic_write
+from renderer.formats.tables import table_text
 
+OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements of an array that --json prints
 
 
@@ -37,6 +42,8 @@ def run_program(
 
     `inputs` are NAME=FILE.npy, `numbers` NAME=VALUE. Raises UserError, or ProgramError with the source location.
     """
+    if output:
+        check_output(Path(output))
     make_target = target_factory(target, program, strict)
     started = time.perf_counter()
     files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
@@ -50,8 +57,8 @@ def run_program(
         write_schedule(compilation.target, schedule_file(program))
     if output:
         if result.array is None:
-            raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
-        save_npy(Path(output), result.array)
+            raise ProgramError("CS0306", span, f"the result is a {result.type}, which no file holds")
+        write_result(Path(output), result)
     if explained:
         assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
         print(explain(compilation, value.node), file=sys.stderr if as_json else sys.stdout)
@@ -66,6 +73,31 @@ def run_program(
     else:
         print(result_text(result, output))
     return 0
+
+
+def check_output(path: Path) -> None:
+    """Raise UserError, before anything runs, for a file that is not of a kind that results are written to."""
+    if path.suffix.lower() not in OUTPUT_SUFFIXES:
+        found = path.suffix or "no suffix"
+        raise UserError(f"-o {path}: {found} is not written; allowed are {', '.join(OUTPUT_SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise UserError(f"-o {path}: the folder {path.parent} does not exist")
+
+
+def write_result(path: Path, result: Result) -> None:
+    """Write a result as the suffix of its file says; an old file stays whole if anything fails. Raises UserError."""
+    assert result.array is not None
+    suffix = path.suffix.lower()
+    if suffix in (".png", ".exr"):
+        write_picture(path, result.array, getattr(result.type, "result", result.type))
+    elif suffix == ".npy":
+        save_npy(path, result.array)
+    elif result.array.ndim > 2 or result.array.dtype.names and result.array.ndim > 1:
+        shape = " x ".join(map(str, result.array.shape))
+        raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")
+    else:
+        with atomic_write(path) as temporary:
+            temporary.write_text(table_text(result.array), encoding="utf-8")
 
 
 def result_text(result: Result, output: str | None) -> str:

@@ -16,6 +16,7 @@ from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types, volume
 from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.recording import RecordedLaunch
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
@@ -79,8 +80,8 @@ class DeviceTarget(GraphTarget):
         """Launch the kernel of a plan, and the one that combines its partial results."""
         status = self.unused_status
         if plan.writes_status:
-            status = self.device.buffer(1, "i4").fill(0)
-            self.checks.append(PendingCheck(lambda: int(status.read()[0]), plan))
+            word = status = self.device.buffer(1, "i4").fill(0)
+            self.checks.append(PendingCheck(lambda: int(word.read()[0]), plan, lambda: word.fill(0)))
         if plan.combine is None:
             self.launch_kernel(plan, {"output": outputs.buffers, "status": [status]})
             return
@@ -98,6 +99,8 @@ class DeviceTarget(GraphTarget):
                 given = buffers[argument.kind] if array is None else self.representation_of(array).buffers
                 argument = given[argument.component]
             arguments.append(argument)
+        if self.recording is not None:
+            self.recording.launches.append(RecordedLaunch(kernel, threads, arguments, plan.scalars))
         is_captured = self.captured_launches is not None
         self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
 

@@ -45,6 +45,7 @@ class CDialect:
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
     poison_parameter = "int *poison"  # of device functions with loops
     poison_variable = "*poison"  # inside of them
+    zero = ""  # an expression for 0.0, where the driver takes x + 0.0 for x and x * 0.0 for 0.0
     poison_address = "&"  # before the variable that such a function sets
 
     def __init__(self, strict: bool = False) -> None:
@@ -56,8 +57,9 @@ class CDialect:
         return f"(({target}){text})"
 
     def operation(self, name: str) -> str:
-        """The format of an operation of the table in ir/operations.py."""
-        return OPERATIONS[name].c
+        """The format of an operation of the table in ir/operations.py; C leaves open which zero fmin(0, -0) is."""
+        exact = {"min": "({1} < {0} || {0} != {0} ? {1} : {0})", "max": "({1} > {0} || {0} != {0} ? {1} : {0})"}
+        return exact.get(name, OPERATIONS[name].c) if self.strict else OPERATIONS[name].c
 
     def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
         """Declares a variable; a constant is not assigned again."""
@@ -82,6 +84,11 @@ class GlslDialect(CDialect):
     poison_parameter = "inout int poison"
     poison_variable = "poison"
     poison_address = ""
+
+    @property
+    def zero(self) -> str:  # type: ignore[override]  # llvmpipe folds these in spite of `precise`
+        """The name of a uniform whose value is 0."""
+        return "runtime_zero" if self.strict else ""
 
     def cast(self, target: str, text: str) -> str:
         """A conversion."""
@@ -129,6 +136,8 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
         return dialect.nan
     if value in (float("inf"), float("-inf")):
         return dialect.infinity if value > 0 else f"(-{dialect.infinity})"
+    if value == 0 and dialect.zero:
+        return dialect.zero if np.copysign(1, value) > 0 else f"(-{dialect.zero})"
     text = f"{value:.9g}" if type_ == "float" else repr(value)
     if not any(c in text for c in ".e"):
         text += ".0"

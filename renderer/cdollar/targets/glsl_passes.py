@@ -163,6 +163,9 @@ class GlslPasses(GraphTarget):
                 *body,
             ]
             uniforms |= {"count_": ("int", count), "width_": ("int", layout.width)}
+        zero = emitter.dialect.zero
+        if zero and any(zero in line for line in [*body, *emitter.function_text]):
+            uniforms[zero] = ("float", 0.0)
         samplers = sum(type_ in SAMPLER_TYPES.values() for type_, _ in uniforms.values())
         if samplers > MAX_SAMPLERS:
             raise UnavailableError(

@@ -36,6 +36,7 @@ from renderer.cdollar.targets.numpy_reductions import check_not_empty
 from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.poison import HINT
+from renderer.cdollar.targets.recording import Recording, Upload
 from renderer.errors import UnavailableError
 
 CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
@@ -81,6 +82,7 @@ class PendingCheck:
 
     read_status: Callable[[], int]
     plan: KernelPlan
+    reset: Callable[[], object] = lambda: None  # after it was read, if the launch is repeated
 
 
 class GraphTarget(Target):
@@ -98,6 +100,7 @@ class GraphTarget(Target):
         self.required_regions: WeakKeyDictionary[ir.Node, tuple[ir.Range, ...]] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], Any]] | None = None
         self.checks: list[PendingCheck] = []  # of this run
+        self.recording: Recording | None = None  # of the runs until it is taken away
         self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
 
     # What a subclass implements
@@ -171,11 +174,17 @@ class GraphTarget(Target):
 
     def read_back(self, representation: Representation) -> list[np.ndarray]:
         """The components as NumPy arrays."""
+        self.interrupt_recording()
         flat = [buffer.read().reshape(-1)[: representation.size] for buffer in representation.buffers]
         return [
             array.astype(DTYPES[type_], copy=False).reshape(representation.shape)
             for array, type_ in zip(flat, representation.types, strict=True)
         ]
+
+    def interrupt_recording(self) -> None:
+        """The host takes part in this run, which therefore cannot be repeated."""
+        if self.recording is not None:
+            self.recording.is_complete = False
 
     def run(self, node: ir.Node) -> Representation:
         """Compute a functional node over its domain, and all that it depends on."""
@@ -192,7 +201,9 @@ class GraphTarget(Target):
                 self.representations[step] = self.run_kernel(step)
             elif step.op == "reduce" and not step.free_variables:
                 self.representations[step] = self.run_reduction(step)
-        self.raise_failed_checks()
+        self.raise_failed_checks(self.checks)
+        if self.recording is not None:
+            self.recording.checks += self.checks
         return self.representation_of(root)
 
     def infer_required_regions(self, roots: list[ir.Node]) -> None:
@@ -230,6 +241,8 @@ class GraphTarget(Target):
             arrays = node.attribute.data.read(box)
             buffers = [self.upload(a, t) for a, t in zip(arrays, types, strict=True)]
             self.representations[node] = Representation(ranges, buffers, types)
+            if self.recording is not None:
+                self.recording.uploads.append(Upload(node, box, buffers))
         return self.representations[node]
 
     def output_ranges(self, node: ir.Node) -> tuple[ir.Range, ...]:
@@ -241,9 +254,9 @@ class GraphTarget(Target):
                 check_not_empty(part, self.dag.spans)
         return ranges
 
-    def raise_failed_checks(self) -> None:
+    def raise_failed_checks(self, checks: list[PendingCheck]) -> None:
         """Raise the first error that a kernel reported."""
-        for check in self.checks:
+        for check in checks:
             status, plan = check.read_status(), check.plan
             if status == DRIVER_LIMIT_STATUS:
                 raise UnavailableError("--target glsl: this driver leaves long loops early; another target does not")
@@ -273,6 +286,7 @@ class GraphTarget(Target):
     def uploaded_result(self, node: ir.Node, value: Any) -> Representation:
         """The representation of a closed reduction whose value the host knows."""
         components, types = value if isinstance(node.type, tuple) else [value], output_types(node)
+        self.interrupt_recording()
         return Representation(
             (), [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)], types
         )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import BoundVariable, Node, scalar_types
+from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
 from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.ir.types import DTYPES, FunctionType
 from renderer.cdollar.targets.dialects import indented
@@ -42,6 +42,7 @@ class KernelPlan:
     group_size: int
     group_count: int
     arguments: list[Any] = field(default_factory=list)  # numbers and BufferArguments
+    scalars: dict[int, RuntimeScalar] = field(default_factory=dict)  # the numbers of the program, by argument
     check_sites: list[Node] = field(default_factory=list)
     has_doubles: bool = False
     writes_status: bool = False
@@ -98,13 +99,16 @@ def finish_plan(
         add_buffers(f"{source.name}_", source.types, "array", source.function)
     for scalar, name in emitter.scalars.items():
         add_buffers(f"{name}_", scalar_types(scalar), "array", scalar)
-    for name, type_, number in emitter.arguments.values():
+    scalars = {}
+    for key, (name, type_, number) in emitter.arguments.items():
+        if isinstance(key, RuntimeScalar):
+            scalars[len(arguments)] = key
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
         arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
     lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
     return KernelPlan(
-        node, kind, "\n".join(lines) + "\n", group_size, group_count, arguments, emitter.check_sites,
+        node, kind, "\n".join(lines) + "\n", group_size, group_count, arguments, scalars, emitter.check_sites,
         emitter.has_doubles or "double" in inputs, emitter.writes_status,
     )  # fmt: skip
 

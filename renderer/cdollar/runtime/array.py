@@ -1,0 +1,132 @@
+"""Results of C$ functions called from Python: arrays that stay on their device until they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.ir.types import Type, Vector, component_types
+from renderer.cdollar.runtime.evaluate import pack_components
+from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
+from renderer.cdollar.targets.graph_target import Representation
+
+HOST = (1, 0)  # DLPack's kDLCPU
+
+
+class Array:
+    """What a C$ function returns: of `type`, `shape` and `dtype` as NumPy has it; a number has the shape ().
+
+    `origin` holds the indices of its first element. `numpy()`, `float()` and indices read it, which waits for the
+    device; `__dlpack__` gives it to PyTorch, CuPy and JAX without a copy where they use the same device. Given to
+    another C$ function of the same device it is not copied either. It is never changed.
+    """
+
+    def __init__(
+        self,
+        type_: Type,
+        result: Any,
+        origin: tuple[int, ...] = (),
+        target: DeviceTarget | None = None,
+        representation: Representation | None = None,
+        checks: Any = (),
+    ) -> None:
+        """A result of data type `result` a component: on a device, or, without a representation, to be set."""
+        self.type, self.result, self.origin = type_, result, origin
+        self.target, self.representation, self.checks = target, representation, checks
+        self._host: np.ndarray | None = None
+
+    @classmethod
+    def of_host(cls, type_: Type, array: np.ndarray, origin: tuple[int, ...] = ()) -> Array:
+        """A result that is in the host's memory."""
+        result = cls(type_, getattr(type_, "result", type_), origin)
+        result._host = array
+        return result
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each dimension; vectors have one more."""
+        if self.representation is None:
+            return self.numpy().shape
+        return self.representation.shape + ((self.result.size,) if isinstance(self.result, Vector) else ())
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's type of the elements."""
+        if self.representation is None:
+            return self.numpy().dtype
+        empty = [np.empty(0, STORAGE_DTYPES[t]) for t in component_types(self.result)]
+        return pack_components(empty, self.result).dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def numpy(self) -> np.ndarray:
+        """The result in the host's memory, read-only; waits for the device. Raises ProgramError of a failed check."""
+        if self._host is None:
+            assert self.target is not None and self.representation is not None
+            self.check()
+            self._host = pack_components(self.target.read_back(self.representation), self.result)
+            self._host.flags.writeable = False
+        return self._host
+
+    def check(self) -> None:
+        """Raise the error that a kernel reported: an index outside of a domain, a loop that was stopped."""
+        if self.target is not None and self.checks:
+            try:
+                self.target.raise_failed_checks(self.checks)
+            finally:
+                for check in self.checks:
+                    check.reset()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.target.device.dlpack_device() if self.target is not None and self._is_plain else HOST
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        if self.target is not None and self.representation is not None and self._is_plain:
+            self.check()
+            buffer, dtype = self.representation.buffers[0], STORAGE_DTYPES[self.representation.types[0]]
+            capsule = self.target.device.export(buffer, dtype, self.representation.shape, self.representation)
+            if capsule is not None:
+                return capsule
+        return np.array(self.numpy()).__dlpack__()
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the elements are numbers, of a type that has the same bits on the device and the host."""
+        types = self.representation.types if self.representation is not None else ()
+        return len(types) == 1 and types[0] != "bool"
+
+    def item(self) -> Any:
+        """The only element as a Python number."""
+        return self.numpy().item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a number has no length")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numpy()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.numpy())
+
+    def __repr__(self) -> str:
+        where = self.target.device_name if self.target is not None and self._host is None else "host"
+        return f"<{self.type} of shape {self.shape} on {where}>"

@@ -1,0 +1,417 @@
+"""C$ from Python: `@renderer.cdollar.function` on a text or a docstring makes a Python function of a C$ function.
+
+The first call with arguments of some types and shapes compiles; its launches are recorded, and later calls repeat them
+with other buffers and numbers (as JAX's jit does with traced functions).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import weakref
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.checker.arrays import array_function
+from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
+from renderer.cdollar.ir.dag import Range
+from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.runtime.array import Array
+from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
+from renderer.cdollar.runtime.parameters import (
+    PICTURE_PARAMETERS,
+    default_value,
+    is_array_type,
+    parse_number,
+    runtime_value,
+)
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.graph_target import DeviceArray, Representation
+from renderer.cdollar.targets.open_target import target_factory
+from renderer.cdollar.targets.recording import RecordedLaunch, Recording, Upload
+from renderer.gpu.dlpack import CPU, import_tensor
+from renderer.plain import format_value
+
+MAX_RECORDINGS = 64  # of one function: for arguments of so many shapes, types and values of integers
+FLOATS = ("float", "double")
+
+
+def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
+    """A Python function of a C$ program: a text, or the docstring of the function that is decorated.
+
+    The C$ function is `main`, or the one with the Python function's `name`, or the only one. `target` is "numpy",
+    "opencl", "cuda" or "glsl" (default: the best GPU, or NumPy); `strict` gives the same bits on all of them. Arguments
+    are numbers, NumPy arrays, objects with `__dlpack__`, and results of such functions; a call returns an Array.
+    Raises ProgramError for an error in the program, ArgumentError or InputError for an argument that does not fit.
+    """
+    if source is None:
+        return lambda decorated: function(decorated, target=target, strict=strict, name=name)
+    if isinstance(source, str):
+        return Function(source, target, strict, name)
+    if not callable(source) or not source.__doc__:
+        raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
+    made = Function(inspect.cleandoc(source.__doc__), target, strict, name or source.__name__)
+    functools.update_wrapper(made, source)
+    return made
+
+
+class Function:
+    """A C$ function to be called from Python; see function()."""
+
+    def __init__(self, text: str, target: str | None = None, strict: bool = False, name: str = "") -> None:
+        """Parse and check the program."""
+        self._source = SourceFile(f"<{name or 'C$'}>", text)
+        self._compilation = load_text(self._source, target_factory(target, None, strict))
+        self.declaration = _entry(self._compilation.program.functions.all(), self._source, name, self._compilation)
+        self.target = self._compilation.target
+        self.names = self.declaration.parameter_names
+        self._types = self.declaration.parameter_types
+        self._has_default = [p.default is not None for p in self.declaration.declaration.parameters]
+        self._is_float = [isinstance(t, Scalar) and t.name in FLOATS for t in self._types]
+        self._recorded: dict[tuple, _RecordedCall] = {}
+        self._borrowed_last: dict[str, tuple] = {}  # by parameter: what was borrowed, and the Array over it
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
+
+    def __call__(self, *arguments: Any, **named: Any) -> Array:
+        """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
+        values = [self._prepare(k, value) for k, value in enumerate(self._arranged(arguments, named))]
+        with self._lock:
+            key = tuple(map(self._signature, self._is_float, values))
+            recorded = self._recorded.get(key)
+            if recorded is None:
+                return self._first_call(key, values)
+            return recorded.repeat(values)
+
+    def picture(self, width: int, height: int, **named: Any) -> Array:
+        """The picture of a program whose main takes int x and int y: (height, width), or with the channels last.
+
+        Other parameters are given by name; `time` and `mouse` have the defaults of pictures.
+        """
+        compilation, names = self._compilation, self.names
+        if not is_picture(self.declaration):
+            raise ArgumentError(
+                f"{self!r} is no picture: it takes int x and int y, and returns float, float3 or float4"
+            )
+        sizes = {"width": width, "height": height}
+        for name, size in sizes.items():
+            if not isinstance(size, int) or not 1 <= size <= MAX_PICTURE_SIDE:
+                raise ArgumentError(
+                    f"{name}={format_value(size)}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side"
+                )
+        for name in named.keys() - set(names):
+            raise ArgumentError(f"{name}: {self!r} has no such parameter; it has {', '.join(names)}")
+        with self._lock:
+            compilation.restart(self._source)
+            free = PICTURE_PARAMETERS | sizes
+            values = [
+                None if n in ("x", "y") else self._bind(k, self._prepare(k, named.get(n, None if d else free.get(n))))
+                for k, (n, d) in enumerate(zip(names, self._has_default, strict=True))
+            ]
+            whole = over_pixels(compilation, self.declaration, list(values), (0, 0, width, height))
+            result = evaluate_value(compilation, whole, self.declaration.declaration.name_span)
+        assert result.array is not None
+        return Array.of_host(result.type, result.array)
+
+    def _arranged(self, arguments: tuple, named: dict[str, Any]) -> list:
+        """A value for each parameter; None for those that keep their defaults."""
+        if not named and len(arguments) == len(self.names):
+            return list(arguments)
+        if len(arguments) > len(self.names):
+            raise ArgumentError(f"{self!r} takes {len(self.names)} arguments, found {len(arguments)}")
+        values = list(arguments) + [None] * (len(self.names) - len(arguments))
+        for name, value in named.items():
+            if name not in self.names:
+                raise ArgumentError(f"{name}: {self!r} has no such parameter; it has {', '.join(self.names) or 'none'}")
+            k = self.names.index(name)
+            if k < len(arguments):
+                raise ArgumentError(f"{name}: is given twice, by position and by name")
+            values[k] = value
+        for name, value, has_default in zip(self.names, values, self._has_default, strict=True):
+            if value is None and not has_default:
+                raise ArgumentError(f"{name}: is missing in the call of {self!r}")
+        return values
+
+    def _prepare(self, position: int, value: Any) -> Any:
+        """An argument as a number, a tuple, a NumPy array, or an Array on this function's device."""
+        if type(value) in (float, np.ndarray):
+            return value
+        if value is None or isinstance(value, (bool, int, np.generic)):
+            is_float = self._is_float[position] and not isinstance(value, (bool, np.bool_))
+            return float(value) if is_float and value is not None else value
+        if isinstance(value, Array):
+            here, there = self.target, value.target
+            is_here = isinstance(here, DeviceTarget) and there is not None and there.device is here.device
+            return value if is_here and not isinstance(value.result, Record) else value.numpy()
+        if hasattr(value, "__dlpack__") and isinstance(self._types[position], FunctionType):
+            return self._borrowed(self.names[position], value)
+        return np.asarray(value) if isinstance(self._types[position], FunctionType) else value
+
+    def _borrowed(self, name: str, value: Any) -> Any:
+        """A tensor of another library: on this function's device as it is, else as a NumPy array."""
+        try:
+            tensor = import_tensor(value)
+        except BufferError as error:
+            raise ArgumentError(f"{name}: {error}") from None
+        known = self._borrowed_last.get(name)
+        if known is not None and (tensor.pointer, tensor.shape, tensor.dtype) == known[:3]:
+            known[3].representation.buffers[0].keep(tensor)
+            return known[3]
+        scalar = {"f4": "float", "f8": "double", "i4": "int", "u4": "uint"}.get(tensor.dtype.str[1:])
+        if scalar and isinstance(self.target, DeviceTarget) and (buffer := self.target.device.borrow(tensor)):
+            ranges = tuple(Range(0, size) for size in tensor.shape)
+            array = Array(Scalar(scalar), Scalar(scalar), (), self.target, Representation(ranges, [buffer], (scalar,)))
+            self._borrowed_last[name] = tensor.pointer, tensor.shape, tensor.dtype, array
+            return array
+        if tensor.device_type != CPU:
+            raise ArgumentError(
+                f"{name}: the tensor is on another device than {self.target.device_name}; move it there"
+            )
+        return np.from_dlpack(value)
+
+    @staticmethod
+    def _signature(is_float: bool, value: Any) -> Any:
+        """What of an argument the recorded launches depend on: all but the contents of arrays and floats."""
+        if is_float:
+            return value is None
+        if type(value) is np.ndarray:
+            return value.dtype, value.shape
+        if isinstance(value, Array) and value.representation is not None:
+            return value.representation.shape, value.representation.types
+        return type(value), tuple(value) if isinstance(value, (list, tuple)) else value
+
+    # The first call
+
+    def _first_call(self, key: tuple, values: list) -> Array:
+        compilation, target = self._compilation, self.target
+        compilation.restart(self._source)
+        host = compilation.program.host
+        host.scalars_read.clear()
+        recording = Recording()
+        if isinstance(target, DeviceTarget):
+            target.recording = recording
+        try:
+            bound = [self._bind(k, value) for k, value in enumerate(values)]
+            value = compilation.call_main(self.declaration, list(bound))
+            result = self._evaluate(value, recording)
+        finally:
+            if isinstance(target, DeviceTarget):
+                target.recording = None
+        if result.representation is None or not recording.is_complete:
+            return result
+        read = {s.unique_id for s in host.scalars_read}
+        for k, given in enumerate(bound):
+            if self._is_float[k] and isinstance(given, DataValue) and given.node.attribute.unique_id in read:
+                self._is_float[k] = False  # its value decides what is computed: it belongs to the key
+                return result
+        recorded = _RecordedCall(recording, values, bound, result)
+        if recorded.is_possible:
+            if len(self._recorded) >= MAX_RECORDINGS:
+                target.device.finish()  # type: ignore[attr-defined]  # a DeviceTarget, as it was recorded
+                self._recorded.pop(next(iter(self._recorded)))
+            self._recorded[key] = recorded
+        return result
+
+    def _bind(self, position: int, value: Any) -> Operand:
+        """A parameter's value in the program."""
+        compilation, name, type_ = self._compilation, self.names[position], self._types[position]
+        if value is None:
+            default = self.declaration.declaration.parameters[position].default
+            assert default is not None, "_arranged() has asked for it"
+            return default_value(compilation, default, type_, name)
+        if isinstance(type_, Data):
+            return runtime_value(compilation.dag, _numbers(value, type_, name), type_, name)
+        if not is_array_type(type_):
+            raise ArgumentError(f"{name}: is {type_}; from Python only functions of int indices are given, as arrays")
+        if isinstance(value, Array):
+            on_device = self._device_function(name, type_, value)
+            if on_device is not None:
+                return on_device
+            value = value.numpy()
+        if not isinstance(value, np.ndarray):
+            raise ArgumentError(f"{name}: is {type_}, an array, but {format_value(value)} is given")
+        return array_function(compilation.dag, value, type_, name)
+
+    def _device_function(self, name: str, type_: FunctionType, value: Array) -> FunctionValue | None:
+        """An array of the device as a function; None if its elements are of another type."""
+        representation, target = value.representation, self.target
+        assert isinstance(target, DeviceTarget) and representation is not None
+        if representation.types != component_types(type_.result):
+            return None
+        if len(representation.ranges) != len(type_.parameters):
+            raise ArgumentError(f"{name}: has shape {value.shape}, but {type_} is needed")
+        ranges = tuple(Range(0, r.size) for r in representation.ranges)
+        held = Representation(ranges, representation.buffers, representation.types)
+        array = type_.as_array_type
+        node = self._compilation.dag.array(array, name, DeviceArray(target, held), ranges)
+        target.representations[node] = held
+        return FunctionValue(array, node, ranges)
+
+    def _evaluate(self, value: Any, recording: Recording) -> Array:
+        """The result: left on a device, else read."""
+        compilation, target, span = self._compilation, self.target, self.declaration.declaration.name_span
+        value = compilation.expressions().resolve(value, span)
+        if not isinstance(target, DeviceTarget) or not isinstance(value, (DataValue, FunctionValue)):
+            read = evaluate_value(compilation, value, span)
+            if read.array is None:
+                raise ProgramError("CS0306", span, f"the result is a {read.type}, which Python has no array of")
+            return Array.of_host(read.type, read.array, read.origin)
+        if isinstance(value, DataValue):
+            parts = tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(value.nodes))
+            node = compilation.dag.function((), value.nodes, FunctionType(Record("numbers", parts), ()))
+            return Array(value.type, value.type, (), target, target.run(node), recording.checks)
+        whole = compilation.expressions().materialize(value, span)
+        origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
+        representation = target.run(whole.node)
+        return Array(whole.type, whole.type.result, origin, target, representation, recording.checks)
+
+
+def _entry(functions: list[UserFunction], source: SourceFile, name: str, compilation: Any) -> UserFunction:
+    """The function to call: `main`, the one of this name, or the only one of the program."""
+    own = [f for f in functions if f not in compilation.program.functions.prelude_functions]
+    for wanted in ("main", name):
+        found = [f for f in own if f.name == wanted]
+        if len(found) == 1:
+            return found[0]
+    if len(own) == 1:
+        return own[0]
+    names = ", ".join(dict.fromkeys(f.name for f in own)) or "none"
+    raise ArgumentError(f"{source.name}: has the functions {names}; one must be `main`, or name=... must name one")
+
+
+def _numbers(value: Any, type_: Data, name: str) -> tuple:
+    """The components of a number or vector, checked as texts of the command line are."""
+    try:
+        parts = np.asarray(value).reshape(-1).tolist()
+    except (TypeError, ValueError):
+        parts = [value]
+    if any(not isinstance(part, (bool, int, float)) for part in parts):
+        raise ArgumentError(f"{name}: is {type_}, but {format_value(value)} is given")
+    return parse_number(",".join(map(repr, parts)), type_, name)
+
+
+class _RecordedCall:
+    """The launches of one call, to be repeated with other arguments of the same shapes and types."""
+
+    def __init__(self, recording: Recording, values: list, bound: list[Operand], result: Array) -> None:
+        self._recording, self._target, self._result = recording, result.target, result
+        self._launches = recording.launches
+        representation = result.representation
+        assert representation is not None and isinstance(self._target, DeviceTarget)
+        self._device = self._target.device
+        self._ranges, self._types = representation.ranges, representation.types
+        self._buffers = representation.buffers
+        self._holder = weakref.ref(representation)  # alive while someone may read the last result
+        self._facts = result.type, result.result, result.origin
+        del self._result
+        places = self._places()
+        self._outputs = [places.get(id(buffer), []) for buffer in self._buffers]
+        nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
+        self._uploads = [
+            (nodes[id(u.node)], u, _is_whole(u, values[nodes[id(u.node)]]))
+            for u in recording.uploads
+            if id(u.node) in nodes
+        ]
+        self._whole = {id(u): places.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
+        self._borrowed: dict[int, list[list[tuple[RecordedLaunch, int]]]] = {
+            k: [places.get(id(buffer), []) for buffer in value.representation.buffers]
+            for k, value in enumerate(values)
+            if isinstance(value, Array) and value.representation is not None
+        }
+        self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps the memory of others alive
+        inputs = {id(b) for _, upload, _ in self._uploads for b in upload.buffers}
+        inputs |= {id(b) for k in self._borrowed for b in values[k].representation.buffers}
+        # A result that no launch writes, or that is an argument, is not repeated.
+        self.is_possible = all(self._outputs) and not inputs & {id(b) for b in self._buffers}
+        self._scalars: list[tuple[int, RecordedLaunch, int, Any]] = []
+        for k, value in enumerate(bound):
+            if isinstance(value, DataValue) and isinstance(values[k], float):
+                self._scalars += self._uses_of(k, value)
+
+    def _places(self) -> dict[int, list[tuple[RecordedLaunch, int]]]:
+        """Where each buffer is an argument, by its id."""
+        places: dict[int, list[tuple[RecordedLaunch, int]]] = {}
+        for launch in self._launches:
+            for position, argument in enumerate(launch.arguments):
+                places.setdefault(id(argument), []).append((launch, position))
+        return places
+
+    def _uses_of(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, Any]]:
+        """Where a number is an argument of a launch, with the type that it has there."""
+        dtype = DTYPES[value.node.type]
+        return [
+            (k, launch, position, dtype)
+            for launch in self._launches
+            for position, scalar in launch.scalars.items()
+            if scalar is value.node.attribute
+        ]
+
+    def repeat(self, values: list) -> Array:
+        """The result for other arguments."""
+        if self._holder() is not None:
+            self._renew_outputs()
+        if self._borrowed:
+            self._replace_borrowed(values)
+        for k, upload, is_whole in self._uploads:
+            if is_whole:
+                self._replace(upload, values[k])
+            else:
+                _write(upload, values[k])
+        for k, launch, position, dtype in self._scalars:
+            number = dtype(values[k])
+            if launch.arguments[position] != number:
+                launch.set(position, number)
+        for launch in self._launches:
+            launch()
+        representation = Representation(self._ranges, self._buffers, self._types)
+        self._holder = weakref.ref(representation)
+        type_, result, origin = self._facts
+        return Array(type_, result, origin, self._target, representation, self._recording.checks)
+
+    def _replace(self, upload: Upload, array: np.ndarray) -> None:
+        """The bytes of an array for those of the last call's."""
+        buffer = self._device.replace_contents(upload.buffers[0], array)
+        if buffer is not upload.buffers[0]:
+            upload.buffers[0] = buffer
+            for launch, position in self._whole[id(upload)]:
+                launch.set(position, buffer)
+
+    def _renew_outputs(self) -> None:
+        """New buffers for the result, as the last one is still in use."""
+        device = self._device
+        self._buffers = [device.buffer(b.shape, b.dtype) for b in self._buffers]
+        for buffer, places in zip(self._buffers, self._outputs, strict=True):
+            for launch, position in places:
+                launch.set(position, buffer)
+
+    def _replace_borrowed(self, values: list) -> None:
+        """Other buffers for arguments on the device; memory of others is let go when no kernel uses it any more."""
+        for k, places in self._borrowed.items():
+            old, new = self._last[k].representation.buffers, values[k].representation.buffers
+            if any(buffer.is_borrowed and buffer not in new for buffer in old):
+                self._device.finish()
+            for buffer, component in zip(new, places, strict=True):
+                for launch, position in component:
+                    launch.set(position, buffer)
+            self._last[k] = values[k]
+
+
+def _is_whole(upload: Upload, array: np.ndarray) -> bool:
+    """Whether the buffer of an upload has the very bytes of the array."""
+    return (
+        len(upload.buffers) == 1 and upload.buffers[0].dtype == array.dtype and upload.buffers[0].nbytes == array.nbytes
+    )
+
+
+def _write(upload: Upload, array: np.ndarray) -> None:
+    """Upload an array's region into the buffers of the first call."""
+    source = upload.node.attribute.data
+    for buffer, part in zip(upload.buffers, replace(source, array=array).read(upload.box), strict=True):
+        buffer.write(np.ascontiguousarray(part, buffer.dtype).reshape(-1))

@@ -1,0 +1,82 @@
+"""Tables of numbers as comma-separated text (RFC 4180 without quotes), with or without a line of names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.files import read_text
+from renderer.plain import format_value
+
+MAX_TABLE_BYTES = 256 << 20
+MAX_COLUMNS = 100_000
+
+
+def read_table(path: Path, shown: str = "") -> tuple[tuple[str, ...], np.ndarray]:
+    """The names of the columns, () without a line of names, and the numbers (rows, columns), int64 or float64.
+
+    Raises InputError with the line of the first cell that is no number.
+    """
+    shown = shown or str(path)
+    lines = [line for line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1) if line[1].strip()]
+    if not lines:
+        raise InputError(f"{shown}: holds no numbers")
+    first = _cells(lines[0][1])
+    names: tuple[str, ...] = ()
+    if len(first) > MAX_COLUMNS:
+        raise InputError(f"{shown}: has {len(first)} columns, more than {MAX_COLUMNS}")
+    if not any(_is_number(cell) for cell in first):
+        names, lines = tuple(first), lines[1:]
+    if not lines:
+        raise InputError(f"{shown}: holds names, but no numbers")
+    rows = [_row(text, number, len(first), shown) for number, text in lines]
+    is_integer = not any(set(text) & set(".eEnNiI") for _, text in lines)
+    table = np.array(rows, "f8")
+    if is_integer and np.abs(table).max() < 2**53:
+        return names, table.astype("i8")
+    return names, table
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line, without the space around them."""
+    return [cell.strip() for cell in line.split(",")]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _row(line: str, number: int, count: int, shown: str) -> list[float]:
+    """The numbers of a line."""
+    cells = _cells(line)
+    if len(cells) != count:
+        raise InputError(f"{shown}:{number}: has {len(cells)} cells, but the first line has {count}")
+    try:
+        return [float(cell) for cell in cells]
+    except ValueError:
+        wrong = next(cell for cell in cells if not _is_number(cell))
+        raise InputError(f"{shown}:{number}: {format_value(wrong)} is not a number") from None
+
+
+def table_text(array: np.ndarray) -> str:
+    """A number, a list, a table, or records (one line each, below their names) as text that reads back to its bits."""
+    names = array.dtype.names or ()
+    rows = np.atleast_1d(array) if names else np.asarray(array).reshape(len(array) if array.ndim else 1, -1)
+    lines = [",".join(names)] if names else []
+    for row in rows:
+        cells = [row[name] for name in names] if names else row
+        lines.append(",".join(_text(cell) for cell in cells))
+    return "\n".join(lines) + "\n"
+
+
+def _text(cell: np.generic) -> str:
+    """A number with as many digits as its type needs."""
+    if isinstance(cell, np.floating):
+        return np.format_float_scientific(cell, unique=True, trim="-") if np.isfinite(cell) else str(cell)
+    return str(int(cell))

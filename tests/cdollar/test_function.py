@@ -1,0 +1,199 @@
+"""C$ from Python: decorated texts, NumPy and DLPack in and out, repeated calls, errors; the host time of a call."""
+
+import time
+
+import numpy as np
+import pytest
+
+import renderer
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
+from renderer.cdollar.runtime.function import MAX_RECORDINGS
+from renderer.errors import InputError, UserError
+from renderer.gpu import list_devices
+
+SAXPY = "float[] saxpy(float a, float[] x, float[] y) { var r(i) = a * x(i) + y(i); return r; }"
+BACKEND = next((info.backend for info in list_devices()[0]), None)
+needs_device = pytest.mark.skipif(BACKEND is None, reason="no compute device")
+TARGETS = ["numpy", pytest.param(BACKEND, marks=needs_device)]
+
+
+class Foreign:
+    """A tensor of another library: nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def saxpy(request):
+    return renderer.cdollar.function(SAXPY, target=request.param)
+
+
+@pytest.fixture
+def xy(rng):
+    return rng.standard_normal(1000).astype("f4"), rng.standard_normal(1000).astype("f4")
+
+
+def test_a_docstring_is_a_function():
+    @renderer.cdollar.function
+    def twice(x):
+        """float[] twice(float[] x) { var y(i) = 2 * x(i); return y; }"""
+
+    assert twice.__name__ == "twice"
+    assert twice(np.arange(4, dtype="f4")).numpy().tolist() == [0, 2, 4, 6]
+    assert twice(x=[1.5, 2]).numpy().tolist() == [3, 4]
+
+
+def test_repeated_calls_take_other_numbers_and_arrays(saxpy, xy):
+    x, y = xy
+    kept = []
+    for a in (2.0, 3, np.float32(0.5), -1.25, 2.0):
+        kept.append((saxpy(a, x, y), np.float32(a) * x + y))
+        kept.append((saxpy(a, y, x), np.float32(a) * y + x))
+    kept.append((saxpy(1.0, x[:7], y[:7]), x[:7] + y[:7]))
+    kept.append((saxpy(a=1.0, y=x[::2], x=y[::2]), y[::2] + x[::2]))
+    for result, expected in kept:  # a result keeps its contents while later calls run
+        assert np.allclose(result.numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_results_are_arguments_and_numbers(saxpy, xy):
+    x, y = xy
+    chained = saxpy(1.0, saxpy(2.0, x, y), x)
+    for _ in range(3):
+        chained = saxpy(0.5, chained, y)
+    expected = 3 * x + y
+    for _ in range(3):
+        expected = np.float32(0.5) * expected + y
+    assert np.allclose(chained, expected, rtol=1e-5, atol=1e-5)
+    total = renderer.cdollar.function("float total(float[] x) { return sum(x); }", target=saxpy.target.name)
+    assert total(x).shape == () and float(total(x)) == pytest.approx(float(x.astype("f8").sum()), abs=1e-3)
+    assert len(chained) == 1000 and chained[3] == chained.numpy()[3] and chained.dtype == np.float32
+
+
+def test_dlpack_goes_in_and_out(saxpy, xy):
+    x, y = xy
+    for _ in range(3):
+        result = saxpy(2.0, Foreign(x), Foreign(y))
+        assert np.allclose(np.from_dlpack(result), 2 * x + y, rtol=1e-6, atol=1e-6)
+        x, y = y.copy(), x
+    with pytest.raises(ArgumentError, match="x: the tensor is not in C order"):
+        saxpy(2.0, Foreign(np.ones((4, 4), "f4").T[1]), Foreign(y[:4]))
+
+
+@needs_device
+def test_dlpack_shares_memory_with_a_processor(xy):
+    saxpy = renderer.cdollar.function(SAXPY, target=BACKEND)
+    x, y = xy
+    result = saxpy(2.0, x, y)
+    if result.__dlpack_device__() != (1, 0):
+        pytest.skip("this device has memory of its own")
+    first, second = np.from_dlpack(result), np.from_dlpack(result)
+    assert first.ctypes.data == second.ctypes.data
+    x = np.ones(64, "f4")
+    assert x.ctypes.data % 16 == 0
+    assert saxpy(1.0, Foreign(x), Foreign(x)).numpy().tolist() == [2] * 64
+    x[:] = 5  # the same memory is read again
+    assert saxpy(1.0, Foreign(x), Foreign(x)).numpy().tolist() == [10] * 64
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_vectors_records_and_defaults(target, rng):
+    text = (
+        "final class P { float x; int n; }\n"
+        "P[] f(float3[] v, float3 axis = float3(0, 1, 0)) { var p(i) = P(dot(v(i), axis), i); return p; }"
+    )
+    f, v = renderer.cdollar.function(text, target=target), rng.standard_normal((5, 3)).astype("f4")
+    for _ in range(2):
+        assert np.allclose(f(v).numpy()["x"], v[:, 1]) and f(v).numpy()["n"].tolist() == [0, 1, 2, 3, 4]
+        assert np.allclose(f(v, (1, 0, 0)).numpy()["x"], v[:, 0])
+        v = v + 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_that_decide_what_runs_are_never_taken_from_an_earlier_call(target):
+    text = """
+    float f(float[] x, float limit, int n) {
+        let u(i) = x(i);
+        for (int k = 0; k < n; k++) u = u * 2;
+        while (max(u) < limit) u = u * 10;
+        return limit > 100 ? max(u) : sum(u);
+    }"""
+    f = renderer.cdollar.function(text, target=target)
+    x = np.array([1, 2], "f4")
+    for _ in range(2):
+        for limit, n, expected in ((1, 0, 3), (1, 1, 6), (50, 0, 300), (150, 0, 200), (1500, 1, 4000), (1, 0, 3)):
+            assert float(f(x, float(limit), n)) == expected, (limit, n)
+    assert float(f(x * 100, 1.0, 0)) == 300
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_check_that_fails_is_an_error_when_the_result_is_read(target):
+    f = renderer.cdollar.function("float[] f(float[] x, int[] k) { var y(i) = x(k(i)); return y; }", target=target)
+    x, good, bad = np.arange(3, dtype="f4"), np.array([2, 0], "i4"), np.array([2, 7], "i4")
+    for _ in range(2):
+        assert f(x, good).numpy().tolist() == [2, 0]
+        with pytest.raises(ProgramError, match="CS0317"):
+            f(x, bad).numpy()
+
+
+def test_many_shapes_do_not_pile_up(saxpy):
+    for n in range(1, 2 * MAX_RECORDINGS, 9 if saxpy.target.name == "numpy" else 1):
+        x = np.full(n, n, "f4")
+        assert saxpy(1.0, x, x).numpy().tolist() == [2 * n] * n
+    assert len(saxpy._recorded) <= MAX_RECORDINGS
+
+
+@pytest.mark.parametrize(
+    "arguments, named, error, words",
+    [
+        ((), {}, ArgumentError, "a: is missing"),
+        ((1.0, [1.0], [1.0], 4), {}, ArgumentError, "takes 3 arguments, found 4"),
+        ((1.0,), {"z": 3}, ArgumentError, "z: .* has no such parameter; it has a, x, y"),
+        ((1.0,), {"a": 3}, ArgumentError, "a: is given twice"),
+        ((1.0, 2.0, [1.0]), {}, ArgumentError, r"x: is float\[\], an array, but 2.0 is"),
+        (("fast", [1.0], [1.0]), {}, ArgumentError, 'a: is float, but "fast" is given'),
+        ((1.0, np.ones((2, 2), "f4"), [1.0]), {}, InputError, "x: has shape"),
+        ((1.0, np.array(["a"]), [1.0]), {}, InputError, "x: holds <U1"),
+        (([1, 2], [1.0], [1.0]), {}, ArgumentError, "float needs 1 numbers, found 2"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_one_sentence(saxpy, arguments, named, error, words):
+    with pytest.raises(error, match=words) as caught:
+        saxpy(*arguments, **named)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("float f(float x) => y;", "CS"),
+        ("float f(float x) => x; float g(float x) => x;", "has the functions f, g; one must be `main`"),
+        ("", "has the functions none"),
+    ],
+)
+def test_programs_that_do_not_fit(text, words):
+    with pytest.raises(UserError, match=words):
+        renderer.cdollar.function(text)
+    with pytest.raises(ArgumentError, match="needs a C\\$ program"):
+        renderer.cdollar.function(lambda x: x)
+
+
+@needs_device
+@pytest.mark.slow
+def test_a_warm_call_takes_less_than_50_us_of_the_host(xy):
+    saxpy = renderer.cdollar.function(SAXPY, target=BACKEND)
+    x, y = (saxpy(0.0, a, a) for a in xy)
+    best = np.inf
+    for _ in range(40):
+        saxpy(1.0, x, y).numpy()
+        started = time.perf_counter()
+        for _ in range(50):
+            saxpy(2.0, x, y)
+        best = min(best, (time.perf_counter() - started) / 50)
+    assert best < 50e-6
