@@ -1,9 +1,12 @@
-"""Band matrices and right-hand sides in files: .npz, .npy, and Matrix Market's .mtx, as public collections have it.
+"""Band matrices and right-hand sides in files: .npz, .npy, SciPy's .npz, and Matrix Market's .mtx, as collections have.
 
 Each array's size is checked against the free memory and against what the file holds before it is read.
 """
 
 import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -13,8 +16,9 @@ from renderer.errors import InputError, UnavailableError, UserError, reading
 from renderer.files import file_size, open_input
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.images import atomic_write
-from renderer.formats.matrix_market import read_matrix_market
+from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, read_data, read_header
+from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import available_memory, format_bytes
 
 ONE_NUMBER = "one whole number of at least 0"
@@ -25,42 +29,100 @@ def is_matrix_market(path: Path) -> bool:
     return path.name.lower().endswith((".mtx", ".mtx.gz"))
 
 
-def read_band(path: Path) -> tuple[np.ndarray, int, int]:
-    """Reads ab (kl + ku + 1, n), kl and ku from a band file (.npz) or a sparse matrix (.mtx); else InputError."""
-    return _read_market_band(path) if is_matrix_market(path) else _read_band_arrays(path)
+@dataclass(frozen=True)
+class Band:
+    """A band matrix ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j].
+
+    Row and column i of it are row and column order[i] of the file's matrix; without an order they are the file's. The
+    file's own order needs the diagonals `natural`.
+    """
+
+    ab: np.ndarray
+    kl: int
+    ku: int
+    natural: tuple[int, int]
+    order: np.ndarray | None = None
 
 
-def _read_market_band(path: Path) -> tuple[np.ndarray, int, int]:
-    """The narrowest band that holds all entries of a square Matrix Market matrix, in float64."""
-    matrix = read_matrix_market(path)
-    n = matrix.shape[0]
-    if n != matrix.shape[1] or n == 0:
-        raise InputError(f"{path}: the matrix is {matrix.shape}; it must be square")
-    if isinstance(matrix, np.ndarray):
-        rows, columns = np.nonzero(matrix)
-        values = matrix[rows, columns]
-    else:
-        rows, columns, values = matrix.rows, matrix.columns, matrix.values
-    below = rows - columns
-    kl, ku = max(int(below.max(initial=0)), 0), max(int(-below.min(initial=0)), 0)
-    name = f"the band of {kl} diagonals below and {ku} above the main one"
-    _check_room(path, name, (kl + ku + 1) * n * 8, n, len(values))
-    ab = np.zeros((kl + ku + 1, n))
-    np.add.at(ab, (ku + below, columns), values)  # duplicate entries add up
-    return ab, kl, ku
+Reorder = Callable[[Entries], np.ndarray | None]
 
 
-def _read_band_arrays(path: Path) -> tuple[np.ndarray, int, int]:
+def read_band(path: Path, reorder: Reorder | None = None) -> Band:
+    """Reads a band matrix: the arrays ab, kl and ku of a .npz, or the narrowest band of a sparse or dense matrix.
+
+    Those are Matrix Market files, .npz files of scipy.sparse and square arrays in .npy files; `reorder` may choose
+    another order for their rows and columns. InputError for other files.
+    """
+    if is_matrix_market(path):
+        return _band_of(path, _as_entries(read_matrix_market(path)), reorder)
+    if path.suffix.lower() == ".npy":
+        return _band_of(path, _as_entries(_read_dense(path)), reorder)
     with open_zip(path) as archive:
-        names = archive.namelist()
-        missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
-        if missing:
-            found = ", ".join(name.removesuffix(".npy") for name in names[:9]) or "nothing"
-            raise InputError(
-                f"{path}: holds no {missing[0]!r}; a band file holds ab, kl and ku, and this one holds {found}"
-            )
-        ab = _read_member(path, archive, "ab")
-        kl, ku = (_diagonals(path, name, _read_member(path, archive, name, 1)) for name in ("kl", "ku"))
+        if is_sparse(archive.namelist()):
+            entries = read_entries(path, archive, partial(_read_member, path, archive))
+            return _band_of(path, entries, reorder)
+        ab, kl, ku = _read_band_arrays(path, archive)
+    return Band(ab, kl, ku, (kl, ku))
+
+
+def _as_entries(matrix: np.ndarray | Entries) -> Entries:
+    if isinstance(matrix, Entries):
+        return matrix
+    rows, columns = np.nonzero(matrix)
+    return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, matrix[rows, columns].astype("f8", copy=False))
+
+
+def _read_dense(path: Path) -> np.ndarray:
+    """The square array of a .npy file."""
+    with open_input(path) as file, reading(path):
+        header = _real_header(f"{path}: the matrix", file, file_size(file))
+        if len(header.shape) != 2 or header.shape[0] != header.shape[1]:
+            raise InputError(f"{path}: is {header.shape}; a matrix in a .npy file must be (n, n)")
+        _check_memory(path, "the matrix", header.nbytes)
+        array = read_data(file, header, str(path))
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"{path}: row {row}, column {column} is {array[row, column]}; it must be finite")
+    return array
+
+
+def _band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
+    """The narrowest band, in float64, that holds all entries of a square matrix."""
+    n = entries.shape[0]
+    if n != entries.shape[1] or n == 0:
+        raise InputError(f"{path}: the matrix is {entries.shape}; it must be square")
+    natural = _diagonals_of(entries)
+    rows, columns, order = entries.rows, entries.columns, None
+    if reorder:
+        _check_room(path, "an order of the rows", 24 * n, n, len(entries.values))
+        order = reorder(entries)
+    if order is not None:
+        place = np.empty(n, "i8")
+        place[order] = np.arange(n)
+        rows, columns = place[rows], place[columns]
+    kl, ku = _diagonals_of(Entries(entries.shape, rows, columns, entries.values))
+    name = f"the band of {kl} diagonals below and {ku} above the main one"
+    _check_room(path, name, (kl + ku + 1) * n * 8, n, len(entries.values))
+    ab = np.zeros((kl + ku + 1, n))
+    np.add.at(ab, (ku + rows - columns, columns), entries.values)  # duplicate entries add up
+    return Band(ab, kl, ku, natural, order)
+
+
+def _diagonals_of(entries: Entries) -> tuple[int, int]:
+    """The diagonals below and above the main one that hold all entries."""
+    below = entries.rows - entries.columns
+    return max(int(below.max(initial=0)), 0), max(int(-below.min(initial=0)), 0)
+
+
+def _read_band_arrays(path: Path, archive: zipfile.ZipFile) -> tuple[np.ndarray, int, int]:
+    names = archive.namelist()
+    missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
+    if missing:
+        found = ", ".join(name.removesuffix(".npy") for name in names[:9]) or "nothing"
+        wanted = "a band file holds ab, kl and ku, a sparse matrix of SciPy format, shape and data"
+        raise InputError(f"{path}: holds no {missing[0]!r}; {wanted}, and this one holds {found}")
+    ab = _read_member(path, archive, "ab")
+    kl, ku = (_diagonals(path, name, _read_member(path, archive, name, 1)) for name in ("kl", "ku"))
     return ab, kl, ku
 
 
@@ -137,9 +199,14 @@ def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
         return read_data(file, header, str(path))
 
 
+def check_npy_name(path: Path, option: str) -> None:
+    """UserError unless the name of an output file ends in .npy."""
+    if path.suffix.lower() != ".npy":
+        raise UserError(f"{option} {path}: must end in .npy")
+
+
 def write_npy(path: Path, array: np.ndarray) -> None:
     """Writes a .npy file completely or not at all; UserError where the name or the folder is wrong."""
-    if path.suffix.lower() != ".npy":
-        raise UserError(f"--output {path}: must end in .npy")
+    check_npy_name(path, "--output")
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.save(file, array, allow_pickle=False)

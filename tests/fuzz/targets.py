@@ -301,7 +301,14 @@ def band_seeds() -> dict[str, bytes]:
     ab = rng.standard_normal((4, 9))
     arrays = {"ab": ab, "kl": np.int64(1), "ku": np.int64(2)}
     small = {"ab": ab.astype("f4"), "kl": np.array([2], "i4"), "ku": np.uint8(1)}
-    return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays), "small.npz": npz(**small)}
+    compressed = dict(shape=np.array([4, 4]), data=rng.standard_normal(4), indices=np.arange(4), indptr=np.arange(5))
+    sparse = {
+        "csr.npz": npz(format=np.array(b"csr"), **compressed),
+        "csc.npz": packed(format=np.array("csc"), **compressed),
+        "coo.npz": npz(format=np.array(b"coo"), shape=[3, 3], data=np.ones(2), row=np.array([0, 2]), col=np.arange(2)),
+        "dia.npz": npz(format=np.array(b"dia"), shape=[4, 4], data=rng.standard_normal((2, 4)), offsets=[-1, 0]),
+    }
+    return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays), "small.npz": npz(**small)} | sparse
 
 
 BAND_MUTATORS = (mutate.zip_members(ARRAY_MUTATORS),) * 3 + BYTES
@@ -312,7 +319,26 @@ def read_band_arrays(path: Path) -> None:
     from renderer.formats.matrices import read_band
     from renderer.numerics.band_lu.solver import checked_band
 
-    checked_band(*read_band(path))
+    band = read_band(path)
+    checked_band(band.ab, band.kl, band.ku)
+
+
+def matrix_seeds() -> dict[str, bytes]:
+    square = np.random.default_rng(3).standard_normal((5, 5))
+    arrays = {
+        "square.npy": square,
+        "fortran.npy": np.asfortranarray(square.astype("f4")),
+        "whole.npy": np.eye(4, dtype="i2"),
+    }
+    return {name: npy(array) for name, array in arrays.items()}
+
+
+@target("matrix_npy", matrix_seeds, ARRAY_MUTATORS, "renderer.numerics.band_lu.reordering")
+def read_square_array(path: Path) -> None:
+    from renderer.formats.matrices import read_band
+    from renderer.numerics.band_lu.reordering import narrowing_order
+
+    read_band(path, narrowing_order)
 
 
 def market_seeds() -> dict[str, bytes]:
@@ -339,7 +365,8 @@ def read_market_band(path: Path) -> None:
     from renderer.formats.matrices import read_band
     from renderer.numerics.band_lu.solver import checked_band
 
-    checked_band(*read_band(path))
+    band = read_band(path)
+    checked_band(band.ab, band.kl, band.ku)
 
 
 @target("mtx_rhs", market_seeds, (market,) * 5 + (mutate.binary,), "scipy.io")

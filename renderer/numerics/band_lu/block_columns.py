@@ -215,6 +215,14 @@ def band_matvec(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, transposed: boo
     return y
 
 
+def transposed_band(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
+    """The band (ku + kl + 1, n) of the transposed matrix, with ku diagonals below the main one and kl above."""
+    out = np.zeros_like(ab)
+    for d, columns, rows in diagonals(ab, kl, ku):
+        out[kl + ku - d, rows] = ab[d, columns]
+    return out
+
+
 def norm1(ab: np.ndarray, kl: int, ku: int) -> float:
     """The largest column sum of |A|."""
     sums = np.zeros(ab.shape[1])

@@ -7,22 +7,30 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from renderer import arguments
 from renderer.errors import InputError
-from renderer.formats.matrices import read_band, read_rhs, write_npy
+from renderer.formats.matrices import check_npy_name, read_band, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
-from renderer.numerics.band_lu.refinement import solve_refined
-from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
+from renderer.numerics.band_lu.refinement import RefinedSolution
+from renderer.numerics.band_lu.reordering import narrowing_order
+from renderer.numerics.band_lu.solver import checked_block, shaped_band
+from renderer.numerics.band_lu.system import System
+from renderer.progress import Progress
 
 MAX_JSON_STEPS = 64  # of step_seconds that the JSON holds
+PRECISIONS = {"float32": "f4", "float64": "f8"}
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # of a solution; a sentence says if there are fewer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold solve`."""
     parser.add_argument(
-        "band", metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; or a Matrix Market .mtx"
+        "band",
+        metavar="BAND",
+        help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; Matrix Market .mtx; SciPy's .npz; a square .npy",
     )
     parser.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
     parser.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
@@ -32,12 +40,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
     )
+    parser.add_argument("--trans", action="store_true", help="solve with the transposed matrix")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        help="of the factors (default: the matrix's); float32 factors of a float64 matrix are refined to float64",
+    )
+    parser.add_argument(
+        "--natural-order",
+        action="store_true",
+        help="keep the order of rows and columns where another one makes the band narrower",
+    )
+    parser.add_argument(
+        "--certified",
+        metavar="RADIUS.npy",
+        help="prove a radius around every component of x, which the exact component is within; takes n more solves",
+    )
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
-    result, steps = solve_files(args.band, args.rhs, args.output, args.device, args.block)
+    files = args.band, args.rhs, args.output
+    result, steps = solve_files(
+        *files, args.device, args.block, args.trans, args.precision, args.natural_order, args.certified
+    )
+    if result["reordered"]:
+        before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
+        print(
+            f"rayfold: {args.band}: reordered by reverse Cuthill-McKee: {before} before, {after} now", file=sys.stderr
+        )
     if result["info"]:
         sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
         print(
@@ -54,6 +86,9 @@ def command(args: argparse.Namespace) -> int:
         print(f"{args.output}: {figures.format(**result)}")
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
+        if args.certified:
+            figures = "{output}: every component to {digits} digits, proven in {seconds:.3g} s"
+            print(figures.format(**result["certified"]))
         print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
     return 1 if result["info"] else 0
 
@@ -64,47 +99,72 @@ def solve_files(
     output: str | Path,
     devices: list[str] | None = None,
     block: int | None = None,
+    trans: bool = False,
+    precision: str | None = None,
+    natural_order: bool = False,
+    certified: str | Path | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
 
     Returns the report and the seconds of each timed step. Of a singular matrix nothing is written, and `info` is
     LAPACK's: 1 + the column whose pivot is zero. `devices` are spellings as of --device; without one a GPU if there is
-    one, else the host's cores. InputError for bad files.
+    one, else the host's cores. The radii of --certified go to that file; where they cannot be proven IncompleteError
+    is raised after the solution was written. InputError for bad files.
     """
     began = time.perf_counter()
     checked_block(block)
+    if certified is not None:
+        check_npy_name(Path(certified), "--certified")
     opened = _open_devices(devices)
-    ab, kl, ku = read_band(Path(band))
+    found = read_band(Path(band), None if natural_order else narrowing_order)
     try:
-        ab = checked_band(ab, kl, ku)
+        shaped_band(found.ab, found.kl, found.ku)
+        b = read_rhs(Path(rhs), found.ab.shape[1])
+        read = time.perf_counter() - began
+        began = time.perf_counter()
+        system = System(found, trans, opened, block, PRECISIONS.get(precision or ""), certified is not None)
     except InputError as error:
         raise InputError(f"{band}: {error}") from error
-    b = read_rhs(Path(rhs), ab.shape[1])
-    read = time.perf_counter() - began
-    began = time.perf_counter()
-    lu = BandedLU(ab, kl, ku, opened, block)
-    factored = time.perf_counter() - began
-    common: dict[str, Any] = {"info": lu.info, "growth": lu.pivot_growth, "device": lu.device_name}
+    factored, lu = time.perf_counter() - began, system.lu
+    result: dict[str, Any] = {
+        "info": lu.info, "growth": lu.pivot_growth, "device": lu.device_name, "kl": system.kl, "ku": system.ku,
+        "equilibrated": system.scaling is not None, "reordered": found.order is not None,
+        "natural": dict(zip(("kl", "ku"), found.natural, strict=True)),
+    }  # fmt: skip
     if lu.info:
-        singular: dict[str, Any] = {
+        return result | {
             "singular_column": lu.info - 1,
             "residual": None,
             "rcond": 0.0,
             "seconds": {"factor": factored},
-        }
-        return common | singular, lu.step_seconds
+        }, lu.step_seconds
     began = time.perf_counter()
-    refined = solve_refined(lu, b)
+    x, refined = system.solve(b)
     solved = time.perf_counter() - began
-    write_npy(Path(output), refined.x)
-    result: dict[str, Any] = {
-        "n": lu.n, "kl": kl, "ku": ku, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
-        "residual": lu.residual(refined.x, b), "rcond": lu.rcond(), "row_interchanges": lu.row_interchanges,
-        "backward_error": refined.backward_error, "forward_bound": refined.forward_bound,
-        "corrections": refined.corrections, "correct_digits": refined.correct_digits,
+    write_npy(Path(output), x)
+    own = system.own_rhs(b)
+    result |= {
+        "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
+        "precision": str(lu.precision), "residual": lu.residual(refined.x, own), "rcond": lu.rcond(),
+        "row_interchanges": lu.row_interchanges, "backward_error": refined.backward_error,
+        "forward_bound": refined.forward_bound, "corrections": refined.corrections,
+        "correct_digits": refined.correct_digits,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
-    return common | result, lu.step_seconds
+    if certified is not None:
+        result["certified"] = _certify(system, b, refined, certified)
+    return result, lu.step_seconds
+
+
+def _certify(system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path) -> dict[str, Any]:
+    """Proves the radii of all components and writes them; what the report says of them."""
+    began = time.perf_counter()
+    with Progress(system.lu.n, "rows") as progress:
+        radius, enclosure = system.certify(b, refined, progress.advance)
+    write_npy(Path(path), radius)
+    seconds = time.perf_counter() - began
+    digits = enclosure.certain_digits
+    return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
 
 
 def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:

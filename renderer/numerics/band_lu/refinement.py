@@ -1,9 +1,9 @@
-"""Refined solutions with bounds on their errors, as LAPACK's gbrfs gives them.
+"""Refined solutions with bounds on their errors, as LAPACK's gbrfs and gbrfsx give them.
 
-A residual r = b - A x is solved for a correction until the componentwise backward error, the largest of
-|r|_i / (|A| |x| + |b|)_i, no longer halves. One or two corrections make partial pivoting backward stable even where its
-growth is large (R. Skeel 1980), as long as growth times the condition number stays below 1 / epsilon. The residuals of
-float32 systems are computed in float64.
+A residual r = b - A x, computed in twice the precision of the system, is solved for a correction until corrections are
+below the last bit or no longer halve. That makes partial pivoting backward stable even where its growth is large
+(R. Skeel 1980), and the solution right to nearly all bits as long as growth times the condition number stays below
+1 / epsilon (J. Demmel et al., Error bounds from extra-precise iterative refinement, ACM TOMS 2006).
 """
 
 from typing import NamedTuple
@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.numerics.band_lu import block_columns
+from renderer.numerics.band_lu.residuals import Residual, accurate_residual
 from renderer.numerics.band_lu.solver import BandedLU, inverse_norm1
 
 MAX_CORRECTIONS = 5
 ENOUGH = 64  # a backward error below so many epsilons is left as it is
+MAX_RATIO = 0.5  # of successive corrections, for their limit to be trusted as an estimate of the error
 
 
 class RefinedSolution(NamedTuple):
@@ -36,45 +38,75 @@ class RefinedSolution(NamedTuple):
 
 
 def solve_refined(lu: BandedLU, b: np.ndarray) -> RefinedSolution:
-    """The solution of A x = b, (n,) or (n, m), from the factors of A, corrected while that lowers its backward error.
+    """The solution of A x = b, (n,) or (n, m), from the factors of A, corrected while that helps.
 
     Errors are those of BandedLU.solve.
     """
     x = lu.solve(b)
     columns, sides = x.reshape(lu.n, -1).astype("f8"), np.asarray(b, lu.dtype).reshape(lu.n, -1).astype("f8")
-    epsilon, corrections = float(np.finfo(lu.dtype).eps), 0
-    residual, size = _residual(lu, columns, sides)
-    error = _largest_ratio(residual, size)
-    while ENOUGH * epsilon < error and corrections < MAX_CORRECTIONS:
-        trial = columns + lu.solve(residual.astype(lu.dtype))
-        trial = trial.astype(lu.dtype).astype("f8")
-        trial_residual, trial_size = _residual(lu, trial, sides)
-        trial_error = _largest_ratio(trial_residual, trial_size)
-        if not trial_error < error / 2:
+    epsilon, corrections, previous, ratio = float(np.finfo(lu.dtype).eps), 0, np.inf, 0.0
+    residual = _residual(lu, columns, sides)
+    error = _largest_ratio(residual)
+    while True:
+        step = _correction(lu, residual)
+        change = _relative_size(step, columns)
+        ratio = max(ratio, change / previous)
+        if corrections == MAX_CORRECTIONS or change == 0 or not change < previous / 2:
             break
-        columns, residual, size, error, corrections = trial, trial_residual, trial_size, trial_error, corrections + 1
-    bound = _forward_bound(lu, columns, residual, size)
+        if change < epsilon and error <= ENOUGH * epsilon:
+            break
+        with np.errstate(over="ignore"):
+            trial = (columns + step).astype(lu.dtype).astype("f8")
+        trial_residual = _residual(lu, trial, sides)
+        trial_error = _largest_ratio(trial_residual)
+        if not trial_error <= max(error, ENOUGH * epsilon):
+            break
+        columns, residual, error, corrections, previous = trial, trial_residual, trial_error, corrections + 1, change
+    bound = _forward_bound(lu, columns, residual)
+    if ratio <= MAX_RATIO and bound < 1:  # the next correction is the error but for what converges after it
+        bound = min(bound, change / (1 - ratio) + epsilon)
     return RefinedSolution(columns.astype(lu.dtype).reshape(x.shape), error, bound, corrections)
 
 
-def _residual(lu: BandedLU, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """b - A x and |A| |x| + |b|, (n, m) float64."""
+def _residual(lu: BandedLU, x: np.ndarray, b: np.ndarray) -> Residual:
+    """The residual in twice the precision of the system, (n, m) float64."""
+    if lu.dtype == np.float64:
+        return accurate_residual(lu.matrix, lu.kl, lu.ku, x, b)
     matrix = lu.matrix
-    residual = b - block_columns.band_matvec(matrix, lu.kl, lu.ku, x)
-    return residual, np.abs(b) + block_columns.band_matvec(np.abs(matrix), lu.kl, lu.ku, np.abs(x))
+    values = b - block_columns.band_matvec(matrix, lu.kl, lu.ku, x)
+    size = np.abs(b) + block_columns.band_matvec(np.abs(matrix), lu.kl, lu.ku, np.abs(x))
+    return Residual(values, size, (lu.kl + lu.ku + 2) * float(np.finfo(np.float64).eps) * size)
 
 
-def _largest_ratio(residual: np.ndarray, size: np.ndarray) -> float:
+def _correction(lu: BandedLU, residual: Residual) -> np.ndarray:
+    """The solution for a residual; infinite where it overflows."""
+    with np.errstate(over="ignore"):
+        values = residual.values.astype(lu.dtype)
+    if np.isfinite(values).all():
+        try:
+            return lu.solve(values).astype("f8")
+        except block_columns.SolutionOverflows:
+            pass
+    return np.full(values.shape, np.inf)
+
+
+def _relative_size(step: np.ndarray, x: np.ndarray) -> float:
+    """The largest change of a column over its largest element."""
+    sizes, largest = np.abs(step).max(axis=0), np.abs(x).max(axis=0)
+    return float(np.divide(sizes, largest, out=np.where(sizes == 0, 0.0, np.inf), where=largest > 0).max(initial=0.0))
+
+
+def _largest_ratio(found: Residual) -> float:
     """The componentwise backward error; rows of zeros that are solved exactly have none."""
+    residual, size = found.values, found.size
     ratio = np.divide(np.abs(residual), size, out=np.where(residual == 0, 0.0, np.inf), where=size > 0)
     return float(ratio.max(initial=0.0))
 
 
-def _forward_bound(lu: BandedLU, x: np.ndarray, residual: np.ndarray, size: np.ndarray) -> float:
+def _forward_bound(lu: BandedLU, x: np.ndarray, residual: Residual) -> float:
     """The largest element of |A^-1| (|r| + rounding of r) over that of |x|, for all columns by one estimate."""
     largest = np.abs(x).max(axis=0)
-    terms = (lu.kl + lu.ku + 2) * float(np.finfo(np.float64).eps)
-    doubt = np.abs(residual) + terms * size
+    doubt = np.abs(residual.values) + residual.doubt
     nonzero = largest > 0
     weights = (doubt[:, nonzero] / largest[nonzero]).max(axis=1, initial=0.0)[:, None]
     scale = weights.max(initial=0.0)

@@ -13,7 +13,7 @@ from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.host_factors import GbtrfFactors
 from renderer.numerics.band_lu.multicore import HostFactors
 
-GBTRF_MAX_DIAGONALS = 32  # the host factors bands of fewer diagonals by LAPACK's gbtrf
+GBTRF_MAX_DIAGONALS = 160  # the host factors narrower bands by LAPACK's gbtrf: blocks are slower below k = 80
 MAX_BLOCK = 512
 MAX_REFINEMENTS = 10
 FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # subnormals are kept where max |a_ij| is smaller

@@ -1,0 +1,99 @@
+"""Sparse matrices as scipy.sparse.save_npz writes them: csr, csc, coo and dia, checked before indices are used."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.formats.archive import open_member
+from renderer.formats.matrix_market import Entries
+from renderer.formats.npy import read_header
+
+MAX_SIDE = 1 << 50  # rows or columns
+ARRAYS = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
+ReadMember = Callable[[str], np.ndarray]  # reads the real numbers of a member
+
+
+def is_sparse(names: list[str]) -> bool:
+    """Whether the members of a .npz are those of a sparse matrix."""
+    return {"format.npy", "shape.npy", "data.npy"} <= set(names)
+
+
+def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entries:
+    """The entries of the sparse matrix in an open .npz, in float64; InputError for damaged ones."""
+    kind = _format(path, archive)
+    names = archive.namelist()
+    missing = [name for name in ARRAYS[kind] if f"{name}.npy" not in names]
+    if missing:
+        raise InputError(f"{path}: a sparse matrix of format {kind} without {missing[0]!r}")
+    shape = read("shape")
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any() or (shape > MAX_SIDE).any():
+        raise InputError(f"{path}: shape is {shape.shape} {shape.dtype}; it must be two whole numbers of at least 0")
+    rows, columns = int(shape[0]), int(shape[1])
+    arrays = [read(name) for name in ARRAYS[kind]]
+    for name, array in zip(ARRAYS[kind][1:], arrays[1:], strict=True):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InputError(f"{path}: {name} is {array.shape} {array.dtype}; it must be a list of whole numbers")
+    data = arrays[0].astype("f8", copy=False)
+    if kind == "dia":
+        return _from_diagonals(path, (rows, columns), data, arrays[1].astype("i8"))
+    if data.ndim != 1:
+        raise InputError(f"{path}: data is {data.shape}; it must be a list of numbers")
+    if kind == "coo":
+        places = arrays[1].astype("i8"), arrays[2].astype("i8")
+        lengths = {len(data), *map(len, places)}
+    else:
+        major, minor = (rows, columns) if kind == "csr" else (columns, rows)
+        across, starts = arrays[1].astype("i8"), arrays[2].astype("i8")
+        if len(starts) != major + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
+            raise InputError(f"{path}: indptr does not divide {len(data)} entries among {major} rows or columns")
+        along = np.repeat(np.arange(major), np.diff(starts))
+        places = (along, across) if kind == "csr" else (across, along)
+        lengths = {len(data), len(across)}
+    if len(lengths) > 1:
+        raise InputError(f"{path}: {' and '.join(map(str, sorted(lengths)))} numbers for the entries of one matrix")
+    for name, place, count in (("row", places[0], rows), ("column", places[1], columns)):
+        wrong = (place < 0) | (place >= count)
+        if wrong.any():
+            raise InputError(f"{path}: an entry in {name} {place[wrong][0]} of a matrix of {rows} x {columns}")
+    return _finite(path, Entries((rows, columns), *places, data))
+
+
+def _format(path: Path, archive: zipfile.ZipFile) -> str:
+    """The format's name, which is stored as an array of one text."""
+    info, where = archive.getinfo("format.npy"), f"{path}: format"
+    with open_member(archive, info, where) as file:
+        header = read_header(file, where, info.file_size)
+        if header.count != 1 or header.dtype.kind not in "SU" or header.nbytes > 64:
+            raise InputError(f"{where} is {header.shape} {header.dtype}; it must be one of {', '.join(ARRAYS)}")
+        text = np.frombuffer(file.read(header.nbytes).ljust(header.nbytes, b"\0"), header.dtype)[0]
+    name = text.decode("latin-1") if isinstance(text, bytes) else str(text)
+    if name not in ARRAYS:
+        raise InputError(f"{where} is {name!r}; it must be one of {', '.join(ARRAYS)}")
+    return name
+
+
+def _from_diagonals(path: Path, shape: tuple[int, int], data: np.ndarray, offsets: np.ndarray) -> Entries:
+    """The entries of diagonals: data[k, j] is the element of column j that is offsets[k] to the right of row j."""
+    if data.ndim != 2 or len(data) != len(offsets) or len(np.unique(offsets)) != len(offsets):
+        raise InputError(f"{path}: data is {data.shape} for {len(offsets)} offsets, which must differ")
+    columns = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    rows = columns - offsets[:, None]
+    inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    return _finite(path, Entries(shape, rows[inside], columns[inside], data[inside]))
+
+
+def _finite(path: Path, entries: Entries) -> Entries:
+    wrong = ~np.isfinite(entries.values)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        place = f"row {entries.rows[k]}, column {entries.columns[k]}"
+        raise InputError(f"{path}: the entry in {place} is {entries.values[k]}; it must be finite")
+    return entries

@@ -1,0 +1,102 @@
+"""Enclosures of the solutions of band systems: a radius for every component, proven with all rounding errors counted.
+
+With Z an approximate inverse, made row by row from the factors, G = I - Z A and r = b - A x, the error e of x obeys
+e = Z r + G e. If the maximum norm of |G| is less than 1, A is not singular and |e_i| <= |Z r|_i + |G|_i delta, where
+delta = max |Z r| / (1 - |G|) (S. M. Rump, Verification methods, Acta Numerica 2010, section 10). A row of Z is a
+solution with the transposed matrix, so that the whole takes n solutions but only a block of rows in memory.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from renderer.errors import IncompleteError
+from renderer.numerics.band_lu.block_columns import band_matvec
+from renderer.numerics.band_lu.refinement import RefinedSolution
+from renderer.numerics.band_lu.residuals import EPSILON, MAX_SPLIT, TINY, Residual, accurate_residual
+from renderer.numerics.band_lu.solver import BandedLU
+
+ROWS = 64  # of the inverse that are solved for together
+INFLATION = 1 + 1e-8  # more than the rounding errors of a sum of MAX_TERMS magnitudes
+MAX_TERMS = 1 << 24
+
+
+class Enclosure(NamedTuple):
+    """Every component of the exact solution lies within `radius` (as x) of x.
+
+    `norm` is the proven bound on |I - Z A|, below 1.
+    """
+
+    x: np.ndarray
+    radius: np.ndarray
+    norm: float
+
+    @property
+    def certain_digits(self) -> int:
+        """Decimal digits that are proven of every component that is not zero; 0 where a sign is not certain."""
+        wrong = self.radius > 0
+        if not wrong.any():
+            return 16
+        with np.errstate(divide="ignore"):
+            ratio = float((self.radius[wrong] / np.abs(self.x[wrong])).max())
+        return max(0, int(-np.log10(ratio))) if ratio > 0 else 16
+
+
+def enclose(
+    lu: BandedLU, refined: RefinedSolution, b: np.ndarray, progress: Callable[[int], None] | None = None
+) -> Enclosure:
+    """The Enclosure of the solution of A x = b, A the matrix of lu and b (n,) or (n, m), around a refined solution.
+
+    progress(count) is called after every `count` rows. IncompleteError, which says how many digits the condition
+    costs, where no enclosure can be proven.
+    """
+    matrix, n = lu.matrix, lu.n
+    assert lu.dtype == np.float64 and n <= MAX_TERMS
+    x, sides = refined.x.reshape(n, -1), np.asarray(b, "f8").reshape(n, -1)
+    residual = accurate_residual(matrix, lu.kl, lu.ku, x, sides)
+    largest = max(float(np.abs(v).max(initial=0)) for v in (matrix, x, sides))
+    if not (largest < MAX_SPLIT and np.isfinite(residual.doubt).all()):
+        raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
+    products, norms = np.empty(x.shape), np.empty(n)
+    magnitudes = np.abs(matrix)
+    for first in range(0, n, ROWS):
+        rows = slice(first, min(first + ROWS, n))
+        products[rows], norms[rows] = _rows_of_proof(lu, magnitudes, residual, rows)
+        if not (norms[rows] < 1).all():
+            raise IncompleteError(_lost(lu, refined))
+        if progress:
+            progress(rows.stop - rows.start)
+    norm = float(norms.max()) * INFLATION
+    if not norm < 1:
+        raise IncompleteError(_lost(lu, refined))
+    delta = products.max(axis=0) / (1 - norm) * INFLATION
+    radius = (products + norms[:, None] * delta) * INFLATION
+    return Enclosure(refined.x, radius.reshape(refined.x.shape), norm)
+
+
+def _rows_of_proof(
+    lu: BandedLU, magnitudes: np.ndarray, residual: Residual, rows: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Upper bounds on |Z r| and on the row sums of |I - Z A|, for some rows."""
+    n, count = lu.n, rows.stop - rows.start
+    unit = np.zeros((n, count))
+    unit[np.arange(rows.start, rows.stop), np.arange(count)] = 1
+    z = lu.solve(unit, "T")
+    terms = lu.kl + lu.ku + 4
+    sizes = band_matvec(magnitudes, lu.kl, lu.ku, np.abs(z), transposed=True) + unit
+    left = np.abs(unit - band_matvec(lu.matrix, lu.kl, lu.ku, z, transposed=True))
+    norms = (left + terms * EPSILON * INFLATION * sizes + terms * TINY).sum(axis=0) * INFLATION
+    rounding = n * EPSILON * INFLATION * (np.abs(z).T @ np.abs(residual.values))
+    doubt = np.abs(z).T @ residual.doubt
+    return (np.abs(z.T @ residual.values) + rounding + doubt + n * TINY) * INFLATION, norms
+
+
+def _lost(lu: BandedLU, refined: RefinedSolution) -> str:
+    """The sentence for a matrix that is too close to a singular one."""
+    rcond = lu.rcond()
+    lost = f"about {min(int(np.ceil(-np.log10(rcond))), 16)} of 16 digits" if rcond > 0 else "all digits"
+    return (
+        f"no enclosure can be proven: the condition of the matrix (rcond {rcond:.1e}) costs {lost}, "
+        f"and {refined.correct_digits} digits are estimated to be right"
+    )

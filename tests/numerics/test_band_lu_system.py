@@ -1,0 +1,185 @@
+"""Equilibration, residuals, enclosures and file kinds of `rayfold solve`, against fractions and SciPy."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from renderer.cli import main
+from renderer.errors import IncompleteError, InputError
+from renderer.formats.matrices import Band, read_band
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.certified import enclose
+from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.numerics.band_lu.residuals import accurate_residual
+from renderer.numerics.band_lu.scaling import equilibration
+from renderer.numerics.band_lu.system import System
+from tests.numerics.band_matrices import dense, random_band
+from tests.numerics.test_band_lu_cli import hilbert
+from tests.numerics.test_band_lu_solve import solve_exactly
+
+
+def test_residuals_are_right_within_their_bounds(rng):
+    """Of solutions, so that nearly everything cancels."""
+    for kl, ku in ((2, 3), (0, 1), (7, 0)):
+        ab = random_band(rng, 30, kl, ku) * 10.0 ** rng.integers(-9, 9, (kl + ku + 1, 30))
+        a, b = dense(ab, kl, ku), rng.standard_normal((30, 2))
+        x = np.linalg.solve(a, b)
+        found = accurate_residual(ab, kl, ku, x, b)
+        for i, column in np.ndindex(*b.shape):
+            terms = [Fraction(u) * Fraction(v) for u, v in zip(a[i].tolist(), x[:, column].tolist(), strict=True)]
+            exact = Fraction(float(b[i, column])) - sum(terms)
+            error = abs(Fraction(float(found.values[i, column])) - exact)
+            assert error <= Fraction(float(found.doubt[i, column]))
+            assert found.doubt[i, column] <= 1e-15 * abs(exact) + Fraction(1e-28) * sum(map(abs, terms)) + 1e-300
+
+
+def test_solutions_have_all_digits_up_to_a_condition_of_1e14(rng):
+    n = 24
+    u, _, v = np.linalg.svd(rng.standard_normal((n, n)))
+    a = u * np.logspace(0, -14, n) @ v
+    ab = np.array([[a[j + d - n + 1, j] if 0 <= j + d - n + 1 < n else 0 for j in range(n)] for d in range(2 * n - 1)])
+    b = rng.standard_normal((n, 1))
+    refined = solve_refined(BandedLU(ab, n - 1, n - 1), b)
+    exact = np.array([[float(v) for v in row] for row in solve_exactly(a, b)])
+    error = np.abs(refined.x - exact).max() / np.abs(exact).max()
+    assert error <= refined.forward_bound < 1e-15 and refined.corrections >= 2
+
+
+@pytest.mark.parametrize("exponent", [0, -6, -11])
+def test_enclosures_hold_every_component(rng, exponent):
+    """The exact solution in fractions lies within every radius, and radii are a few units in the last place."""
+    ab, b = random_band(rng, 40, 3, 2), rng.standard_normal((40, 2))
+    ab[:, 20] *= 10.0**exponent
+    lu = BandedLU(ab, 3, 2)
+    found = enclose(lu, solve_refined(lu, b), b)
+    exact = solve_exactly(dense(ab, 3, 2), b)
+    for i, column in np.ndindex(*b.shape):
+        center, radius = Fraction(float(found.x[i, column])), Fraction(float(found.radius[i, column]))
+        assert abs(exact[i][column] - center) <= radius
+    assert found.norm < 1 and (found.radius < 1e-12 * np.abs(found.x).max(axis=0)).all()
+    assert found.certain_digits >= 10
+
+
+def test_no_enclosure_of_what_may_be_singular(tmp_path, capsys, rng):
+    lu = BandedLU(hilbert(14), 13, 13)
+    b = rng.standard_normal(14)
+    with pytest.raises(IncompleteError, match=r"no enclosure can be proven: .*rcond .* costs about 1\d of 16 digits"):
+        enclose(lu, solve_refined(lu, b), b)
+    np.savez(tmp_path / "band.npz", ab=hilbert(14), kl=13, ku=13)
+    np.save(tmp_path / "rhs.npy", b)
+    where = [str(tmp_path / name) for name in ("band.npz", "rhs.npy", "x.npy", "radius.npy")]
+    assert main(["solve", *where[:2], "-o", where[2], "--certified", where[3]]) == 3
+    assert "no enclosure" in capsys.readouterr().err and not (tmp_path / "radius.npy").exists()
+
+
+def badly_scaled(rng, n=30):
+    """A well-conditioned matrix of which every row and column has another scale."""
+    ab = random_band(rng, n, 2, 2)
+    ab[2] += 8
+    rows, columns = (2.0 ** rng.integers(-90, 90, n) for _ in range(2))
+    for d in range(5):
+        for j in range(max(0, 2 - d), min(n, n + 2 - d)):
+            ab[d, j] *= rows[j + d - 2] * columns[j]
+    return ab
+
+
+def test_equilibrated_systems_are_solved_to_all_digits(rng):
+    ab, b = badly_scaled(rng), rng.standard_normal(30)
+    scaling = equilibration(ab, 2, 2)
+    scaled = scaling.apply(ab, 2, 2)
+    assert scaling.is_exact(ab, scaled, 2, 2)
+    sizes = np.abs(dense(scaled, 2, 2))
+    assert 0.25 <= sizes.max(axis=1).min() and 0.5 <= sizes.max(axis=0).min() and sizes.max() <= 1
+    system = System(Band(ab, 2, 2, (2, 2)), in_double=True)
+    x, refined = system.solve(b)
+    radius, _enclosure = system.certify(b, refined)
+    exact = [row[0] for row in solve_exactly(dense(ab, 2, 2), b[:, None])]
+    for value, center, around in zip(exact, x.tolist(), radius.tolist(), strict=True):
+        assert abs(value - Fraction(center)) <= Fraction(around) <= abs(Fraction(center)) / 10**13
+
+
+def test_usual_matrices_are_not_equilibrated(rng):
+    ab = random_band(rng, 30, 2, 2)
+    ab[2] = 8
+    assert equilibration(ab, 2, 2) is None
+    ab[:, 4] = 0
+    assert equilibration(ab, 2, 2) is None  # singular: its column is told
+
+
+def solved(tmp_path, capsys, matrix, b, *options):
+    np.save(tmp_path / "rhs.npy", b)
+    where = [str(tmp_path / matrix), str(tmp_path / "rhs.npy"), "-o", str(tmp_path / "x.npy")]
+    assert main(["solve", *where, "--json", *options]) == 0, capsys.readouterr().err
+    out, err = capsys.readouterr()
+    return np.load(tmp_path / "x.npy"), json.loads(out.splitlines()[-1]), err
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "dia", "dense"])
+def test_files_of_scipy_and_of_numpy(tmp_path, capsys, rng, kind):
+    a = dense(random_band(rng, 25, 3, 1), 3, 1)
+    a += 5 * np.eye(25)
+    if kind == "dense":
+        np.save(tmp_path / "a.npy", a)
+    else:
+        sparse.save_npz(tmp_path / "a.npz", sparse.coo_array(a).asformat(kind))
+    name = "a.npy" if kind == "dense" else "a.npz"
+    found = read_band(tmp_path / name)
+    assert (found.kl, found.ku, found.order) == (3, 1, None) and np.array_equal(dense(found.ab, 3, 1), a)
+    x, told, _err = solved(tmp_path, capsys, name, np.ones(25), "--natural-order", "--trans")
+    assert np.allclose(a.T @ x, 1, atol=1e-12) and (told["kl"], told["ku"]) == (1, 3)
+
+
+def test_a_shuffled_grid_is_reordered(tmp_path, capsys, rng):
+    side = 12
+    line = sparse.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(side, side))
+    a = (sparse.kron(line, sparse.eye_array(side)) + sparse.kron(sparse.eye_array(side), line)).tocsr()
+    order = rng.permutation(side * side)
+    shuffled = a[order][:, order]
+    sparse.save_npz(tmp_path / "a.npz", shuffled.tocsr())
+    b = rng.standard_normal(side * side)
+    x, told, err = solved(tmp_path, capsys, "a.npz", b, "--certified", str(tmp_path / "r.npy"))
+    assert np.allclose(shuffled @ x, b, atol=1e-12) and told["reordered"]
+    assert "reverse Cuthill-McKee" in err and told["kl"] <= 2 * side < told["natural"]["kl"]
+    assert told["certified"]["digits"] >= 13 and np.load(tmp_path / "r.npy").max() < 1e-13
+    natural, kept, err = solved(tmp_path, capsys, "a.npz", b, "--natural-order")
+    assert not kept["reordered"] and not err.startswith("rayfold") and np.allclose(natural, x, atol=1e-12)
+
+
+def test_float32_factors_are_refined(tmp_path, capsys, rng):
+    ab = random_band(rng, 60, 2, 2)
+    ab[2] += 6
+    np.savez(tmp_path / "a.npz", ab=ab, kl=2, ku=2)
+    x, told, _err = solved(tmp_path, capsys, "a.npz", np.ones(60), "--precision", "float32")
+    assert (told["precision"], told["dtype"]) == ("float32", "float64") and told["correct_digits"] >= 14
+    assert np.allclose(dense(ab, 2, 2) @ x, 1, atol=1e-13)
+
+
+DAMAGED = {
+    "format": (dict(format=np.array("bsr")), "format is 'bsr'; it must be one of csr, csc, coo, dia"),
+    "objects": (dict(format=np.array([1, 2])), "format is .* int64"),
+    "indptr": (dict(indptr=np.array([0, 2, 1, 3])), "indptr does not divide 3 entries"),
+    "column": (dict(indices=np.array([0, 1, 9])), "an entry in column 9 of a matrix of 3 x 3"),
+    "length": (dict(indices=np.array([0, 1])), "2 and 3 numbers"),
+    "shape": (dict(shape=np.array([3, 4])), r"\(3, 4\); it must be square"),
+    "huge": (dict(shape=np.array([1 << 60, 3])), "shape is"),
+    "nan": (dict(data=np.array([1, np.nan, 2])), "row 1, column 1 is nan; it must be finite"),
+    "floats": (dict(indices=np.array([0.0, 1, 2])), "indices is .* float64"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_of_scipy_are_told(tmp_path, name):
+    table = dict(
+        format=np.array(b"csr"), shape=np.array([3, 3]), data=np.ones(3), indices=np.arange(3), indptr=np.arange(4)
+    )
+    changes, words = DAMAGED[name]
+    np.savez(tmp_path / "a.npz", **(table | changes))
+    with pytest.raises(InputError, match=words):
+        read_band(tmp_path / "a.npz")
+    table.pop("indices")
+    np.savez(tmp_path / "b.npz", **table)
+    with pytest.raises(InputError, match="without 'indices'"):
+        read_band(tmp_path / "b.npz")
