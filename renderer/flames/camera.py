@@ -98,6 +98,8 @@ def space_to_buckets(
 ) -> np.ndarray:
     """The transform of a flame with z: (13,) float64 as world_to_buckets(), with depth of field (40,) as in flame.cu.
 
+    Where flame.cu needs them, the row of z before the camera (4,) and JWildfire's fading (5,) follow.
+
     A point's place on the plane is x / w, y / w with (x, y, z) its place before the camera and w = 1 - perspective z.
     Apophysis subtracts cam_zpos from z before the rotation and draws points behind the camera; JWildfire adds
     cam_pos_x, cam_pos_y, cam_pos_z after it, and drops them.
@@ -117,12 +119,15 @@ def space_to_buckets(
     a, b, c, d, e, f = plane_to_buckets(flat_view, y_axis, size, supersample, gutter, pixel_aspect)
     rows = [a * place[0] + b * place[1] + c * depth, d * place[0] + e * place[1] + f * depth, depth]
     camera = np.append(np.concatenate(rows), NEAR if jwildfire else -3e38)
-    if flame.cam_dof == 0:
-        return camera
+    depth = place[2] if flame.solid or flame.cam_zdimish else np.empty(0)
+    if flame.cam_zdimish:
+        depth = np.concatenate([depth, [flame.cam_zdimish, flame.cam_zdimdist], 255 * np.array(flame.cam_zdimcolor)])
+    if flame.cam_dof == 0 or flame.solid:
+        return np.append(camera, depth)
     strength = 0.1 * flame.cam_dof
     half = (np.array(size) / 2 + gutter / supersample) * view.height / size[1] * (pixel_aspect, 1.0)
     lens = _lens(flame, place), strength * np.array([a, b, d, e]), _focus(flame), _blur_curve(flame, place, half)
-    return np.concatenate([camera, *lens])
+    return np.concatenate([camera, *lens, depth])
 
 
 def _lens(flame: Any, place: np.ndarray) -> np.ndarray:

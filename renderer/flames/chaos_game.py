@@ -76,10 +76,19 @@ def seed_to_u32(seed: int) -> int:
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
 
 
+def plotted_colors(flame: Flame) -> np.ndarray:
+    """(256, 3) float64: the palette's colors by the part of 0 to 1 in which a coordinate lies.
+
+    JWildfire plots entry 254 x, rounded, for a coordinate x.
+    """
+    colors = flame.palette_colors
+    return colors[(254 * (np.arange(256) + 0.5) / 256 + 0.5).astype(int)] if flame.exposure == "jwildfire" else colors
+
+
 def premultiplied_palette(flame: Flame) -> np.ndarray:
-    """(256, 4) red, green, blue, alpha of the palette, 0 to 255, times its alphas."""
+    """(256, 4) red, green, blue, alpha of the plotted palette, 0 to 255, times its alphas."""
     alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
-    return np.concatenate([flame.palette_colors, np.full((256, 1), 255.0)], 1) * alphas
+    return np.concatenate([plotted_colors(flame), np.full((256, 1), 255.0)], 1) * alphas
 
 
 class ChaosGame:
@@ -111,6 +120,8 @@ class ChaosGame:
         self._palettes: Any = None
         self._histogram: Any = None
         self._bad_values: Any = None
+        self.nearest: Any = None  # keys of shaders/flames/carried.h by bucket, of solid flames
+        self.camera: Any = None  # of the first temporal sample
         self._inexact: Any = None
         self._max_sum: Any = None
         self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
@@ -162,6 +173,8 @@ class ChaosGame:
         packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype("u4")
         self._palettes = device.buffer(packed.shape, "u4").write(packed)
         self.sums.fill(0)
+        self.nearest.fill(0)
+        self.camera = cameras[0]
         self.bad_value_total.fill(0)
         self._merged_samples = None
 
@@ -176,12 +189,16 @@ class ChaosGame:
     def partial_result(self) -> dict[str, Any]:
         """The sums, bad values and, if counted, hits of the steps so far; those of chunks are added."""
         result = {"sums": self.sums.read(), "bad": self.bad_values()}
+        if self.spec.solid:
+            result["nearest"] = self.nearest.read()
         return result | {"hits": self.hit_sums.read()} if self._hit_counter else result
 
     def load_result(self, merged: dict[str, Any], samples: int) -> None:
         """Continue as if all chunks had run here: `merged` is the sum of their partial results, of so many samples."""
         self.sums.write(merged["sums"])
         self.bad_value_total.write(np.array([merged["bad"]], "u8"))
+        if self.spec.solid:
+            self.nearest.write(merged["nearest"])
         if self._hit_counter:
             self.hit_sums.write(merged["hits"])
         self._merged_samples = samples
@@ -193,12 +210,13 @@ class ChaosGame:
             stride = buckets + 1
             max_copies = MAX_PRIVATE_BYTES // (16 * stride)
             copies = max(1, min(device.properties.compute_units, max_copies, self.chains // BLOCK))
-        key = (buckets, copies, self.chains, self.spec.state_floats)
+        key = (buckets, copies, self.chains, self.spec.state_floats, self.spec.solid)
         if key != self._allocated:
             self.sums = self._histogram = self._inexact = None  # free before allocating
             self._points = []
             self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
             self.sums = device.buffer((buckets, 4), "u8")
+            self.nearest = device.buffer(buckets if self.spec.solid else 1, "u8")
             self._points = [device.buffer((self.spec.state_floats, self.chains)) for _ in range(2)]
             self._bad_values, self.bad_value_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
             self._inexact, self._max_sum = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
@@ -270,10 +288,10 @@ class ChaosGame:
         temporal_samples, parameter_stride = self._parameters.shape
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,
-            self._inexact, interval, int(only_if_inexact), self._table.shape[2], parameter_stride, temporal_samples,
-            self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), rect.left, rect.top,
-            rect.columns, rect.rows, spec.feature_flags, spec.record_floats, np.uint32(spec.random_per_step),
-            np.uint32(spec.random_per_xform),
+            self.nearest, self._inexact, interval, int(only_if_inexact), self._table.shape[2], parameter_stride,
+            temporal_samples, self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed),
+            rect.left, rect.top, rect.columns, rect.rows, spec.feature_flags, spec.record_floats,
+            np.uint32(spec.random_per_step), np.uint32(spec.random_per_xform),
         )  # fmt: skip
 
     def _end_steps(self, steps: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.flames import palettes
+from renderer.flames.solid import Solid
 from renderer.flames.variations import parameter_owners, variation_table
 from renderer.scene.schema import setting
 
@@ -24,6 +25,7 @@ def read_only(table: dict) -> Any:
     return types.MappingProxyType(table)
 
 
+MODIFIERS = ("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue", "material")  # carried by points like colors
 MAX_CURVE_POINTS = 256
 LINEAR, EMPTY = read_only({"linear": 1.0}), read_only({})
 SPATIAL_FILTERS = Literal[
@@ -55,6 +57,8 @@ class Xform:
     var_color: float = setting(1.0, None, None, "how far variations that set colors (direct color) move the color")
     animate: float = 1.0  # 0: flam3's sequences do not rotate this xform
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)  # unknown attributes of a file, kept for writing
+    color_type: Literal["diffusion", "none", "distance", "cyclic"] = "diffusion"  # JWildfire's
+    modifiers: dict[str, float] = field(default_factory=lambda: EMPTY)  # of MODIFIERS and NAME_speed (JWildfire)
     motion: tuple[str, ...] = ()  # <motion> elements of a file, by their attributes, kept for writing
 
     def __post_init__(self) -> None:
@@ -66,6 +70,9 @@ class Xform:
             _require_known(name, variation_table(), "variation")
         for name in self.parameters:
             _require_known(name, parameter_owners(), "parameter of a variation")
+        for name in self.modifiers:
+            if name.removesuffix("_speed") not in MODIFIERS:
+                raise ValueError(f"unknown modifier {name!r}; allowed are {', '.join(MODIFIERS)}, each with _speed")
         if any(factor < 0 for factor in self.xaos):
             raise ValueError(f"xaos is {list(self.xaos)}; factors must be at least 0")
 
@@ -144,6 +151,10 @@ class Flame:
     )
     new_dof: bool = setting(False, help="JWildfire's newer lens, which has a focus in space")
     cam_model: Literal["apophysis", "jwildfire"] = "apophysis"
+    cam_zdimish: float = setting(0.0, 0.0, 1e6, "JWildfire's fading with the squared depth; 0: off")
+    cam_zdimdist: float = setting(0.0, None, None, "z before which points fade")
+    cam_zdimcolor: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    solid: Solid | None = None  # JWildfire's solid rendering: the nearest points alone, shaded
     preserve_z: bool = setting(False, help="z passes through variations that do not define it")
     # What other programs add to flam3's tone curve; the defaults leave it as it is.
     exposure: Literal["flam3", "jwildfire"] = "flam3"
@@ -206,6 +217,8 @@ class Flame:
     @property
     def has_camera(self) -> bool:
         """Whether its camera shows z."""
+        if self.solid or self.cam_zdimish:
+            return True
         numbers = (self.cam_pitch, self.cam_yaw, self.cam_roll, self.cam_perspective, self.cam_dof)
         return any(numbers) or self.cam_model == "jwildfire" and any((self.cam_pos_x, self.cam_pos_y, self.cam_pos_z))
 

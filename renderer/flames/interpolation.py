@@ -133,6 +133,9 @@ def _interpolate_xform(xforms: list[Xform], weights: Sequence[float], kind: str)
         parameters=parameters,
         xaos=tuple(max(mean(row[k] for row in xaos), 0.0) for k in range(longest)),
         animate=mean(x.animate for x in xforms),
+        var_color=mean(x.var_color for x in xforms),
+        color_type=xforms[0].color_type,
+        modifiers={n: mean(x.modifiers.get(n, 0.0) for x in xforms) for n in _union(x.modifiers for x in xforms)},
     )
 
 

@@ -129,7 +129,7 @@ class KernelCache:
             raise _blame_user(what, error) from error
         if self._pool is not None:
             spare = self.device.buffer(8 * BLOCK)
-            kernel.warm_up(1, *[spare] * 8, *NO_OP_ARGS)
+            kernel.warm_up(1, *[spare] * 9, *NO_OP_ARGS)
             if not isinstance(what, Specialization):
                 self._touch_marker(what)
         return kernel

@@ -13,12 +13,13 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.camera import plane_in_space
-from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, MODIFIERS, Flame, Xform
 from renderer.flames.variations import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 
 # The generic kernel on CPUs calls each variation instead of inlining it: compiled in a ninth of the time, and faster.
 CALLED = "#if LANES > 1\n#define CALLED DEVICE_NOINLINE_ALWAYS\n#else\n#define CALLED DEVICE\n#endif"
+COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/carried.h
 APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
 
 
@@ -41,7 +42,9 @@ class Specialization:
 
     `is_3d`: whether points have z. `stochastic_rounding`: whether a sample may add fractions, because of palette
     interpolation, opacity or weights. `preserves_z`: whether z passes through variations that do not define it.
-    `defocus`: whether the camera has depth of field.
+    `defocus`: whether the camera has depth of field. `shown`: whether points show another palette coordinate than they
+    blend. `carried`: the genome.MODIFIERS that they carry. `fades`: whether they fade with depth. `solid`: whether the
+    nearest point of each bucket is kept.
     """
 
     signatures: tuple[XformSignature, ...]
@@ -52,6 +55,10 @@ class Specialization:
     stochastic_rounding: bool
     preserves_z: bool = False
     defocus: bool = False
+    shown: bool = False
+    carried: tuple[str, ...] = ()
+    fades: bool = False
+    solid: bool = False
 
     @property
     def used_variations(self) -> list[Variation]:
@@ -75,13 +82,27 @@ class Specialization:
         """Whether the generic kernel runs it: it knows flam3's variations, without stages and without preserved z."""
         names = {name for signature in self.signatures for name in signature.variations}
         known = all(dict.__contains__(generic_variations(), name) for name in names)
-        return known and self.finals < 2 and not self.preserves_z and not self.defocus
+        return (
+            known
+            and self.finals < 2
+            and not (self.preserves_z or self.defocus or self.shown or self.carried or self.fades or self.solid)
+        )
 
     @property
     def record_floats(self) -> int:
         """Floats of an xform's record: the header and the longest payload."""
         longest = max(signature.payload_floats(self.is_3d) for signature in self.signatures)
-        return header_floats(self.is_3d, self.direct_color) + longest
+        return header_floats(self.is_3d, self.direct_color) + longest + self.extra_record_floats
+
+    @property
+    def extra_floats(self) -> int:
+        """Floats that points carry besides place and color."""
+        return self.shown + len(self.carried)
+
+    @property
+    def extra_record_floats(self) -> int:
+        """Floats at the end of a record, for what points carry."""
+        return 3 * self.shown + 2 * len(self.carried)
 
     @property
     def random_per_xform(self) -> int:
@@ -92,10 +113,11 @@ class Specialization:
     def random_per_step(self) -> int:
         """Upper bound of the random numbers of one step.
 
-        Those of the xform and the final ones, the final ones' probabilities, one rounding, and two of a lens.
+        Those of the xform and the final ones, the final ones' probabilities, one rounding, two of a lens, one of a
+        solid's opacity.
         """
         finals = max(self.finals, 1)
-        return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus
+        return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus + self.solid
 
     @property
     def feature_flags(self) -> int:
@@ -108,7 +130,7 @@ class Specialization:
     @property
     def state_floats(self) -> int:
         """Floats of a chain's state between launches."""
-        return 3 + self.is_3d + self.xaos
+        return 3 + self.is_3d + self.xaos + self.extra_floats
 
 
 def signature_of(xform: Xform) -> XformSignature:
@@ -145,15 +167,22 @@ def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Spe
     signatures = {signature_of(xform) for flame in flames for xform in flame.all_xforms}
     linear_palette = flames[0].palette_mode == "linear"
     has_z = any(flame.has_z for flame in flames)
+    carried = tuple(n for n in MODIFIERS[:4] if any(x.modifiers.get(n) for flame in flames for x in flame.all_xforms))
+    fades, solid = any(flame.cam_zdimish != 0 for flame in flames), flames[0].solid is not None
+    recolors = fades or bool(carried)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
         max(len(flame.final_xforms) for flame in flames),
         any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
         has_z,
         linear_palette,
-        stochastic_rounding or linear_palette,
+        stochastic_rounding or linear_palette or recolors,
         has_z and flames[0].preserve_z,
-        has_z and any(flame.cam_dof != 0 for flame in flames),
+        has_z and not solid and any(flame.cam_dof != 0 for flame in flames),
+        any(xform.color_type in ("distance", "cyclic") for flame in flames for xform in flame.all_xforms),
+        carried + ("material",) * solid,
+        fades,
+        solid,
     )
 
 
@@ -185,6 +214,12 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         RECORD_FLOATS=spec.record_floats,
         RANDOM_PER_STEP=f"{spec.random_per_step}u",
         RANDOM_PER_XFORM=f"{spec.random_per_xform}u",
+        SHOWN=int(spec.shown),
+        FADES=int(spec.fades),
+        SOLID=int(spec.solid),
+        EXTRA_FLOATS=spec.extra_floats,
+        EXTRA_RECORD_FLOATS=spec.extra_record_floats,
+        **{f"AT_{name.upper()}": spec.shown + k for k, name in enumerate(spec.carried)},
     )
 
 
@@ -223,7 +258,17 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         "}",
     ]
     return _kernel_source(
-        "flame.cu of any flame", functions, GENERIC=1, IS_3D=int(is_3d), DIRECT_COLOR=0, HIDES=0, DEFOCUS=0
+        "flame.cu of any flame",
+        functions,
+        GENERIC=1,
+        IS_3D=int(is_3d),
+        DIRECT_COLOR=0,
+        HIDES=0,
+        DEFOCUS=0,
+        SHOWN=0,
+        FADES=0,
+        SOLID=0,
+        EXTRA_FLOATS=0,
     )
 
 
@@ -326,7 +371,8 @@ def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
     """
     signature = signature_of(xform)
     affine = in_space(xform.affine) if spec.is_3d else xform.affine
-    values = [*affine, xform.color, xform.color_speed, xform.opacity if final else 0.0]
+    speed = 0.0 if xform.color_type in ("none", "distance") else xform.color_speed
+    values = [*affine, xform.color, speed, xform.opacity if final else 0.0]
     values += [xform.var_color] if spec.direct_color else []
     values += [float(spec.signatures.index(signature)), 2.0 * len(signature.variations) + signature.post]
     if signature.post:
@@ -336,9 +382,22 @@ def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
         values += [v.index, xform.variations[name], *(xform.parameter_value(p) for p in v.parameters)]
     out = np.zeros(spec.record_floats, "f4")
     out[: len(values)] = np.clip(values, -3e38, 3e38)
+    if spec.extra_record_floats:
+        out[-spec.extra_record_floats :] = _carried_values(xform, spec)
     if not final:
         out.view("u4")[len(affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
     return out
+
+
+def _carried_values(xform: Xform, spec: Specialization) -> list[float]:
+    """The end of a record: kind of color, its offset and factor; then of each carried modifier a factor and a term."""
+    symmetry = 1 - 2 * xform.color_speed
+    kind = COLOR_TYPES.index(xform.color_type)
+    values = [kind, xform.color, symmetry + (xform.color_type == "distance")] if spec.shown else []
+    for name in spec.carried:
+        keep = (1 + xform.modifiers.get(f"{name}_speed", 0.0)) / 2
+        values += [keep, xform.modifiers.get(name, 0.0) * (1 - keep)]
+    return values
 
 
 def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:

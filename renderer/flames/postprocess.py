@@ -12,11 +12,13 @@ import numpy as np
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import CurvePoints, Flame
+from renderer.flames.solid_pass import SolidPass
 from renderer.flames.temporal import Pass
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 from renderer.gpu.device import Kernel
 
+LIT = 2  # of resolve in shaders/flames/postprocess.cu
 TILE = 8  # as in shaders/flames/postprocess.cu
 TONE_CURVE = np.dtype(
     [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
@@ -52,6 +54,7 @@ class BucketGrid:
         columns, rows = size[0] * n + 2 * beyond, size[1] * n + 2 * beyond
         left, top, width, height = tile
         reach = density_filter_radius(flame) + n  # buckets that contribute to the filtered ones, and their neighbors
+        reach += flame.solid.reach((columns, rows)) if flame.solid else 0
         starts = [max(0, at * n + offset - reach) for at in (left, top)]
         ends = [(last - 1) * n + offset + filter_width + reach for last in (left + width, top + height)]
         ends = [min(end, limit) for end, limit in zip(ends, (columns, rows), strict=True)]
@@ -62,7 +65,7 @@ class BucketGrid:
 def is_extended(flame: Flame) -> bool:
     """Whether a flame uses what other programs add to flam3's exposure and tone curve."""
     plain = (flame.exposure, flame.white_level, flame.saturation, flame.fg_opacity) == ("flam3", 255, 1, 1)
-    return not plain or bool(flame.curves)
+    return not plain or bool(flame.curves or flame.solid)
 
 
 def tone_curve(flame: Flame, transparent: bool) -> Any:
@@ -110,6 +113,7 @@ class Postprocess:
         self._buffers: dict[str, Any] = {}
         self._filters_key: tuple = ()
         self._filters: tuple = ()
+        self._solid = SolidPass(device)
         self._latest: Any = None  # the log-density of the last call, without earlier passes
 
     def _compiled(self, extended: bool) -> dict[str, Kernel]:
@@ -143,14 +147,16 @@ class Postprocess:
             self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
             buckets = mean
         curve = tone_curve(flame, settings.transparent)
-        if settings.early_clip:
+        if flame.solid:
+            buckets = self._solid(game, flame, grid, flame.supersample * pixels_per_unit)
+        elif settings.early_clip:
             toned = self._buffer("toned", (count, 4))
             self._kernels["tone_map_buckets"](count, buckets, toned, count, curve, curves)
             buckets = toned
         self._kernels["resolve"](
             width * height, buckets, picture, spatial, self._srgb_to_linear, grid.rect.columns, width, height,
-            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(settings.early_clip), curve,
-            curves,
+            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0],
+            LIT if flame.solid else int(settings.early_clip), curve, curves,
         )  # fmt: skip
         return picture
 

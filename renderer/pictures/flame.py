@@ -370,7 +370,8 @@ class Picture(AccumulatingPicture):
         """Add the partial results of one chunk."""
         if self._merged:
             pairs = zip(self._merged, drawn["passes"], strict=True)
-            self._merged = [{name: ours[name] + theirs[name] for name in ours} for ours, theirs in pairs]
+            merge = {"nearest": np.maximum}
+            self._merged = [{n: merge.get(n, np.add)(ours[n], theirs[n]) for n in ours} for ours, theirs in pairs]
         else:
             self._merged = drawn["passes"]
 
@@ -421,7 +422,7 @@ class Picture(AccumulatingPicture):
         sqrt(nA nB) / (nA + nB) times the difference. None until the second part has half as many as the first.
         """
         plan, game = self._plan, self._game
-        if len(plan.passes) > 1:
+        if len(plan.passes) > 1 or plan.flame.solid:
             return float("inf")
         samples, earlier = game.samples, self._earlier
         if earlier is not None and samples - earlier.samples < earlier.samples / 2:

@@ -73,6 +73,7 @@ DEVICE int clamp(int x, int low, int high) { return min(max(x, low), high); }
 ATOMIC_FUNCTIONS(uint)
 ATOMIC_FUNCTIONS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
+DEVICE ulong atom_max(ulong *p, ulong v) { return atomicMax(p, v); }
 DEVICE void atomic_add_float(float *p, float v) { atomicAdd(p, v); }
 #if __CUDA_ARCH__ >= 900  // a single 16-byte instruction
 DEVICE void atomic_add_float4(float4 *p, float4 v) { atomicAdd(p, v); }

@@ -24,7 +24,7 @@
 #else
 #define MAX_STATE_FLOATS STATE_FLOATS
 #endif
-#define STATE_FLOATS (3 + IS_3D + HAS_XAOS)
+#define STATE_FLOATS (3 + IS_3D + HAS_XAOS + EXTRA_FLOATS)
 // PUT and GET move one float of every point of a work-item.
 #if LANES == 1
 #define FIRST_LANE(value) (value)
@@ -35,7 +35,8 @@
 #define PUT(value, to) STORE_LANES(value, to)
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
 #endif
-#define CAMERA_FLOATS (6 + 7 * IS_3D + 27 * DEFOCUS)  // of the transform from points to buckets
+#define AT_DEPTH (6 + 7 * IS_3D + 27 * DEFOCUS)  // in the camera: the row of z, then strength, start, color of fading
+#define CAMERA_FLOATS (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // of the transform from points to buckets
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
@@ -97,11 +98,16 @@ DEVICE real tagged_random(real u, whole tag) {
     return real_of(truncated(u * 262144.0f) * 32 + tag) * (1.0f / TAG_SCALE) - 1.0f;
 }
 
+#include "flames/carried.h"
+
 // p after its xform, with bad values replaced by random points; `bad`: which points are not plotted.
 DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, mask *bad) {
     Point q = apply_xform(p, record, random);
     if (!DIRECT_COLOR) q.color = blend_color(p, record);
     q.last_xform = p.last_xform;
+#if EXTRA_FLOATS
+    carry(p, &q, record + RECORD_FLOATS - EXTRA_RECORD_FLOATS);
+#endif
     mask good = magnitude(q.x) <= BAD_VALUE_LIMIT && magnitude(q.y) <= BAD_VALUE_LIMIT;
     if (IS_3D) good = good && magnitude(q.z) <= BAD_VALUE_LIMIT;
     if (ANY_LANE(!good)) {
@@ -128,6 +134,9 @@ DEVICE Point select_point(mask m, Point a, Point b) {
     c.last_xform = m ? a.last_xform : b.last_xform;
 #if HIDES
     c.hidden = m ? a.hidden : b.hidden;
+#endif
+#if EXTRA_FLOATS
+    for (int k = 0; k < EXTRA_FLOATS; k++) c.extra[k] = m ? a.extra[k] : b.extra[k];
 #endif
     return c;
 }
@@ -157,8 +166,8 @@ DEVICE Pair defocus(Point p, const float *lens, Random *random) {
 #endif
 
 // Index of a point's bucket in the rectangle, -1 outside it. The bucket in the whole grid is found first, so that every
-// rectangle sees the same buckets.
-DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random *random) {
+// rectangle sees the same buckets; `place` is the point's in it.
+DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random *random, Pair *place) {
 #if IS_3D
     real depth = FUSED(camera[8], p.x, FUSED(camera[9], p.y, FUSED(camera[10], p.z, camera[11])));
     real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, FUSED(camera[2], p.z, camera[3])));
@@ -179,6 +188,7 @@ DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random 
 #if HIDES
     seen = seen && p.hidden == 0.0f;
 #endif
+    *place = pair(fx, fy);
     whole column = truncated(seen ? fx : (real)(0.0f)) - rect.left;
     whole row = truncated(seen ? fy : (real)(0.0f)) - rect.top;
     seen = seen && column >= 0 && column < rect.columns && row >= 0 && row < rect.rows;
@@ -193,22 +203,26 @@ DEVICE whole palette_index(RecordLayout layout, real color) {
 }
 
 // What one sample adds: (red, alpha, blue, green), integers 0 to 255. Fractions (of interpolated palettes, opacity and
-// temporal weights) are rounded up with their own probability, so that the sums' means are exact.
-DEVICE uint4 sample_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, uint opacity, uint random) {
-    if (!STOCHASTIC_ROUNDING) return palette[entry];
-    uint4 c;
-    if (LINEAR_PALETTE) {
-        uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
-        uint t = (uint)entry & 255u;
-        c = make_uint4((a.x * (256u - t) + b.x * t) >> 8, (a.y * (256u - t) + b.y * t) >> 8,
-                       (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
-    } else {
-        c = palette[entry];
-    }
+// temporal weights) are rounded up with their own probability, so that the sums' means are exact. The palette's color is
+// in 1/256 then.
+DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry) {
+    if (!LINEAR_PALETTE) return palette[entry];
+    uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
+    uint t = (uint)entry & 255u;
+    return make_uint4((a.x * (256u - t) + b.x * t) >> 8, (a.y * (256u - t) + b.y * t) >> 8,
+                      (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
+}
+
+DEVICE uint4 rounded_color(uint4 c, uint opacity, uint random) {
     // 24 fractional bits: 8 of the palette, 16 of the opacity; 65280 * 65536 + up fits in 32 bits
     uint up = random >> 8;
     return make_uint4((c.x * opacity + up) >> 24, (c.y * opacity + up) >> 24, (c.z * opacity + up) >> 24,
                       (c.w * opacity + up) >> 24);
+}
+
+DEVICE uint4 sample_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, uint opacity, uint random) {
+    if (!STOCHASTIC_ROUNDING) return palette[entry];
+    return rounded_color(palette_color(layout, palette, entry), opacity, random);
 }
 
 DEVICE Random random_stream(bits chain, uint seed) {
@@ -224,6 +238,9 @@ DEVICE Point first_point(Random *random) {
     p.y = 2.0f * uniform(random) - 1.0f;
     p.color = uniform(random);
     p.z = p.last_xform = (real)(0.0f);
+#if EXTRA_FLOATS
+    for (int k = 0; k < EXTRA_FLOATS; k++) p.extra[k] = SHOWN && k == 0 ? p.color : (real)(0.0f);
+#endif
     return p;
 }
 
@@ -276,7 +293,17 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
     return q;
 }
 
-// The state of chains is stored as arrays of `stride` floats: x, y, color, z in 3D, last_xform with xaos.
+#if EXTRA_FLOATS
+#define PUT_EXTRA(p, to, stride) \
+    for (int extra = 0; extra < EXTRA_FLOATS; extra++) PUT(p.extra[extra], (to) + extra * (stride))
+#define GET_EXTRA(p, from, stride, slots) \
+    for (int extra = 0; extra < EXTRA_FLOATS; extra++) GET(p.extra[extra], (from) + extra * (stride), slots)
+#else
+#define PUT_EXTRA(p, to, stride)
+#define GET_EXTRA(p, from, stride, slots)
+#endif
+
+// The state of chains is stored as arrays of `stride` floats: x, y, color, z in 3D, last_xform with xaos, extra ones.
 #define STORE_STATE(p, to, stride)                                      \
     do {                                                                \
         PUT(p.x, to);                                                   \
@@ -284,6 +311,7 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         PUT(p.color, (to) + 2 * (stride));                              \
         if (IS_3D) PUT(p.z, (to) + 3 * (stride));                       \
         if (HAS_XAOS) PUT(p.last_xform, (to) + (3 + IS_3D) * (stride)); \
+        PUT_EXTRA(p, (to) + (3 + IS_3D + HAS_XAOS) * (stride), stride); \
     } while (0)
 #define LOAD_STATE(p, from, stride, slots)                                       \
     do {                                                                         \
@@ -293,6 +321,7 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         p.z = p.last_xform = (real)(0.0f);                                       \
         if (IS_3D) GET(p.z, (from) + 3 * (stride), slots);                       \
         if (HAS_XAOS) GET(p.last_xform, (from) + (3 + IS_3D) * (stride), slots); \
+        GET_EXTRA(p, (from) + (3 + IS_3D + HAS_XAOS) * (stride), stride, slots); \
     } while (0)
 
 #if LANES == 1
@@ -324,10 +353,10 @@ DEVICE void add_sample(GLOBAL uint4 *histogram, int bucket, uint4 color) {
 // `histograms` holds columns * rows + 1 buckets per work-item, the last for samples that are not plotted.
 KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,
                GLOBAL const uint2 *RESTRICT table, GLOBAL const uint4 *RESTRICT palettes, HISTOGRAM histograms,
-               GLOBAL uint *bad_values, GLOBAL const uint *inexact, int interval, int only_if_inexact, int xforms,
-               int parameter_stride, int temporal_samples, int first_chain, int chains, int first_step, int steps,
-               int fuse, uint seed, int left, int top, int columns, int rows, int feature_flags, int record_floats,
-               uint random_per_step, uint random_per_xform) {
+               GLOBAL uint *bad_values, GLOBAL ulong *nearest, GLOBAL const uint *inexact, int interval,
+               int only_if_inexact, int xforms, int parameter_stride, int temporal_samples, int first_chain, int chains,
+               int first_step, int steps, int fuse, uint seed, int left, int top, int columns, int rows,
+               int feature_flags, int record_floats, uint random_per_step, uint random_per_xform) {
     RecordLayout layout = {feature_flags & 1, feature_flags >> 1 & 1, feature_flags >> 2 & 1, feature_flags >> 3 & 1,
                            record_floats,     random_per_step,        random_per_xform};
     BucketRect rect = {left, top, columns, rows};
@@ -367,11 +396,27 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
         p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad, &opacity);
         if (step > fuse) {
             bad_count += bad ? 1u : 0u;
-            int bucket = bucket_index(seen, camera, rect, &random);
+            Pair place;
+            int bucket = bucket_index(seen, camera, rect, &random, &place);
             if (bucket >= 0 && !bad && opacity > 0u) {
                 uint rounding = STOCHASTIC_ROUNDING ? draw(&random) : 0u;
-                int entry = palette_index(layout, seen.color);
+                int entry = palette_index(layout, DISPLAYED(seen));
+#if SOLID
+                uint chance = draw(&random) >> 16;
+                if (chance < opacity)
+                    keep_nearest(nearest, bucket, depth_key(seen, camera), surface_key(p, place, entry));
+#endif
+#if RECOLORS
+                uint4 c = palette_color(layout, palette, entry);
+                float straight[3] = {straight_channel(c.x, c.y), straight_channel(c.w, c.y),
+                                     straight_channel(c.z, c.y)};
+                recolor(straight, p, seen, camera);
+                c = make_uint4(premultiplied_channel(straight[0], c.y), c.y, premultiplied_channel(straight[2], c.y),
+                               premultiplied_channel(straight[1], c.y));
+                add_sample(histograms, bucket, rounded_color(c, opacity, rounding));
+#else
                 add_sample(histograms, bucket, sample_color(layout, palette, entry, opacity, rounding));
+#endif
             }
         }
     }
@@ -435,11 +480,47 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                         STORE_LANES(bad, flags);
                         for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
                     }
-                    whole bucket = bucket_index(seen, camera, rect, &random), entry = palette_index(layout, seen.color);
+                    Pair place;
+                    whole bucket = bucket_index(seen, camera, rect, &random, &place);
+                    whole entry = palette_index(layout, DISPLAYED(seen));
                     bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
                     int buckets[LANES], entries[LANES];
                     STORE_LANES(bucket, buckets);
                     STORE_LANES(entry, entries);
+#if SOLID
+                    uint depths[LANES], surfaces[LANES], chances[LANES], shares[LANES];
+                    STORE_LANES(depth_key(seen, camera), depths);
+                    STORE_LANES(surface_key(p, place, entry), surfaces);
+                    STORE_LANES(draw(&random) >> 16, chances);
+                    STORE_LANES(opacity, shares);
+                    for (int lane = 0; lane < LANES; lane++)
+                        if (buckets[lane] < columns * rows && chances[lane] < shares[lane])
+                            keep_nearest(nearest, buckets[lane], depths[lane], surfaces[lane]);
+#endif
+#if RECOLORS
+                    float channels[3][LANES];
+                    uint alphas[LANES], opacities[LANES], roundings[LANES];
+                    for (int lane = 0; lane < LANES; lane++) {
+                        uint4 c = palette_color(layout, palette, entries[lane]);
+                        alphas[lane] = c.y;
+                        channels[0][lane] = straight_channel(c.x, c.y);
+                        channels[1][lane] = straight_channel(c.w, c.y);
+                        channels[2][lane] = straight_channel(c.z, c.y);
+                    }
+                    real straight[3];
+                    for (int k = 0; k < 3; k++) straight[k] = LOAD_LANES(channels[k]);
+                    recolor(straight, p, seen, camera);
+                    for (int k = 0; k < 3; k++) STORE_LANES(straight[k], channels[k]);
+                    STORE_LANES(opacity, opacities);
+                    STORE_LANES(draw(&random), roundings);
+                    for (int lane = 0; lane < LANES; lane++) {
+                        uint alpha = alphas[lane];
+                        uint4 c = make_uint4(premultiplied_channel(channels[0][lane], alpha), alpha,
+                                             premultiplied_channel(channels[2][lane], alpha),
+                                             premultiplied_channel(channels[1][lane], alpha));
+                        histogram[buckets[lane]] += rounded_color(c, opacities[lane], roundings[lane]);
+                    }
+#else
                     if (STOCHASTIC_ROUNDING) {
                         uint opacities[LANES], roundings[LANES];
                         STORE_LANES(opacity, opacities);
@@ -450,6 +531,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     } else {
                         for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
                     }
+#endif
                 }
             }
         }

@@ -188,6 +188,22 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) 
 #endif
 }
 
+#if EXTENDED
+// Color and opacity of filtered colors of a solid flame, of which sum.w is the covered part (JWildfire).
+DEVICE float4 solid_color(float4 sum, ToneCurve curve, GLOBAL const float *curves) {
+    float alpha = sum.w > 0.0f ? power_of(fmin(sum.w, 1.0f), 1.0f + curve.gamma) : 0.0f;
+    alpha = clamp(alpha * curve.alpha_scale, 0.0f, 1.0f);
+    float4 color = make_float4(sum.x, sum.y, sum.z, alpha);
+    if (curve.transparent != 0) {
+        float over = alpha > 0.0f ? 1.0f / alpha : 0.0f;
+        color = make_float4(sum.x * over, sum.y * over, sum.z * over, alpha);
+    } else {
+        color = color + make_float4(curve.red, curve.green, curve.blue, 0.0f) * ((1.0f - alpha) * 255.0f);
+    }
+    return adjust_color(color, curve, curves);
+}
+#endif
+
 // toned = every bucket's color, clamped to 0 .. 255, and opacity: tone mapping before the spatial filter.
 KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, const ToneCurve curve,
                         GLOBAL const float *curves) {
@@ -199,7 +215,8 @@ KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int b
 
 // picture = linear values whose sRGB encoding rounds to the 8-bit values that flam3 truncates to; `srgb_to_linear` is
 // the table of that encoding's inverse at 0 to 255. The spatial filter is (filter_width, filter_width); that of the
-// first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already.
+// first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already; 2: they are
+// a solid flame's.
 KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
                int supersample, int filter_width, int is_toned, const ToneCurve curve, GLOBAL const float *curves) {
@@ -214,6 +231,9 @@ KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL cons
             sum = sum + buckets[from] * filter[v * filter_width + u];
         }
     if (is_toned == 0) sum = tone_map(sum, curve, curves);
+#if EXTENDED
+    if (is_toned == 2) sum = solid_color(sum, curve, curves);
+#endif
     float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
     int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
     int blue_byte = (int)truncate_to_byte(sum.z);

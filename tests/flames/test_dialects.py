@@ -117,7 +117,7 @@ def test_names_of_the_moebius_parameters():
 @pytest.mark.parametrize(
     ("attributes", "xform", "ignored"),
     [
-        ('cam_zdimish="0.5"', XFORM, {"depth fading flames": 1}),
+        ('cam_zdimish="0.5"', XFORM, {}),
         ('cam_pitch="0.0" fps="25" post_blur_radius="0" camBankCurve_enabled="false"', XFORM, {}),
         ('camBankCurve_enabled="true" camBankCurve_point_count="2"', XFORM, {"animation of camBankCurve flames": 1}),
         ('gamma="9995000"', XFORM, {"gamma 9.995e+06 beyond the limit 1e+06 flames": 1}),
@@ -125,9 +125,14 @@ def test_names_of_the_moebius_parameters():
         ("", '<xform weight="1" linear="1" nosuch="1" nosuch_power="2" other="0"/>', {"nosuch variations": 1}),
         ("", '<xform weight="1" julian="1" julian_twist="2"/>', {"julian_twist parameters": 1}),
         ("", '<xform weight="1" linear="1" mod_gamma="0.0" material="0.5" linear_fx_priority="0"/>', {}),
-        ("", '<xform weight="1" linear="1" mod_gamma="0.5"/>', {"color modifier xforms": 1}),
+        ("", '<xform weight="1" linear="1" mod_gamma="0.5"/>', {}),
         ("", XFORM + '<finalxform weight="0.5" linear="1"/><finalxform linear="1"/>', {"further final xforms": 1}),
-        ('sld_render_enabled="1"', XFORM, {"solid rendering flames": 1}),
+        (
+            'version="JWildfire V7" sld_render_enabled="1" sld_render_shadow_type="FAST" cam_dof="1"',
+            XFORM,
+            {"shadows of solid rendering flames": 1, "depth of field of solid rendering flames": 1},
+        ),
+        ("", '<xform weight="1" linear="1" color_type="TARGET"/>', {"color_type TARGET xforms": 1}),
         ('sparkle="1"', XFORM, {"unknown attribute sparkle flames": 1}),
     ],
 )
@@ -136,10 +141,10 @@ def test_what_changes_the_picture_and_is_not_drawn_is_counted(attributes, xform,
 
 
 def test_ignored_parts_are_one_line_and_a_key_of_json(gpu, tmp_path, capsys):
-    path = library(tmp_path, one_of("x", 'cam_zdimish="1"', '<xform weight="1" linear="1" nosuch="1"/>'))
+    path = library(tmp_path, one_of("x", 'post_blur_radius="2"', '<xform weight="1" linear="1" nosuch="1"/>'))
     assert main(["export", str(path), "-o", str(tmp_path / "a.png"), "--json", "--device", "cpu"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out)["ignored"] == ["depth fading (1 flame)", "nosuch (1 variation)"]
+    assert json.loads(out)["ignored"] == ["nosuch (1 variation)", "post blur (1 flame)"]
     (line,) = [line for line in err.splitlines() if "ignored" in line]
     assert "pack.flame" in line
 

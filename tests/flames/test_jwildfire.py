@@ -1,16 +1,23 @@
-"""What JWildfire's files mean: layers, several final xforms, affines of space, linear opacity.
+"""What JWildfire's files mean: layers, several final xforms, affines of space, kinds of color, solid rendering.
 
 Most flames here are constant maps: every chain sits at a few points, whose buckets count what the kernel did.
 """
 
+import colorsys
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from renderer.errors import InputError
+from renderer.flames.genome import IDENTITY_3D
 from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.jwildfire import space_affine
 from renderer.flames.xml.read import parse_flames, parse_library
 from renderer.flames.xml.write import to_xml
+from renderer.formats.images import linear_to_srgb
 from renderer.pictures import flame as flame_picture
 
 RED, BLUE = '<color index="0" rgb="255 0 0"/>', '<color index="0" rgb="0 0 255"/>'
@@ -62,6 +69,7 @@ def test_density_of_a_layer_drops_points_by_its_square(gpu):
     assert len(make_temporal_samples(flame_picture.settings_from_keyframe(key), 0.0)[0]) == 2
 
 
+@pytest.mark.slow
 def test_final_xforms_follow_one_another(gpu):
     """(x, y) to (x, y) + (0.3, 0), then turned by 90 degrees; the other way round would end elsewhere."""
     key = read(point(0.2, 0.1) + final("1 0 0 1 0.3 0") + final("0 1 -1 0 0 0") + RED)
@@ -73,6 +81,7 @@ def test_final_xforms_follow_one_another(gpu):
     assert entry.ignored == {"further final xforms": 1} and not entry.keyframe.flame.further_finals
 
 
+@pytest.mark.slow
 def test_opacity_is_the_plotted_part(gpu):
     hits, _ = drawn(gpu, read(point(-0.5, 0, 'opacity="0.5"') + point(0.5, 0) + RED))
     assert hits[20, 20] / hits[20, 40] == pytest.approx(0.5, rel=0.02)
@@ -120,3 +129,167 @@ def test_bad_layers_cost_their_flame(inside, words):
         f"<x><jwf-flame {HEAD}>{inside}</jwf-flame><flame>{point(0, 0)}</flame></x>", AttributeParser("text")
     )
     assert words in bad.error and good.keyframe
+
+
+# ---- kinds of color, modifiers, fading
+
+RAMP = "".join(f'<color index="{k}" rgb="{k} {255 - k} {k // 2}"/>' for k in range(256))
+
+
+def mean_color(gpu, key, place):
+    """The mean color 0 to 255 that was plotted in a pixel."""
+    hits, colors = drawn(gpu, key)
+    return 255 * colors[place] / hits[place]
+
+
+def entry(k):
+    return np.array([k, 255 - k, k // 2])
+
+
+@pytest.mark.slow
+def test_color_by_distance_is_the_palette_at_the_step_taken(gpu):
+    """Both points are one step of length 1 apart or stay; a final xform of no color of its own keeps what is shown."""
+    far = '<xform weight="1" linear="1" coefs="0 0 0 0 0.5 0" color="0.2" symmetry="-0.7" color_type="DISTANCE"'
+    near = far.replace("0.5 0", "-0.5 0")
+    final_of = '<finalxform linear="1" color="1" color_type="{}" coefs="1 0 0 1 0 0.5"/>'
+    key = read(f'{far} chaos="0 1"/>{near} chaos="1 0"/>{final_of.format("NONE")}{RAMP}')
+    assert np.allclose(mean_color(gpu, key, (30, 40)), entry(int((0.2 + 1.0 * 0.3) * 254 + 0.5)), atol=0.5)
+    # shown is what the final xform blends where it has a color: the carried coordinate, which distances leave alone
+    key = read(f'{far} chaos="0 1"/>{near} chaos="1 0"/>{final_of.format("DIFFUSION")}{RAMP}')
+    assert abs(mean_color(gpu, key, (30, 40))[0] - 254 * 0.75) < 4  # half of 1 and of random starts
+
+
+@pytest.mark.slow
+def test_cyclic_colors_turn(gpu):
+    """Each step adds a quarter: four colors in equal shares, whose mean is that of the circle."""
+    key = read(f'<xform weight="1" linear="1" coefs="0 0 0 0 0 0" symmetry="0.25" color_type="CYCLIC"/>{RAMP}')
+    assert abs(mean_color(gpu, key, (20, 30))[0] - 127) < 2
+
+
+def reference_of_modifiers(color, gamma, contrast, saturation, hue):
+    """JWildfire's modifiers of one plotted color, written out with colorsys for hues."""
+    c = np.array(color, "f8") * 200 / 256
+    weights = np.array([0.299, 0.588, 0.113])
+    light = c @ weights
+    c = c * light ** (4.2 / (4.2 - gamma)) / light
+    c = (c - 127.5) * 1.2 / (1.2 - 0.5 * contrast) + 127.5
+    c = c + (c - c @ weights) * saturation
+    h, light, s = colorsys.rgb_to_hls(*np.clip(c / 255, 0, 1))
+    return np.clip(np.array(colorsys.hls_to_rgb(min(h + hue, 1.0), light, s)) * 255 * 256 / 200, 0, 255)
+
+
+@pytest.mark.slow
+def test_modifiers_change_the_plotted_color(gpu):
+    """Modifiers are blended like colors: speed -1 takes the xform's at once."""
+    values = dict(mod_gamma=0.3, mod_contrast=0.2, mod_saturation=0.4, mod_hue=0.2)
+    text = "".join(f'{name}="{value}" {name}_speed="-1" ' for name, value in values.items())
+    color = (180, 120, 60)
+    key = read(point(0, 0, text) + f'<color index="0" rgb="{color[0]} {color[1]} {color[2]}"/>')
+    assert np.allclose(mean_color(gpu, key, (20, 30)), reference_of_modifiers(color, *values.values()), atol=0.6)
+
+
+@pytest.mark.slow
+def test_points_fade_with_depth(gpu):
+    """exp(-cam_zdimish (cam_zdimdist - z)^2) of the color, the rest cam_zdimcolor; the tilt alone gives points a z."""
+    attributes = f'{HEAD} cam_zdimish="0.5" cam_zdimdist="1" cam_zdimcolor="0 1 0" cam_pitch="0.6"'
+    body = point(0.3, 0.5) + '<color index="0" rgb="200 100 40"/>'
+    ((key,), _) = parse_flames(f"<jwf-flame {attributes}>{body}</jwf-flame>")
+    hits, _ = drawn(gpu, key)
+    (place,) = map(tuple, np.argwhere(hits))
+    clear = np.exp(-0.5 * (1 - 0.5 * np.sin(0.6)) ** 2)
+    plotted = np.array([200, 100, 40]) * 200 / 256 * clear + np.array([0, 255, 0]) * (1 - clear)
+    assert np.allclose(mean_color(gpu, key, place), np.minimum(plotted * 256 / 200, 255), atol=0.7)
+
+
+# ---- solid rendering
+
+SOLID = (
+    'version="JWildfire V7" sld_render_enabled="1" sld_render_ao_enabled="0" sld_render_material_count="1" '
+    'sld_render_material_diffuse0="0.6" sld_render_material_ambient0="0.5" sld_render_material_phong0="0" '
+    'sld_render_ligtht_count="1" sld_render_light_altitude0="20" sld_render_light_azimuth0="30" '
+    'sld_render_light_intensity0="0.9" sld_render_light_red0="0.2" sld_render_light_green0="0.5" '
+    'sld_render_light_blue0="0.1" filter="0.1"'
+)
+
+
+def solid_plane(angle, attributes=SOLID, more=""):
+    """A square of side 1 in the plane z = 0, turned by `angle` about the x axis, seen from +z."""
+    c, s = np.cos(angle), np.sin(angle)
+    plane = f'<xform weight="1" color="0" symmetry="-1" square="1" coefs="1 0 0 1 0 0" yzPost="{c} {s} {-s} {c} 0 0"/>'
+    text = (
+        f'<jwf-flame size="60 40" scale="30" quality="200" {attributes}>{plane}{more}<color index="0" rgb="90 160 30"/>'
+    )
+    return parse_flames(f"{text}</jwf-flame>")[0][0]
+
+
+def test_a_solid_plane_has_the_color_of_its_normal(gpu):
+    """Ambient light plus light and color by the cosine, written out; both sides of a tilt differ."""
+    base, light = np.array([90, 160, 30]) * 200 / 256 / 255, np.array([0.2, 0.5, 0.1])
+    a, b = np.radians(-20), np.radians(-30)
+    toward = np.array([np.sin(b), -np.sin(a) * np.cos(b), np.cos(a) * np.cos(b)])
+    for angle in (0.5, -0.5):
+        settings = flame_picture.settings_from_keyframe(solid_plane(angle))
+        picture = flame_picture.Picture(gpu)
+        for _ in range(picture.sample_count(settings, SIZE)):
+            frame = picture.draw(settings, SIZE, 0.0)
+        shown = linear_to_srgb(frame.read()[..., :3])
+        normal = -np.array([0, -np.sin(angle), np.cos(angle)])
+        cosine = max(toward @ normal, 0)
+        wanted = 255 * (base * 0.5 + (light + base * 0.5 / 3) * cosine * 0.6 * 0.9)
+        inner = shown[12:28, 20:40].reshape(-1, 3)
+        assert np.abs(np.median(inner, 0) - wanted).max() < 2.5, (angle, wanted)
+        assert (shown[:, :5] == 0).all()  # beside the square
+
+
+@pytest.mark.slow
+def test_the_nearer_of_two_solids_is_seen(gpu):
+    """A small red square before a large one of another color; chunks keep the nearest points of all."""
+    front = '<xform weight="1" color="1" symmetry="-1" square="0.4" coefs="1 0 0 1 0 0" yzPost="1 0 0 1 0 0.5"/>'
+    key = solid_plane(0.0, SOLID, front + '<color index="254" rgb="255 0 0"/>')
+    settings = replace(flame_picture.settings_from_keyframe(key), quality=100.0)
+    picture = flame_picture.Picture(gpu)
+    for _ in range(picture.sample_count(settings, SIZE)):
+        whole = picture.draw(settings, SIZE, 0.0).read()
+    assert whole[20, 30, 0] > 4 * whole[20, 30, 1] and whole[8, 30, 1] > whole[8, 30, 0]
+    other = flame_picture.Picture(gpu)
+    chunks = other.chunks(settings, SIZE, other.sample_count(settings, SIZE), 2)
+    parts = [other.draw_chunk(settings, SIZE, 0.0, chunk, ()) for chunk in chunks]
+    other.start_merge(settings, SIZE, 0.0)
+    for part in parts:
+        other.merge(part)
+    assert not other.missing_steps(()) and np.array_equal(other.merged_frame(()).read(), whole)
+
+
+@pytest.mark.slow
+def test_occlusion_darkens_creases_and_tiles_agree(gpu):
+    """Two crossing planes seen as a valley: darker in it than beside it; a tile is the whole picture's part."""
+    walls = solid_plane(0.0, SOLID.replace('ao_enabled="0"', 'ao_enabled="1"'))
+    c, s = np.cos(0.9), np.sin(0.9)
+    posts = ((1.0, 0.0, 0.0, 0.0, 0.0, c, 0.0, 0.0, 0.0, sign * s, 1.0, 0.0) for sign in (1, -1))
+    xforms = tuple(replace(walls.flame.xforms[0], affine=IDENTITY_3D, post=post) for post in posts)
+    flame = replace(walls.flame, xforms=xforms, solid=replace(walls.flame.solid, search_radius=60.0, lights=()))
+    settings = replace(flame_picture.settings_from_keyframe(replace(walls, flame=flame)), quality=100.0)
+    picture = flame_picture.Picture(gpu)
+    count, tile = picture.sample_count(settings, SIZE), (16, 8, 24, 20)
+    for _ in range(count):
+        whole = picture.draw(settings, SIZE, 0.0).read()
+    for _ in range(count):
+        part = picture.draw(settings, SIZE, 0.0, tile).read()
+    assert np.array_equal(part, whole[8:28, 16:40])
+    valley, slopes = whole[18:22, 20:40, 1].mean(), whole[[13, 14, 25, 26], 20:40, 1].mean()
+    assert 0 < valley < 0.8 * slopes
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ('sld_render_material_count="17"', "sld_render_material_count is 17; it must be 0 to 16"),
+        ('sld_render_material_count="0"', "solid has no materials"),
+        ('sld_render_ligtht_count="1.5"', "sld_render_ligtht_count is 1.5; it must be 0 to 16"),
+        ('sld_render_ao_falloff="x"', 'sld_render_ao_falloff is "x"; it must be a number'),
+    ],
+)
+def test_bad_solids_are_refused(attributes, words):
+    text = f'<flame version="JWildfire V7" sld_render_enabled="1" {attributes}>{point(0, 0)}</flame>'
+    with pytest.raises(InputError, match=re.escape(words)):
+        parse_flames(text)

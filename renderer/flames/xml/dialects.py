@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
 from renderer.flames.xml.attributes import AttributeParser
+from renderer.flames.xml.solid import parse_solid
 
 CURVES = ("overall_curve", "red_curve", "green_curve", "blue_curve")
 CORNERS = tuple(f"background_{corner}" for corner in ("ul", "ur", "ll", "lr", "cc"))
@@ -19,13 +20,11 @@ FLAM3_FILTERS = {
 }  # fmt: skip
 # Attributes of a <flame> -> (the value at which they do nothing, what is said otherwise).
 FLAME_NEUTRAL = {
-    "cam_zdimish": ("0", "depth fading"),
     **dict.fromkeys(("balancing_red", "balancing_green", "balancing_blue"), ("1", "color balance")),
     "post_symmetry_type": ("NONE", "post symmetry"),
     "post_blur_radius": ("0", "post blur"),
     "post_noise_filter": ("0", "post noise filter"),
     "mixer_mode": ("OFF", "channel mixer"),
-    "sld_render_enabled": ("0", "solid rendering"),
     "smooth_gradient": ("0", "smooth gradient"),
     "gradient_map": ("", "gradient map"),
     "background_image": ("", "background image"),
@@ -36,14 +35,11 @@ FLAME_NEUTRAL = {
 }  # fmt: skip
 # Attributes of an <xform> in the same way; a * stands for any text.
 XFORM_NEUTRAL = {
-    **dict.fromkeys(("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue"), ("0", "color modifier")),
     "color_type": ("DIFFUSION", "color_type"),
     "wfield_type": ("NONE", "weighting field"),
     "mirror_pre_post_translations": ("0", "mirrored translation"),
 }
-XFORM_QUIET = re.compile(
-    r"name|yzCoefs|zxCoefs|yzPost|zxPost|material|material_speed|mod_\w+_speed|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
-)
+XFORM_QUIET = re.compile(r"name|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority")
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
@@ -52,7 +48,7 @@ FLAME_QUIET = re.compile(
     r"name|version|nick|url|notes|comment|varset|plugins|new_linear|preserve_z|intensity_adjust|angle|fuse|rand_range"
     r"|sub_batch_size|frame|frame_count|fps|flam3h_\w+|resolution_profile|quality_profile|filter_\w+|antialias_\w+"
     r"|ai_post_\w+|post_optix_\w+|post_bokeh_\w+|post_symmetry_\w+|post_blur_\w+|post_noise_\w+|zbuffer_\w+|cam_dof_\w+"
-    r"|cam_zdim\w+|cam_[xyz]focus|new_dof|shading_\w+|sld_render_\w+|stereo3d_\w+|motion_blur_\w+|gradient_map_\w+"
+    r"|cam_[xyz]focus|new_dof|shading_\w+|sld_render_\w+|stereo3d_\w+|motion_blur_\w+|gradient_map_\w+"
     r"|layer_name|background_\w+|curves|(?:overall|red|green|blue)_curve|cam_zoom|enable_de"
 )
 
@@ -148,6 +144,8 @@ def apply(
             flame["background"] = corners[0]
         else:
             parser.ignored["background gradient flames"] = 1
+    if is_jwildfire(version):
+        flame["solid"] = parse_solid(parser, attributes)
     curves = parse_curves(parser, attributes)
     if any(curves):
         flame["curves"] = curves

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from renderer.errors import InputError
 from renderer.files import read_file
-from renderer.flames.genome import Flame, Layer, Xform, read_only
+from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
+from renderer.flames.kernel_source import COLOR_TYPES
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
@@ -31,6 +32,7 @@ VALUE_ALIASES = {"hsv2": "hsv_circular"}
 FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
 OTHER_FIELDS = (  # no attributes
     "flame", "extra", "xforms", "final_xform", "further_finals", "layers", "palette", "colors", "alphas", "curves",
+    "solid",
 )  # fmt: skip
 CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
 UNLIMITED = ("vibrancy", "highlight_power")  # flam3 accepts any value
@@ -175,7 +177,7 @@ def _space_of(version: str) -> dict[str, Any]:
 
     In Apophysis and Fractorium z passes through variations of the plane, in JWildfire only with preserve_z.
     """
-    jwildfire = version.upper().startswith("JWF")
+    jwildfire = dialects.is_jwildfire(version)
     return {"preserve_z": not jwildfire, "cam_model": "jwildfire" if jwildfire else "apophysis"}
 
 
@@ -260,6 +262,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
     values: dict[str, Any] = dict(weight=0.0, color=float(position & 1))
     variations: dict[str, float] = {}
     parameters: dict[str, float] = {}
+    modifiers: dict[str, float] = {}
     extra: dict[str, str] = {}
     for curve in dialects.animated_curves(element.attrib):
         parser.ignored[f"animation of {curve} xforms"] += 1
@@ -267,6 +270,8 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
             values[name] = parser.number(label, text)
+        elif name.removesuffix("_speed") in MODIFIERS:
+            modifiers[name] = parser.number(label, text)
         elif name == "color":
             values["color"] = (parser.numbers(label, text) or [0.0])[0]
         elif name == "symmetry":
@@ -287,6 +292,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
         elif not _parse_variation(parser, name, label, text, variations, parameters):
             extra[name] = text
     jwildfire.with_space_affines(parser, element.attrib, values)
+    values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
     _report_unknown(parser, extra, values, variations)
     _check_xform(parser, where, values)
     motion = (child.attrib.items() for child in element if child.tag == "motion")
@@ -325,8 +331,8 @@ def _report_unknown(
     unknown: list[str] = []
     for name, text in extra.items():
         ignored = dialects.xform_ignored(name, text)
-        if name == "color_type" and text.strip().upper() == "NONE":
-            values["color_speed"], ignored = 0.0, ""
+        if name == "color_type" and (kind := text.strip().lower()) in COLOR_TYPES:
+            values["color_type"], ignored = kind, ""
         if ignored:
             parser.ignored[f"{ignored} xforms"] += 1
         if ignored is None:

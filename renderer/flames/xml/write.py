@@ -87,7 +87,8 @@ def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
     attributes: dict[str, Any] = {} if tag == "finalxform" else {"weight": xform.weight}
     attributes |= {name: getattr(xform, name) for name in ("color", "color_speed", "animate", "opacity")}
     attributes |= {"var_color": xform.var_color} if xform.var_color != 1 else {}
-    attributes |= {**xform.variations, **xform.parameters, "coefs": _coefs(affine)}
+    attributes |= {"color_type": xform.color_type.upper()} if xform.color_type != "diffusion" else {}
+    attributes |= {**xform.modifiers, **xform.variations, **xform.parameters, "coefs": _coefs(affine)}
     if post != IDENTITY_2D:
         attributes["post"] = _coefs(post)
     if xform.xaos:

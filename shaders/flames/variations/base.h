@@ -23,8 +23,14 @@
 #include "common/random_simd.h"
 
 // The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
+#ifndef EXTRA_FLOATS
+#define EXTRA_FLOATS 0
+#endif
 typedef struct {
     real x, y, z, color, last_xform, hidden;
+#if EXTRA_FLOATS
+    real extra[EXTRA_FLOATS];  // of shaders/flames/carried.h
+#endif
 } Point;
 
 // Offsets in an xform's record; see flame.cu.

@@ -1,0 +1,116 @@
+"""Solid flames as JWildfire draws them: the nearest point of each bucket, with ambient occlusion and lights."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from renderer.scene.schema import setting
+
+MAX_MATERIALS = 16
+MAX_LIGHTS = 16
+DIFFUSE_CURVES = ("cosa", "cosa_square", "cosa_halve", "cosa_halve_square")  # as in shaders/flames/solid.cu
+LIGHT = np.dtype([(name, "f4") for name in ("x", "y", "z", "intensity", "red", "green", "blue", "gloss")])
+MATERIAL = np.dtype(
+    [(name, "f4") for name in ("diffuse", "ambient", "phong", "phong_size", "red", "green", "blue", "curve")]
+)
+
+
+@dataclass(frozen=True)
+class Light:
+    """A light from infinitely far; angles in degrees."""
+
+    altitude: float = 60.0
+    azimuth: float = -30.0
+    intensity: float = setting(0.7, 0.0, 100.0)
+    color: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def direction(self, model: str) -> np.ndarray:
+        """(3,) float64 whose product with a normal is the diffuse answer; `model`: Solid.light_model.
+
+        Normals point along -z on a surface that faces the viewer. JWildfire 8 transposed the rotation.
+        """
+        a, b = math.radians(-self.altitude), math.radians(-self.azimuth)
+        if model == "jwildfire 8":
+            return np.array([math.cos(a) * math.sin(b), -math.sin(a), -math.cos(a) * math.cos(b)])
+        return np.array([math.sin(b), -math.sin(a) * math.cos(b), math.cos(a) * math.cos(b)])
+
+
+@dataclass(frozen=True)
+class Material:
+    """How a surface answers light."""
+
+    diffuse: float = 0.5
+    ambient: float = 1.0
+    phong: float = 1.0
+    phong_size: float = 24.0
+    phong_color: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    diffuse_curve: Literal["cosa", "cosa_square", "cosa_halve", "cosa_halve_square"] = "cosa"
+
+
+DEFAULT_LIGHTS = (Light(55.0, -22.0, 0.8), Light(64.0, 55.0, 0.6))
+DEFAULT_MATERIALS = (Material(0.7, 0.5, 0.6, 24.0, (1.0, 1.0, 1.0)),)
+
+
+@dataclass(frozen=True)
+class Solid:
+    """The settings of solid rendering. Radii are in 1/500 of the picture's diagonal."""
+
+    occlusion: bool = True
+    occlusion_intensity: float = setting(0.6, 0.0, 4.0)
+    search_radius: float = setting(4.0, 0.25, 120.0)
+    blur_radius: float = setting(1.5, 0.25, 10.0)
+    radius_samples: int = setting(6, 1, 128)
+    azimuth_samples: int = setting(7, 1, 128)
+    falloff: float = setting(0.5, 0.0, 10.0)
+    occlusion_of_diffuse: float = 0.1
+    light_model: Literal["jwildfire 8", "jwildfire 7"] = "jwildfire 8"  # 7: of that version and the earlier ones
+    materials: tuple[Material, ...] = field(default_factory=lambda: DEFAULT_MATERIALS)
+    lights: tuple[Light, ...] = field(default_factory=lambda: DEFAULT_LIGHTS)
+
+    def __post_init__(self) -> None:
+        for name, found, most in (("materials", self.materials, MAX_MATERIALS), ("lights", self.lights, MAX_LIGHTS)):
+            if len(found) > most:
+                raise ValueError(f"solid has {len(found)} {name}; it must have at most {most}")
+        if not self.materials:
+            raise ValueError("solid has no materials; it must have at least one")
+
+    def radii(self, size: tuple[int, int]) -> tuple[float, float]:
+        """Search and blur radius in buckets of a grid of `size`."""
+        unit = math.hypot(*size) / 500
+        return self.search_radius * unit, self.blur_radius * unit
+
+    def reach(self, size: tuple[int, int]) -> int:
+        """Buckets beside one on which its color depends, in a grid of `size`."""
+        if not self.occlusion:
+            return 2
+        search, blur = self.radii(size)
+        return math.ceil(1.2 * search) + math.ceil(1.5 * blur) + 4
+
+
+def light_records(solid: Solid) -> np.ndarray:
+    """Records of LIGHT, at least one: with none a dark one. `gloss`: the side on which highlights lie."""
+    model, side = solid.light_model, 1.0 if solid.light_model == "jwildfire 8" else -1.0
+    rows = [(*light.direction(model), light.intensity, *light.color, side) for light in solid.lights]
+    return np.array(rows or [(0.0,) * 8], LIGHT)
+
+
+def material_records(materials: tuple[Material, ...]) -> np.ndarray:
+    """Records of MATERIAL."""
+    return np.array(
+        [
+            (m.diffuse, m.ambient, m.phong, m.phong_size, *m.phong_color, DIFFUSE_CURVES.index(m.diffuse_curve))
+            for m in materials
+        ],
+        MATERIAL,
+    )
+
+
+def blur_filter(radius: float) -> np.ndarray:
+    """(width, width) float32, sum 1: JWildfire's Gaussian of a radius in buckets, round, of odd or even width."""
+    taps = int(2 * 1.5 * radius) + 1
+    taps += (taps ^ 1) & 1
+    u = ((2 * np.arange(taps) + 1) / taps - 1) * (1.5 * taps / (3 * radius))
+    kernel = np.exp(-2 * (u[:, None] ** 2 + u**2))
+    return (kernel / kernel.sum()).astype("f4")

@@ -1,0 +1,93 @@
+"""Reading of JWildfire's solid rendering: the attributes sld_render_* of a flame."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from renderer.flames.solid import DIFFUSE_CURVES, MAX_LIGHTS, MAX_MATERIALS, Light, Material, Solid
+from renderer.flames.xml.attributes import AttributeParser
+from renderer.plain import format_value
+
+PREFIX = "sld_render_"
+COLORS = ("red", "green", "blue")
+FIELDS = {  # field of Solid -> (attribute, low, high): outside values are clamped, as JWildfire clamps them
+    "occlusion_intensity": ("ao_intensity", 0.0, 4.0),
+    "search_radius": ("ao_search_radius", 0.25, 120.0),
+    "blur_radius": ("ao_blur_radius", 0.25, 10.0),
+    "radius_samples": ("ao_radius_samples", 1, 128),
+    "azimuth_samples": ("ao_azimuth_samples", 1, 128),
+    "falloff": ("ao_falloff", 0.0, 10.0),
+    "occlusion_of_diffuse": ("ao_affect_diffuse", -1e6, 1e6),
+}
+
+
+def parse_solid(parser: AttributeParser, attributes: Mapping[str, str]) -> Solid | None:
+    """The settings of solid rendering; None if it is off. Adds to `ignored` what of it is not drawn."""
+    sheet = _Sheet(parser, attributes)
+    if sheet.number("enabled", 0.0) == 0:
+        return None
+    values: dict[str, Any] = {"occlusion": sheet.number("ao_enabled", 1.0) != 0}
+    for field, (name, low, high) in FIELDS.items():
+        default = getattr(Solid, field)
+        values[field] = type(default)(min(max(sheet.number(name, default), low), high))
+    if (count := sheet.count("material_count", MAX_MATERIALS)) is not None:
+        values["materials"] = tuple(_material(sheet, k) for k in range(count))
+    if (count := sheet.count("ligtht_count", MAX_LIGHTS)) is not None:  # so JWildfire spells it
+        values["lights"] = tuple(_light(sheet, k) for k in range(count))
+    release = re.match(r"JWildfire V(\d+)", attributes.get("version", ""))
+    values["light_model"] = "jwildfire 7" if release and int(release[1]) < 8 else "jwildfire 8"
+    _report_ignored(parser, attributes)
+    try:
+        return Solid(**values)
+    except ValueError as error:
+        parser.fail(str(error))
+
+
+class _Sheet:
+    """The numbers of attributes with the common prefix."""
+
+    def __init__(self, parser: AttributeParser, attributes: Mapping[str, str]):
+        self.parser, self.attributes = parser, attributes
+
+    def number(self, name: str, default: float) -> float:
+        text = self.attributes.get(PREFIX + name)
+        return default if text is None else self.parser.number(PREFIX + name, text)
+
+    def count(self, name: str, most: int) -> int | None:
+        if PREFIX + name not in self.attributes:
+            return None
+        count = self.number(name, 0)
+        if count != int(count) or not 0 <= count <= most:
+            self.parser.fail(f"{PREFIX}{name} is {count:g}; it must be 0 to {most}")
+        return int(count)
+
+    def color(self, name: str, index: int) -> tuple[float, float, float]:
+        red, green, blue = (self.number(f"{name}_{each}{index}", 0.0) for each in COLORS)
+        return red, green, blue
+
+
+def _material(sheet: _Sheet, k: int) -> Material:
+    plain = Material()
+    numbers = {
+        name: sheet.number(f"material_{name}{k}", getattr(plain, name))
+        for name in ("diffuse", "ambient", "phong", "phong_size")
+    }
+    curve = sheet.attributes.get(f"{PREFIX}material_light_diif_func{k}", "COSA").strip().lower()
+    if curve not in DIFFUSE_CURVES:
+        sheet.parser.warn(f"{PREFIX}material_light_diif_func{k} is {format_value(curve)}, which is unknown; using COSA")
+        curve = "cosa"
+    return Material(**numbers, phong_color=sheet.color("material_phong", k), diffuse_curve=curve)  # type: ignore[arg-type]
+
+
+def _light(sheet: _Sheet, k: int) -> Light:
+    altitude, azimuth = (sheet.number(f"light_{name}{k}", 0.0) for name in ("altitude", "azimuth"))
+    return Light(altitude, azimuth, sheet.number(f"light_intensity{k}", 0.5), sheet.color("light", k))
+
+
+def _report_ignored(parser: AttributeParser, attributes: Mapping[str, str]) -> None:
+    if attributes.get(f"{PREFIX}shadow_type", "OFF").strip().upper() != "OFF":
+        parser.ignored["shadows of solid rendering flames"] = 1
+    if any(text.strip() for name, text in attributes.items() if name.startswith(f"{PREFIX}material_refl_map_filename")):
+        parser.ignored["reflection maps flames"] = 1
+    if parser.number("cam_dof", attributes.get("cam_dof", "0")) != 0:
+        parser.ignored["depth of field of solid rendering flames"] = 1
