@@ -2,10 +2,7 @@
 
 import sys
 import time
-
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from typing import Any
 
 QUIET_SECONDS = 2.0
 
@@ -17,7 +14,7 @@ class Progress:
         self._total, self._title = total, title
         self._done = 0
         self._start = time.monotonic()
-        self._bar: Bar | None = None
+        self._bar: Any = None
         self._watched = sys.stderr.isatty()
 
     def __enter__(self):
@@ -33,6 +30,10 @@ class Progress:
         if not self._watched:
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
+            from rich.console import Console  # slow to import, and most work is short or unwatched
+            from rich.progress import MofNCompleteColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
             columns = *Bar.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._title, total=self._total)

@@ -21,7 +21,8 @@ from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import Bvh, Bvh2, upload_bvh2, upload_primitives
-from renderer.gpu import Device
+from renderer.bvh.primitives import HostPrimitives
+from renderer.gpu import Buffer, Device
 
 MIN_DEVICE_PRIMS = 1_000  # from which `auto` builds on a GPU
 MIN_DEVICE_PRIMS_MOVED = 5_000  # of a BVH for one frame: on two cores 10,000 take 0.10 s on the host, 0.07 s by `sah`
@@ -29,46 +30,61 @@ MIN_DEVICE_PRIMS_CPU = 150_000  # from which `auto` builds on a CPU's device: th
 
 
 def build_bvh(
-    device: Device, primitives: np.ndarray, builder: str = "auto", layout: str = "auto", moved: bool = False
+    device: Device,
+    primitives: np.ndarray | HostPrimitives,
+    builder: str = "auto",
+    layout: str = "auto",
+    moved: bool = False,
 ) -> Bvh:
-    """Builds the BVH of primitives (m,) PRIMITIVE on a device.
+    """Builds the BVH of primitives (m,) PRIMITIVE on a device; HostPrimitives are freed as soon as they are there.
 
     `builder` is "host_sah", "sah" (on the device), "hploc", "presplit" (SAH over presplit references) or "auto":
     host_sah for small scenes and sah for others, presplit where splits are predicted to pay and its cost is below
     presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, bvh2 on GPUs. With `moved`, "auto"
     builds again, for a frame, what presplit did not pay for, by the builder that takes less time.
     """
+    host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
     if builder == "auto" and moved:
-        builder = "host_sah" if len(primitives) < MIN_DEVICE_PRIMS_MOVED else "sah"
-    bvh = _auto_bvh2(device, primitives) if builder == "auto" else _bvh2(device, primitives, builder)
+        builder = "host_sah" if host.count < MIN_DEVICE_PRIMS_MOVED else "sah"
+    bvh = _auto_bvh2(device, host) if builder == "auto" else _bvh2(device, host, builder)
+    host.free()
     return Bvh8(device, bvh) if layout == "auto" and device.properties.scalar_threads else bvh
 
 
-def _bvh2(device: Device, primitives: np.ndarray, builder: str) -> Bvh2:
-    if builder == "host_sah" or len(primitives) < 2:
-        return upload_bvh2(device, primitives, build_host_sah(*primitive_boxes(primitives)))
+def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = False) -> Bvh2:
+    """The BVH by one builder; `is_last` says that no other needs the rows, so that they are freed before it builds."""
+    if builder == "host_sah" or host.count < 2:
+        return upload_bvh2(device, host.rows, build_host_sah(*primitive_boxes(host.rows)))
     if builder == "presplit":
-        splits = presplit.split_potential(primitives).splits(1)
-        return _presplit_bvh2(device, primitives, splits) or _bvh2(device, primitives, "sah")
-    uploaded = upload_primitives(device, primitives)
-    if builder == "sah" and (bvh := device_sah.build_device_sah(device, uploaded, len(primitives))):
-        return bvh
-    uploaded = upload_primitives(device, primitives) if builder == "sah" else uploaded  # SAH has overwritten it
-    return HplocBvh2(device, uploaded, len(primitives))
+        splits = presplit.split_potential(host.rows).splits(1)
+        return _presplit_bvh2(device, host.rows, splits) or _bvh2(device, host, "sah")
+
+    def upload() -> Buffer:
+        rows = upload_primitives(device, host.rows)
+        if is_last:
+            host.free()
+        return rows
+
+    if builder == "sah":
+        bvh, ordered = device_sah.build_device_sah(device, upload, host.count)
+        return bvh or HplocBvh2(device, ordered, host.count)
+    return HplocBvh2(device, upload(), host.count)
 
 
-def _auto_bvh2(device: Device, primitives: np.ndarray) -> Bvh2:
+def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
     """The BVH over static primitives that is traversed fastest and built before the user waits for it."""
     min_device_prims = MIN_DEVICE_PRIMS_CPU if device.properties.scalar_threads else MIN_DEVICE_PRIMS
-    whole = _bvh2(device, primitives, "host_sah" if len(primitives) < min_device_prims else "sah")
-    if len(primitives) < 2 or not whole.cost:
+    limit = presplit.max_refs(device.properties)
+    may_split = presplit.least_refs(host.count) <= limit
+    whole = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
+    if host.count < 2 or not whole.cost or not may_split:
         return whole
-    splits = presplit.choose_splits(primitives, whole.cost, presplit.max_refs(device.properties))
-    split = None if splits is None else _presplit_bvh2(device, primitives, splits)
+    splits = presplit.choose_splits(host.rows, whole.cost, limit)
+    split = None if splits is None else _presplit_bvh2(device, host.rows, splits)
     return split if split and split.cost < presplit.MAX_COST_RATIO * whole.cost else whole
 
 
 def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray) -> Bvh2 | None:
     """SAH over references, primitive i split splits[i] times; None where the BVH is too deep to traverse."""
     refs = presplit.PrimRefs(device, primitives, splits)
-    return device_sah.build_device_sah(device, refs.primitives, refs.count, refs.boxes)
+    return device_sah.build_device_sah(device, lambda: refs.primitives, refs.count, refs.boxes)[0]

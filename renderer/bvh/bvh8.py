@@ -7,10 +7,9 @@ sponge: 5.9 times the camera rays and 2.2 times the incoherent rays a second.
 
 import numpy as np
 
-from renderer.bvh.layouts import Bvh, Bvh2
+from renderer.bvh.layouts import COLLAPSE_GROUP, Bvh, Bvh2
 from renderer.gpu import Buffer, Device
 
-GROUP = 16
 LINE = 16  # floats of a cache line of 64 bytes, the unit of nodes and leaves
 MAX_LEVELS = 64  # as many as the BVH2 below may have
 MAX_THREADS = 1 << 12
@@ -36,7 +35,7 @@ class Bvh8(Bvh):
         counts = device.buffer(2, "u4").write(np.array([1, ROOT_AND_EMPTY_LEAF], "u4"))  # nodes, lines
         levels = device.buffer(MAX_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(MAX_LEVELS)).astype("u4"))
         collapse, next_level = (
-            device.kernel("bvh/collapse_bvh8.cu", entry, group_size=GROUP, STRICT=1)
+            device.kernel("bvh/collapse_bvh8.cu", entry, group_size=COLLAPSE_GROUP, STRICT=1)
             for entry in ("collapse_bvh8", "next_level")
         )
         for level in range(MAX_LEVELS):

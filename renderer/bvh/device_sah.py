@@ -3,6 +3,7 @@
 compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and writes nodes and primitives depth first.
 """
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -22,14 +23,16 @@ RANGE_WORDS = 3 * 16 * 7  # bins of a range
 THIS_LEVEL = 0  # index of `counts`
 
 
-def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None) -> Bvh2 | None:
+def build_device_sah(
+    device: Device, upload: Callable[[], Buffer], count: int, boxes: Buffer | None = None
+) -> tuple[Bvh2 | None, Buffer]:
     """Builds a BVH over primitives (count, 12), count >= 2; None where it is deeper than MAX_DEPTH.
 
-    The BVH keeps the buffer `primitives`, in its own order; after None its content is lost.
-    `boxes` (count, 8) replace the primitives' own, for presplit references.
+    Also returns the primitives in the BVH's order. upload() makes the buffer of them in any order, which is freed as
+    soon as they are sorted. `boxes` (count, 8) replace the primitives' own, for presplit references.
     """
-    nodes, ordered = split_to_leaves(device, primitives, count, boxes)
-    return compact(device, nodes, ordered, count, primitives)
+    nodes, ordered = split_to_leaves(device, upload(), count, boxes)
+    return compact(device, nodes, ordered, count), ordered
 
 
 def split_to_leaves(
@@ -45,7 +48,7 @@ def split_to_leaves(
                  "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
     kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, **constants))
     max_ranges, tiles = count // ((MEDIUM_RANGE if scalar else SMALL_RANGE) + 1) + 1, -(-count // TILE)
-    nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
+    nodes = device.buffer((count - 1, 16))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
     ranges = [device.buffer((max_ranges, RANGE), "u4") for _ in range(2)]
@@ -57,6 +60,7 @@ def split_to_leaves(
     counts = device.buffer(5, "u4").write(np.array([this_level, 0, 1 - this_level, 0, 0], "u4"))
     kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], rest)
     level = 0
+    state: tuple = ()
     while this_level:
         kernel("empty_bins")(min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
         state = boxes, order[0], owner[0], count, bounds
@@ -74,31 +78,28 @@ def split_to_leaves(
             GROUP * min(capacity // SMALL_RANGE + 1, 1 << 10), boxes, *order, rest, capacity, counts, nodes
         )
     kernel("split_small_ranges")(min(capacity, 1 << 18), boxes, order[0], rest, counts, nodes)
+    owner.clear()  # before more is allocated
+    del lefts, sums, bounds, bins, ranges, state
+    sorted_ = device.buffer((count, 12))
     kernel("write_leaves")(count, primitives, boxes, order[0], count, sorted_, nodes)
     return nodes, sorted_
 
 
-def compact(
-    device: Device, nodes: Buffer, primitives: Buffer, count: int, compacted: Buffer | None = None
-) -> Bvh2 | None:
+def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
     """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH.
 
-    `compacted` (count, 12) takes the primitives of the BVH.
+    The primitives of leaves are in depth-first order already: every range was split into neighbors, the left one first.
     """
     kernel = partial(device.kernel, "bvh/compact_bvh2.cu", group_size=GROUP, STRICT=1)
     inner, slots = count - 1, 2 * (count - 1)
     parent_slot, visits = (device.buffer(inner, "u4") for _ in range(2))
-    stats = device.buffer((inner, 4))
+    stats, kept_and_depth = device.buffer((inner, 4)), device.buffer(2, "u4").fill(0)
     kernel("link_nodes")(inner, nodes, inner, parent_slot)
-    kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats)
-    compacted = device.buffer((count, 12)) if compacted is None else compacted
-    depth_and_count = device.buffer(2, "u4").fill(0)
-    kernel("compact_primitives")(slots, nodes, inner, stats, parent_slot, primitives, compacted, depth_and_count)
-    depth, kept = (int(n) for n in depth_and_count.read())
-    if depth > MAX_DEPTH:
+    kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats, kept_and_depth)
+    out, areas = device.buffer((int(kept_and_depth.read()[0]), 16)), device.buffer(2).fill(0)
+    kernel("compact_nodes")(min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas, kept_and_depth)
+    if int(kept_and_depth.read()[1]) > MAX_DEPTH:
         return None
-    out, areas = device.buffer((kept, 16)), device.buffer(2).fill(0)
-    kernel("compact_nodes")(min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas)
     total, root = (float(area) for area in areas.read())
     center_nodes(device, out)
-    return Bvh2(device, out, compacted, count, total / max(root, 1e-30) + 1)
+    return Bvh2(device, out, primitives, count, total / max(root, 1e-30) + 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 # One inner node as builders write it, 64 bytes: x and y of the first and the second child's box, the minimum and the
-# maximum of each axis in turn; z of both boxes; the child references. center_nodes of bvh/build_hploc.cu turns it into
+# maximum of each axis in turn; z of both boxes; the child references. bvh/center_nodes.cu turns it into
 # the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip

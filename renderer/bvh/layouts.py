@@ -9,6 +9,7 @@ from renderer.bvh.host_sah import HostBvh
 from renderer.gpu import Buffer, Device
 
 GROUP = 256
+COLLAPSE_GROUP = 16  # threads of bvh/collapse_bvh8.cu
 
 
 class Bvh:
@@ -48,4 +49,8 @@ def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
 def center_nodes(device: Device, nodes: Buffer) -> None:
     """Turns nodes (n, 16) of builders, host_sah.NODE, into those of BVH2: boxes by center and half extent."""
     count = nodes.shape[0]
-    device.kernel("bvh/build_hploc.cu", "center_nodes", group_size=GROUP, STRICT=1)(count, nodes, count)
+    if device.properties.scalar_threads:  # collapse_bvh8.cu has it too
+        center = device.kernel("bvh/collapse_bvh8.cu", "center_nodes", group_size=COLLAPSE_GROUP, STRICT=1)
+    else:
+        center = device.kernel("bvh/center_nodes.cu", "center_nodes", group_size=GROUP, STRICT=1)
+    center(count, nodes, count)

@@ -73,12 +73,17 @@ def max_refs(properties: DeviceProperties) -> int:
     return min(MAX_REFS // 2 if properties.scalar_threads else MAX_REFS, properties.memory_bytes // BYTES_PER_REF)
 
 
+def least_refs(count: int) -> float:
+    """The fewest references that choose_splits() makes of `count` primitives, if it splits any."""
+    return (1 + SPLITS_PER_PRIM[0]) * count
+
+
 def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) -> np.ndarray | None:
     """The splits (m,) of primitives (m,) into at most `limit` references that are predicted to pay, None if none are.
 
     `cost` is the SAH cost of the BVH over the whole primitives.
     """
-    if (1 + SPLITS_PER_PRIM[0]) * len(primitives) > limit:
+    if least_refs(len(primitives)) > limit:
         return None
     low, high = scene_bounds(primitives)
     x, y, z = (high - low).astype("f8")

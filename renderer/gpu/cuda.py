@@ -6,7 +6,6 @@ around every call.
 
 import ctypes
 import platform
-import shutil
 import struct
 import sys
 from collections.abc import Callable
@@ -25,11 +24,10 @@ from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy,
 from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties, alignment
+from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.nvrtc import compile_cubin
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
-from renderer.host import IS_LINUX
 
-NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")  # one exists if NVIDIA's driver is loaded (dxg: WSL)
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
 POINTER_ALIGNMENT = 16  # bytes of a vector of four floats, which kernels read at once
 PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
@@ -38,8 +36,8 @@ WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
     """This machine's CUDA devices, and the reason if there is none."""
-    if not _has_driver():
-        return [], "no NVIDIA driver is loaded"
+    if not has_nvidia_driver(NVIDIA_CONTROL_FILES):
+        return [], NO_NVIDIA_DRIVER
     if cu is None or nvrtc.nvrtc is None:
         return [], f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
     verdict = recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1]
@@ -51,11 +49,6 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
         return [], str(error)
     devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
-
-
-def _has_driver() -> bool:
-    """Whether NVIDIA's driver is loaded; off Linux, whether nvidia-smi, which comes with it, is found."""
-    return any(file.exists() for file in NVIDIA_CONTROL_FILES) if IS_LINUX else bool(shutil.which("nvidia-smi"))
 
 
 def _driver_version() -> str:

@@ -38,7 +38,7 @@ class Picture(AccumulatingPicture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.device = gpu.device
-        self._kernels: dict[tuple, dict[str, Kernel]] = {}  # by compile-time constants
+        self._kernels: dict[tuple, dict[str, Any]] = {}  # by compile-time constants
         self._geometry_key: tuple | None = None
         self._lights_key: tuple | None = None
         self._rays_key: tuple | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.formats import gltf
-from renderer.raytracing.framing import frame, has_floor, three_quarter
+from renderer.raytracing.framing import bounds_of, frame, has_floor, three_quarter
 from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.light_meter import (
     EMITTER_SAMPLES,
@@ -50,13 +50,15 @@ class Content:
     points: tuple[PointLight, ...] = ()
     view: Camera | None = None  # of its first camera
     cameras: tuple[str, ...] = ()  # their names
+    precision: str = "f4"  # in which the AABB's corners are added
 
 
 def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     """The scene of `settings`, which hold the file's shapes alone, with camera, light, ground and exposure."""
-    low, high = content.vertices.min(0).astype("f8"), content.vertices.max(0).astype("f8")
+    low, high = bounds_of(content.vertices)
     has_own_floor = has_floor(content.corners, content.step, low, high)
-    view = content.view or frame(content.vertices, three_quarter(high - low, has_own_floor))
+    center = (low.astype(content.precision) + high.astype(content.precision)).astype("f8") / 2
+    view = content.view or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
     own_light = _own_light(content, view)
     strength = min(float(f"{FILL * own_light:.4g}"), MAX_STRENGTH) if own_light else 1.0
     quads = () if has_own_floor else (_ground(low, high),)
@@ -91,6 +93,8 @@ def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float) -
 
 def _own_light(content: Content, view: Camera) -> float:
     """The radiance of white surfaces that the view shows in the file's own light; 0 if it brings none."""
+    if not (content.suns or content.points or content.emitted.any()):
+        return 0.0
     surface = facing(sample_surface(content.corners, content.emitted), np.array(view.position))
     lamps = lamp_irradiance(surface, content.suns, content.points)
     shining = content.emitted > 0

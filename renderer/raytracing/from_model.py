@@ -14,6 +14,7 @@ from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import has_materials, load_mesh
 from renderer.formats.models import GLTF_SUFFIXES, load_model
 from renderer.raytracing.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
+from renderer.raytracing.framing import bounds_of
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.model_motion import animation_names, models_in_motion
 from renderer.raytracing.settings import MeshShape, Point, PointLight, Settings, Sun
@@ -34,16 +35,18 @@ def open_file(path: Path) -> Scene:
     if path.suffix.lower() in GLTF_SUFFIXES:
         return _open_model(path)
     vertices, faces = load_mesh(path)
-    low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
+    low, high = bounds_of(vertices)
     scale, position = _rescaled(low, high, path)
     if scale == 1.0 and has_materials(path):
         return _open_model(path)
-    vertices = vertices.astype("f8") * scale + position
+    if scale != 1.0:
+        vertices = vertices.astype("f8") * scale + position
     step = max(1, len(faces) // MAX_TRIANGLES)
-    corners = vertices[faces[::step]]
+    corners = vertices[faces[::step]].astype("f8", copy=False)
     mesh = MeshShape("body", str(path.resolve()), scale, position=_point(position))
     settings = Settings(samples=SAMPLES, materials=(BODY,), meshes=(mesh,))
-    return default_scene(path, Content(vertices, corners, np.zeros(len(corners)), step), settings)
+    content = Content(vertices, corners, np.zeros(len(corners)), step, precision="f8")
+    return default_scene(path, content, settings)
 
 
 def _open_model(path: Path) -> Scene:

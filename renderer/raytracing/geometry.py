@@ -1,5 +1,6 @@
 """The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from renderer.bvh.build import build_bvh
 from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
-from renderer.bvh.primitives import PRIMITIVE
+from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, field_records
 from renderer.raytracing.gltf_shapes import materials_of
@@ -31,12 +32,26 @@ class InstancedLights(NamedTuple):
 NO_LIGHTS = InstancedLights(np.zeros(0, PRIMITIVE), np.zeros(0, "i4"))
 
 
-class Geometry:
-    """The geometry of one Settings on a device.
+class StaticPrimitives:
+    """What lights need of the primitives of the static BVH; `bounds` (min and max corners) are by material.
 
-    `primitives` (m,) are those of the static BVH in its order; with a presplit BVH some occur more than once. `models`
-    are the files of settings.models.
+    `rows` (m,) PRIMITIVE are in the BVH's order; with a presplit BVH some occur more than once. They are read from the
+    device when they are first asked for: only scenes with emissive surfaces do.
     """
+
+    none = NO_LIGHTS.triangles
+
+    def __init__(self, bvh: Bvh, bounds: dict[int, tuple[np.ndarray, np.ndarray]]):
+        self._bvh, self.bounds = bvh, bounds
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The primitives on the host."""
+        return self._bvh.primitives.read()[: self._bvh.count].view(PRIMITIVE).ravel()
+
+
+class Geometry:
+    """The geometry of one Settings on a device. `models` are the files of settings.models."""
 
     def __init__(self, device: Device, settings: Settings):
         self.device, self._builder, self._layout = device, settings.builder, settings.bvh
@@ -50,8 +65,8 @@ class Geometry:
         self._texture_constants: dict[str, object] = {}
         self._shapes: ShapeArrays | None = None
         self.bvh: Bvh
-        self.builds = 0  # of the static BVH
-        self._take(self._scene_shapes.at(poses), settings)
+        self.builds = self.primitive_count = 0  # of the static BVH
+        self._take(self._scene_shapes.at(poses, keep=settings.is_animated), settings)
         self._lights = NO_LIGHTS
         self._lights_key: tuple = ()
         self._field_count = len(settings.distance_fields)
@@ -62,13 +77,17 @@ class Geometry:
     def _take(self, shapes: ShapeArrays, settings: Settings) -> None:
         """Builds and uploads what of the shapes differs from those of the last call."""
         before, self._shapes = self._shapes, shapes
-        static, named = shapes.primitives[""], [name for name in shapes.primitives if name]
-        if before is None or static is not before.primitives[""]:
+        named = [name for name in shapes.primitives if name]
+        if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
-            self.primitive_count = len(static)
-            moved = before is not None and self.bvh.count == len(before.primitives[""])  # and not presplit
+            moved = before is not None and self.bvh.count == self.primitive_count  # and not presplit
+            static = HostPrimitives(shapes.primitives[""])
+            if not settings.is_animated:
+                shapes.primitives[""] = NO_LIGHTS.triangles  # nobody asks for them again
+            self.primitive_count = static.count
+            bounds = bounds_by_material(static.rows)
             self.bvh = build_bvh(self.device, static, self._builder, self._layout, moved)
-            self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
+            self.primitives = StaticPrimitives(self.bvh, bounds)
             self.builds += 1
         if settings.has_instances or shapes.instanced:
             self._names = named

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import CHUNK, areas
+from renderer.bvh.primitives import areas
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.environment import (
     SUN_RADIUS,
@@ -20,7 +20,7 @@ from renderer.raytracing.environment import (
     sun_direction,
     sun_radiance,
 )
-from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights
+from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
 from renderer.raytracing.light_profiles import load_profile, profile_rows
 from renderer.raytracing.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import MATERIALS, PointLight, Settings
@@ -55,7 +55,7 @@ class NonAreaLight(NamedTuple):
 class LightSampler:
     """The lights of one Settings on a device: `buffer` (rows, 4), and `fields`, the launch parameters that describe it.
 
-    `primitives` (n,) are in the BVH's order, `materials` (m,) MATERIAL; `instanced` are the emissive triangles of
+    `primitives` are those of the static BVH, `materials` (m,) MATERIAL; `instanced` are the emissive triangles of
     instances. `count` is the number of entries of the table, in which a light tree is one.
     """
 
@@ -63,16 +63,16 @@ class LightSampler:
         self,
         device: Device,
         settings: Settings,
-        primitives: np.ndarray,
+        primitives: StaticPrimitives,
         materials: np.ndarray,
         instanced: InstancedLights = NO_LIGHTS,
     ):
         lit = is_lit(settings.environment, settings.sky)
         radiance = environment_map(settings) if lit else None
         cdf = environment_cdf(radiance) if radiance is not None else None
-        area = _area_lights(primitives, materials, instanced)
-        bounded = primitives[~_is_shadow_catcher(primitives, materials)]
-        others = _non_area_lights(settings, _scene_radius2(bounded), cdf)
+        has_area = (_luminance(materials) > 0).any()
+        area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
+        others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
         powers = [area.power, np.array([light.power for light in others], "f8")]
         ids = [area.ids, ~np.arange(len(others), dtype="i4")]
         is_point = np.array([light.is_point for light in others], bool)
@@ -169,11 +169,6 @@ def _tree_rows(
     return fields, [tree.nodes.reshape(-1, 4), keys.view("f4")]
 
 
-def _is_shadow_catcher(primitives: np.ndarray, materials: np.ndarray) -> np.ndarray:
-    """Whether each primitive is a shadow catcher, which is no part of the scene's size."""
-    return materials["kind"][primitives["edge1"].view("i4")[:, 3]] == MATERIALS.index("shadow_catcher")
-
-
 def _inverse_irradiance(lights: list["NonAreaLight"], radiance: np.ndarray | None) -> tuple[float, ...]:
     """1 over the irradiance (4,) of an unoccluded level surface by suns and environment; 0 where there is none."""
     total = np.zeros(3) if radiance is None else level_irradiance(radiance)
@@ -232,10 +227,15 @@ def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: Insta
 def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Indices (n,) of the emissive primitives, and the luminances (n,) of their radiance."""
     material = primitives["edge1"].view("i4")[:, 3]
-    radiance = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
+    radiance = _luminance(materials)[material]
     bright = np.flatnonzero(radiance > 0)
     bright = bright[areas(primitives[bright]) > 0]
     return bright, radiance[bright]
+
+
+def _luminance(materials: np.ndarray) -> np.ndarray:
+    """Of the radiance (m,) that materials emit."""
+    return materials["emission"][:, :3].astype("f8") @ LUMINANCE
 
 
 def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
@@ -252,19 +252,16 @@ def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBoun
     return LightBounds(low, high, axis, cos_o, np.zeros(len(low)), radiance * seen_area)
 
 
-def _scene_radius2(primitives: np.ndarray) -> float:
-    """The square of the scene's radius, to which the power of infinite lights is proportional."""
-    if not len(primitives):
+def _scene_radius2(bounds: dict[int, tuple[np.ndarray, np.ndarray]], materials: np.ndarray) -> float:
+    """The square of the scene's radius, to which the power of infinite lights is proportional.
+
+    `bounds` are by material. Shadow catchers are no part of the scene's size.
+    """
+    catcher = MATERIALS.index("shadow_catcher")
+    corners = [pair for material, pair in bounds.items() if materials["kind"][material] != catcher]
+    if not corners:
         return 1.0
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for begin in range(0, len(primitives), CHUNK):
-        chunk = primitives[begin : begin + CHUNK]
-        corner, radius = chunk["v0"][:, :3].astype("f8"), np.maximum(chunk["edge2"][:, 3:].astype("f8"), 0)
-        ends = [corner - radius, corner + radius] if radius.any() else [corner]
-        flat = radius[:, 0] <= 0
-        ends += [(corner + chunk[edge][:, :3])[flat] for edge in ("edge1", "edge2")]
-        low = np.min([low, *(end.min(0, initial=np.inf) for end in ends)], 0)
-        high = np.max([high, *(end.max(0, initial=-np.inf) for end in ends)], 0)
+    low, high = np.min([low for low, _ in corners], 0), np.max([high for _, high in corners], 0)
     return max(float(((high - low) ** 2).sum()) / 4, 1e-12)
 
 

@@ -5,18 +5,20 @@ than "bits" needs the wavefront.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.gpu.device import Buffer, Device, Kernel
+from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.kernels import STAGES, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
+REPORT_STAGE = "count_rays"
 SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
 
 _ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
@@ -24,6 +26,8 @@ _ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
 
 def has_ballot(device: Device) -> bool:
     """Whether kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
+    if device.properties.scalar_threads:
+        return False
     if device not in _ballots:
         answer = device.buffer(1, "u4")
         device.kernel("bvh/query_ballot.cu", "query_ballot", group_size=64)(1, answer)
@@ -52,18 +56,19 @@ class SceneArgs(NamedTuple):
 class Schedule:
     """Draws samples into the film of `rays` by kernels compiled with `constants`."""
 
-    def __init__(self, device: Device, kernels: dict[str, Kernel], rays: RayBuffers):
+    def __init__(self, device: Device, kernels: dict[str, Any], rays: RayBuffers):
         self._device, self._kernels, self._rays = device, kernels, rays
 
     @classmethod
-    def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Kernel]:
-        """The kernels of the schedule, by entry."""
+    def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
+        """The kernels of the schedule, by entry; of REPORT_STAGE a function that compiles it, for report() alone."""
         source = kernel_source()
         sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
-        return {
-            entry: device.kernel(source, entry, group_size=sizes.get(entry, GROUP_SIZE), **constants)
+        make = {
+            entry: cache(partial(device.kernel, source, entry, sizes.get(entry, GROUP_SIZE), **constants))
             for entry in STAGES[cls.__name__.lower()]
         }
+        return {entry: kernel if entry == REPORT_STAGE else kernel() for entry, kernel in make.items()}
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film; `params` is the launch_params record."""
@@ -78,7 +83,7 @@ class Schedule:
         counts = []
         for words, first, step in masks:
             out = self._device.buffer(2, "u4").fill(0)
-            self._kernels["count_rays"](self._rays.mask_words, words, first, step, self._rays.mask_words, out)
+            self._kernels[REPORT_STAGE]()(self._rays.mask_words, words, first, step, self._rays.mask_words, out)
             counts.append(out.read().tolist())
         active, empty = np.array(counts).T.tolist()
         return {"active rays": active, "empty stencil words": empty}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles, with_primitive_ids
+from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, joined, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import load_part
@@ -72,20 +72,23 @@ class SceneShapes:
         self._own_bvh = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
         self._fixed: dict[str, np.ndarray] = {}
         self._count = 0
+        rows: list[tuple[int, np.ndarray | None]] = []  # of all shapes in order: how many primitives, and attributes
         for name, arrays in by_name.items():
+            rows += [(len(primitives), attributes) for primitives, attributes in arrays]
             made = [primitives for primitives, _ in arrays if len(primitives)] or [arrays[0][0]]
-            primitives = made[0] if len(made) == 1 else np.concatenate(made)  # all are fresh
-            primitives = with_primitive_ids(primitives, self._count)
+            arrays.clear()
+            primitives = with_primitive_ids(joined(made), self._count)  # all are fresh
             self._fixed[name], self._count = primitives, self._count + len(primitives)
-        flat = [arrays for group in by_name.values() for arrays in group]
         self._attributes: np.ndarray | None = None
-        if settings.models or mapped or any(a is not None for _, a in flat):
-            plain = [default_attributes(len(p), BASE_FLOAT4S) if a is None else a for p, a in flat]
+        if settings.models or mapped or any(a is not None for _, a in rows):
+            plain = [default_attributes(count, BASE_FLOAT4S) if a is None else a for count, a in rows]
             self._attributes = joined_attributes(plain)
 
-    def at(self, poses: list[Poses]) -> ShapeArrays:
-        """The shapes with the models in these poses."""
+    def at(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
+        """The shapes with the models in these poses; without `keep`, for the last time."""
         primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
+        if not keep:
+            self._fixed.clear()
         instanced: list[tuple[str, np.ndarray, np.ndarray]] = []
         attributes, count = [] if self._attributes is None else [self._attributes], self._count
         for nodes, pose in zip(self._models, poses, strict=True):
@@ -101,7 +104,7 @@ class SceneShapes:
                 moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
             else:
                 with_primitive_ids(moved, count)
-            primitives[group], count = np.concatenate([before, moved]), count + len(moved)
+            primitives[group], count = joined([before, moved]), count + len(moved)
             attributes.append(rows)
             if self._is_blurred:
                 moved, rows = nodes.moving_arrays(pose.closing, False)
@@ -171,7 +174,11 @@ def _mesh(shape: MeshShape, material: int, has_maps: bool) -> Arrays:
     vertices, faces, normals = part.vertices, part.faces, part.normals
     c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
     rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
-    world = vertices @ (shape.scale * rotation).T + shape.position
+    world: np.ndarray
+    if (shape.scale, shape.rotation_degrees, *shape.position) == (1, 0, 0, 0, 0):
+        world = vertices + np.float32(0)  # which makes 0 of -0, as the product does
+    else:
+        world = vertices @ (shape.scale * rotation).T + shape.position
     primitives = collapse_duplicates(triangles(world, faces, material))
     if normals is None and part.colors is None and not has_maps:
         return primitives, None

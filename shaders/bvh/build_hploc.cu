@@ -1,6 +1,6 @@
 // H-PLOC on the device (C. Benthin et al. 2024): Morton codes, a radix sort, then merges of nearest neighbors along the
 // curve, from the leaves up through the radix tree of the codes (C. Apetrei 2014). Nodes hold min and max corners, as
-// host_sah.NODE says, until center_nodes makes them those of bvh/traverse_bvh2.h. Without warps one thread does a
+// host_sah.NODE says, until bvh/center_nodes.cu makes them those of bvh/traverse_bvh2.h. Without warps one thread does a
 // warp's merges; the BVH is the same.
 #include "bvh/aabb.h"
 #include "common/scan.h"
@@ -374,23 +374,4 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
         if (!active) break;
 #endif
     }
-}
-
-// Turns nodes of min and max corners in place into those of centers and half extents, for bvh/traverse_bvh2.h.
-KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    float4 a = nodes[4 * i], b = nodes[4 * i + 1], z = nodes[4 * i + 2], codes = nodes[4 * i + 3];
-    float low[6] = {a.x, a.z, z.x, b.x, b.z, z.z}, high[6] = {a.y, a.w, z.y, b.y, b.w, z.w}, center[6], half_extent[6];
-    for (int k = 0; k < 6; k++) {
-        bool empty = low[k] > high[k];
-        center[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
-        half_extent[k] =
-            empty ? -FLT_MAX
-                  : fma(fabs(center[k]), 1.2e-7f, max_nnan(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
-    }
-    nodes[4 * i] = make_float4(center[0], center[1], center[2], codes.x);
-    nodes[4 * i + 1] = make_float4(half_extent[0], half_extent[1], half_extent[2], codes.y);
-    nodes[4 * i + 2] = make_float4(center[3], center[4], center[5], 0.0f);
-    nodes[4 * i + 3] = make_float4(half_extent[3], half_extent[4], half_extent[5], 0.0f);
 }

@@ -45,6 +45,42 @@ KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, G
     }
 }
 
+// Bounds: a box for unions. CPUs hold it in one register: the negated min corner and the max corner, each with a fourth
+// element that means nothing, so that a union is one instruction. The areas and centers are those of Box, bit for bit.
+#if SCALAR_THREADS && HAS_MOVEMASK
+typedef float8 Bounds;
+DEVICE Bounds empty_bounds_of(void) { return SPLAT(float8, -FLT_MAX); }
+DEVICE Bounds bounds_of(GLOBAL const float4 *boxes, uint i) {
+    float8 box = vload8(i, (GLOBAL const float *)boxes);
+    return make_float8(-box.lo, box.hi);
+}
+DEVICE Bounds bounds_union(const Bounds a, const Bounds b) { return max_nnan(a, b); }
+DEVICE float bounds_area(const Bounds b) {
+    float4 size = b.hi + b.lo;
+    return fma(size.x, size.y, fma(size.y, size.z, size.z * size.x));
+}
+DEVICE float3 bounds_low(const Bounds b) { return xyz(-b.lo); }
+DEVICE float3 bounds_high(const Bounds b) { return xyz(b.hi); }
+DEVICE float3 bounds_center(const Bounds b) { return xyz(b.hi * 0.5f - b.lo * 0.5f); }
+DEVICE Bounds with_point(const Bounds b, float3 p) {
+    float4 corner = with_w(p, 0.0f);
+    return max_nnan(b, make_float8(-corner, corner));
+}
+#else
+typedef Box Bounds;
+#define empty_bounds_of empty_box
+#define bounds_of stored_box
+#define bounds_union box_union
+#define bounds_area half_area
+#define bounds_low(b) (b).low
+#define bounds_high(b) (b).high
+#define bounds_center centroid
+DEVICE Bounds with_point(const Bounds b, float3 p) {
+    Box point = {p, p};
+    return box_union(b, point);
+}
+#endif
+
 // Clears the bounds and bins of all ranges of a level.
 KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *counts) {
     uint i = thread_index(), ranges = counts[THIS_LEVEL];
@@ -152,20 +188,21 @@ DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
 }
 
 #if SCALAR_THREADS
-DEVICE void empty_boxes(Box *bins, uint *sizes) {
+DEVICE void empty_bins_of(Bounds *bins, uint *sizes) {
     for (uint bin = 0; bin < 3 * BINS; bin++) {
         sizes[bin] = 0;
-        bins[bin] = empty_box();
+        bins[bin] = empty_bounds_of();
     }
 }
 
 // Adds a primitive to its bins on the three axes.
-DEVICE void add_to_bins(const Box box, const float *lows, const float *scales, Box *bins, uint *sizes) {
-    float3 center = centroid(box);
-    for (uint axis = 0; axis < 3; axis++) {
-        uint bin = axis * BINS + bin_within(lows[axis], scales[axis], component(center, axis));
-        sizes[bin]++;
-        bins[bin] = box_union(bins[bin], box);
+DEVICE void add_to_bins(const Bounds box, float3 low, float3 scale, Bounds *bins, uint *sizes) {
+    float3 place = (bounds_center(box) - low) * scale;
+    uint bin[3] = {(uint)clamp(place.x, 0.0f, BINS - 1.0f), BINS + (uint)clamp(place.y, 0.0f, BINS - 1.0f),
+                   2u * BINS + (uint)clamp(place.z, 0.0f, BINS - 1.0f)};
+    UNROLL for (uint axis = 0; axis < 3; axis++) {
+        sizes[bin[axis]]++;
+        bins[bin[axis]] = bounds_union(bins[bin[axis]], box);
     }
 }
 
@@ -173,23 +210,20 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
     if (local_index() > 0) return;
     uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count), sizes[3 * BINS];
-    Box here[3 * BINS];
+    Bounds here[3 * BINS];
     for (uint i = begin, last; i < end; i = last) {
         last = end_of_run(owner, i, end);
         if (owner[i] == INVALID_INDEX) continue;
-        empty_boxes(here, sizes);
-        float lows[3], scales[3];
-        for (uint axis = 0; axis < 3; axis++) {
-            lows[axis] = float_from_ordered(bounds[6 * owner[i] + axis]);
-            scales[axis] = bin_scale(lows[axis], float_from_ordered(bounds[6 * owner[i] + axis + 3]));
-        }
-        for (uint k = i; k < last; k++) add_to_bins(stored_box(boxes, order[k]), lows, scales, here, sizes);
+        empty_bins_of(here, sizes);
+        float3 low = float3_from_ordered(bounds + 6 * owner[i]), high = float3_from_ordered(bounds + 6 * owner[i] + 3);
+        float3 scale = make_float3(bin_scale(low.x, high.x), bin_scale(low.y, high.y), bin_scale(low.z, high.z));
+        for (uint k = i; k < last; k++) add_to_bins(bounds_of(boxes, order[k]), low, scale, here, sizes);
         for (uint bin = 0; bin < 3 * BINS; bin++) {
             GLOBAL uint *into = bins + owner[i] * RANGE_WORDS + bin * BIN_WORDS;
             if (sizes[bin] == 0) continue;
-            uint3 low = ordered_of(here[bin].low), high = ordered_of(here[bin].high);
+            uint3 first = ordered_of(bounds_low(here[bin])), last_of = ordered_of(bounds_high(here[bin]));
             atomic_add(&into[0], sizes[bin]);
-            GROW(into + 1, low, high)
+            GROW(into + 1, first, last_of)
         }
     }
 }
@@ -386,16 +420,16 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
         centroids[k] = center;
         sorted[k] = members[i];
     }
-    Box box = empty_box();
+    Bounds box = empty_bounds_of();
     for (uint k = size - 1; k > 0; k--) {
-        box = box_union(box, stored_box(boxes, sorted[k]));
-        from_right[k] = half_area(box);
+        box = bounds_union(box, bounds_of(boxes, sorted[k]));
+        from_right[k] = bounds_area(box);
     }
     float costs[SMALL_RANGE];
-    box = empty_box();
+    box = empty_bounds_of();
     for (uint k = 1; k < size; k++) {
-        box = box_union(box, stored_box(boxes, sorted[k - 1]));
-        costs[k] = half_area(box) * (float)k + from_right[k] * (float)(size - k);
+        box = bounds_union(box, bounds_of(boxes, sorted[k - 1]));
+        costs[k] = bounds_area(box) * (float)k + from_right[k] * (float)(size - k);
     }
     *left_count = size / 2;  // among equal splits, so that equal boxes make no chain
     best = costs[*left_count];
@@ -449,42 +483,38 @@ KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
 #if SCALAR_THREADS
 // The split of a range by bins, as choose_planes finds it: the best plane, whose axis' bounds are in *low and *scale.
 DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, Range *range, float *low, float *scale) {
-    Box centers = empty_box(), here[3 * BINS];
+    Bounds centers = empty_bounds_of(), here[3 * BINS];
     uint sizes[3 * BINS];
     for (uint i = range->start; i < range->start + range->size; i++) {
-        float3 center = centroid(stored_box(boxes, order[i]));
-        centers.low = min3(centers.low, center);
-        centers.high = max3(centers.high, center);
+        centers = with_point(centers, bounds_center(bounds_of(boxes, order[i])));
     }
-    float lows[3], scales[3], best = FLT_MAX, from_right[BINS];
-    for (uint axis = 0; axis < 3; axis++) {
-        lows[axis] = component(centers.low, axis);
-        scales[axis] = bin_scale(lows[axis], component(centers.high, axis));
-    }
-    empty_boxes(here, sizes);
+    float3 lows = bounds_low(centers), highs = bounds_high(centers);
+    float3 scales = make_float3(bin_scale(lows.x, highs.x), bin_scale(lows.y, highs.y), bin_scale(lows.z, highs.z));
+    float best = FLT_MAX, from_right[BINS];
+    empty_bins_of(here, sizes);
     for (uint i = range->start; i < range->start + range->size; i++)
-        add_to_bins(stored_box(boxes, order[i]), lows, scales, here, sizes);
+        add_to_bins(bounds_of(boxes, order[i]), lows, scales, here, sizes);
     for (uint axis = 0; axis < 3; axis++) {
-        Box box = empty_box();
+        Bounds box = empty_bounds_of();
         for (uint k = BINS - 1; k > 0; k--) {
-            if (sizes[axis * BINS + k]) box = box_union(box, here[axis * BINS + k]);
-            from_right[k] = half_area(box);
+            box = bounds_union(box, here[axis * BINS + k]);
+            from_right[k] = bounds_area(box);
         }
         uint lefts = 0;
-        box = empty_box();
+        box = empty_bounds_of();
         for (uint k = 0; k < BINS - 1; k++) {
             uint own = sizes[axis * BINS + k];
-            if (own) box = box_union(box, here[axis * BINS + k]);
+            box = bounds_union(box, here[axis * BINS + k]);
             lefts += own;
             if (own == 0 || lefts == range->size) continue;
-            float cost = half_area(box) * (float)lefts + from_right[k + 1] * (float)(range->size - lefts);
+            float cost = bounds_area(box) * (float)lefts + from_right[k + 1] * (float)(range->size - lefts);
             if (cost < best * TIE_FACTOR) {
                 best = cost;
                 range->axis = axis;
                 range->plane = k;
                 range->left_count = lefts;
-                *low = lows[axis];
-                *scale = scales[axis];
+                *low = component(lows, axis);
+                *scale = component(scales, axis);
             }
         }
     }

@@ -1,5 +1,5 @@
 // Finishes a BVH2 of one primitive a leaf, as bvh/build_sah.cu leaves it: refits boxes from the leaves up, joins
-// subtrees of up to three primitives into leaves, and writes nodes and primitives in depth-first order. Nodes and slots
+// subtrees of up to three primitives into leaves, and writes the nodes in depth-first order, as the primitives are. Nodes and slots
 // are those of bvh/aabb.h; parent_slot[n] is the slot that refers to node n, INVALID_INDEX for the root.
 #include "bvh/aabb.h"
 
@@ -28,9 +28,9 @@ DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const Subtr
 }
 
 // From the leaves up: every node's box and stats. A node becomes a leaf if it contains two primitives, or three whose
-// split would cost more by the SAH. visits starts at 0.
+// split would cost more by the SAH. visits starts at 0. kept_and_depth[0] becomes the number of nodes that stay.
 KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits,
-             GLOBAL SubtreeStats *stats) {
+             GLOBAL SubtreeStats *stats, GLOBAL uint *kept_and_depth) {
     uint slot = thread_index();
     if (slot >= 2u * (uint)count || ref_of_slot(nodes, slot) >= 0) return;
     for (uint node = slot >> 1;; node = slot >> 1) {
@@ -45,7 +45,10 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
         if (!leaf) both.kept = 1u + a.kept + b.kept;
         stats[node] = both;
         slot = parent_slot[node];
-        if (slot == INVALID_INDEX) return;
+        if (slot == INVALID_INDEX) {
+            kept_and_depth[0] = both.kept;
+            return;
+        }
         write_slot(nodes, slot, box, (int)node);
     }
 }
@@ -67,30 +70,18 @@ DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats
     return make_uint3(primitive, kept, depth);
 }
 
-// Writes the primitives in depth-first order. depth_and_count: the depth of the BVH, and the number of nodes that stay.
-KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
-                          GLOBAL const uint *parent_slot, GLOBAL const float4 *primitives, GLOBAL float4 *compacted,
-                          GLOBAL uint *depth_and_count) {
-    uint slot = thread_index();
-    if (slot >= 2u * (uint)count) return;
-    int child_ref = ref_of_slot(nodes, slot);
-    if (child_ref >= 0) return;
-    uint3 begin = begin_of_slot(nodes, stats, parent_slot, slot);
-    if (begin.x == 0) depth_and_count[1] = stats[0].kept;
-    for (int k = 0; k < 3; k++) compacted[3 * begin.x + k] = primitives[3 * (~child_ref >> 3) + k];
-    if (begin.z > depth_and_count[0]) atomic_max(&depth_and_count[0], begin.z);
-}
-
 // Writes the nodes that stay in depth-first order. cost[0]: the sum of the half areas of all children, leaves' times
-// their number of primitives; cost[1]: the root's half area.
+// their number of primitives; cost[1]: the root's half area. kept_and_depth[1] becomes the depth of the BVH.
 KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
-                     GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost) {
+                     GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost,
+                     GLOBAL uint *kept_and_depth) {
     float sum = 0.0f;
     for (uint node = thread_index(); node < (uint)count; node += group_count() * GROUP_SIZE) {
         if (node == 0) cost[1] = half_area(box_of_node(nodes, 0));
         if (stats[node].kept == 0) continue;
         uint3 begin = begin_of_slot(nodes, stats, parent_slot, parent_slot[node]);
         uint child = begin.y + 1;
+        if (begin.z + 1u > kept_and_depth[1]) atomic_max(&kept_and_depth[1], begin.z + 1u);
         for (uint side = 0; side < 2; side++) {
             SubtreeStats own = stats_of_slot(nodes, stats, 2 * node + side);
             Box box = box_of_slot(nodes, 2 * node + side);

@@ -1,0 +1,15 @@
+"""Whether NVIDIA's driver is loaded, asked of the system without CUDA's packages."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from renderer.host import IS_LINUX
+
+NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")  # one exists if NVIDIA's driver is loaded (dxg: WSL)
+NO_NVIDIA_DRIVER = "no NVIDIA driver is loaded"
+
+
+def has_nvidia_driver(control_files: Iterable[Path] = NVIDIA_CONTROL_FILES) -> bool:
+    """Whether NVIDIA's driver is loaded; off Linux, whether nvidia-smi, which comes with it, is found."""
+    return any(file.exists() for file in control_files) if IS_LINUX else bool(shutil.which("nvidia-smi"))
