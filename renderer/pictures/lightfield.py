@@ -7,7 +7,7 @@ al. 2000 (synthetic apertures), Ng 2005 (refocusing by shift and add).
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,6 +77,11 @@ class Settings(PictureSettings):
                 f"disparity_min is {self.disparity_min} and disparity_max {self.disparity_max}; "
                 "disparity_min must not exceed disparity_max"
             )
+
+    def with_view(self, view: VirtualCamera) -> "Settings":
+        """These settings with the view; the point of a new click is in focus, without the disparity that they add."""
+        is_click = view.focus_point not in (None, self.view.focus_point)
+        return replace(self, view=view, disparity=0.0 if is_click else self.disparity)
 
 
 def open_file(path: Path) -> Scene:

@@ -85,6 +85,11 @@ class PictureSettings:
         """These settings, an edit of `shown`, without what at_time() added to `original` to make `shown`."""
         return self
 
+    def with_view(self, view: Any) -> Self:
+        """These settings after the mouse or a key has moved the view."""
+        settings: Any = self
+        return replace(settings, view=view)
+
     def for_denoising(self) -> Self:
         """These settings without what a denoiser does better."""
         return self

@@ -15,6 +15,7 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.formats.images import write_png
 from renderer.gpu.gl import GlContext, Texture, has_display
+from renderer.window.app.idle import IdleWatch
 from renderer.window.app.main_window import MainWindow
 from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
@@ -23,8 +24,10 @@ from renderer.window.controls.toolkit import glfw, imgui, implot
 from renderer.window.state import open_files, save_files
 from renderer.window.state.app_state import AppState
 
-IDLE_WAIT = 0.1  # seconds to wait for an event when nothing is drawn
+IDLE_WAIT = 0.25  # seconds to wait for an event when nothing is drawn, and between two looks for edited files
+SLOW_WAIT = 0.1  # the same while a few frames a second are enough
 COMPUTE_WAIT = 1 / 60  # the same while only a compute device works
+WAITS = {"waiting": COMPUTE_WAIT, "compiling": SLOW_WAIT, "flipping": SLOW_WAIT, "idle": IDLE_WAIT}
 MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
 MAX_FAILED_FRAMES = 3  # in a row, which end the window
 MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
@@ -69,6 +72,7 @@ class UiContext:
         allow_recovery()
         imgui.get_io().set_ini_filename("")  # the session file keeps the layout
         self.main_window = MainWindow(app, theme.apply(scale), scale)
+        self.idle = IdleWatch(app)
 
     def frame(self, new_frame: Callable[[], None], framebuffer: Any) -> None:
         """Calls new_frame(), draws one frame into `framebuffer`, then lets panels draw.
@@ -166,6 +170,10 @@ class Window:
         self._dropped: list[Path] = []
         self._windowed_rect: tuple[int, int, int, int] | None = None  # to return to from full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
+        self._is_damaged = True  # what is displayed: the system asks to draw it again
+        on_damage: Any = self._on_damage
+        for set_callback in (glfw.set_window_refresh_callback, glfw.set_framebuffer_size_callback):
+            set_callback(self.handle, on_damage)
         glfw.set_key_callback(self.handle, self._on_key)
         on_drop: Any = self._on_drop  # the binding's stub has another signature
         glfw.set_drop_callback(self.handle, on_drop)
@@ -196,13 +204,17 @@ class Window:
         if activity == "drawing":
             glfw.poll_events()
         else:
-            glfw.wait_events_timeout(COMPUTE_WAIT if activity == "waiting" else IDLE_WAIT)
+            glfw.wait_events_timeout(WAITS[activity])
+        had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         if self._dropped:
             paths, self._dropped = self._dropped, []
             open_files.open_dropped_files(app, paths)
         if app.fullscreen != (self._windowed_rect is not None):
             with app.errors_as_messages("full screen"):
                 self._toggle_fullscreen()
+            had_input = True
+        if not ui.idle.needs_frame(had_input):
+            return
         ui.frame(self._new_frame, self.gl.screen)
         glfw.swap_buffers(self.handle)
 
@@ -213,6 +225,9 @@ class Window:
         io.delta_time = min(io.delta_time, MAX_DELTA_SECONDS)
         imgui.new_frame()
         self.gl.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
+
+    def _on_damage(self, *_: Any) -> None:
+        self._is_damaged = True
 
     def _on_key(self, handle: Any, key: int, scancode: int, action: int, mods: int) -> None:
         if action == glfw.PRESS and key in KEYS:

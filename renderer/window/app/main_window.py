@@ -133,7 +133,8 @@ class MainWindow:
             labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
             labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
             action_buttons(app, ACTIONS, labels, 6 * self.scale)
-            summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
+            panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
+            summary = f"{panels}   window {app.frame_rate.rate(now):5.1f} fps"
             with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
                 left = width - imgui.calc_text_size(summary).x - 14 * self.scale
                 if left > imgui.get_item_rect_max().x + 10:

@@ -16,6 +16,7 @@ FLY_KEYS = {  # the step along the camera's right, up and forward axes
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
     imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
 }  # fmt: skip
+CLICK_RADIUS = 4.0  # units at scale 1 that the pointer may move between press and release of a click
 MAX_INPUT = 50.0  # steps of the wheel, or panel heights, in a frame; more could leave the range of numbers
 FLY_SPEED = 1.2  # view distances per second
 
@@ -35,6 +36,7 @@ def handle_mouse(
     imgui.invisible_button(f"panel {index}", (width, height), flags)
     if imgui.is_item_activated():
         app.active = index
+    moved_by, is_click = _drag(CLICK_RADIUS * scale)
     u, v = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
     if imgui.is_item_hovered():
         app.panels[index].comparison.wipe = min(max(u, 0.0), 1.0)
@@ -45,31 +47,53 @@ def handle_mouse(
     if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
         app.active = index
         app.toggle("solo")
-    if imgui.is_item_deactivated() and _was_click() and (io.key_ctrl or app.picking):
+    if is_click and (io.key_ctrl or app.picking):
         view_actions.focus(app, u, v)
         return
-    if imgui.is_item_deactivated() and _was_click() and open_files.open_scene_at(app, index, u, v):
+    if is_click and open_files.open_scene_at(app, index, u, v):
         return
     view = app.panels[index].settings().view
-    moved = view if view is None else _moved_view(view, rect)
+    moved = view if view is None else _moved_view(view, rect, moved_by, is_click)
     if moved != view:
         app.active = index
         app.set_view(moved)
 
 
-def _moved_view(view, rect: Rect):
+def _drag(radius: float) -> tuple[tuple[float, float], bool]:
+    """By how much this frame drags the last button, in units, and whether it ends a click.
+
+    The pointer's way to where the button is pressed is no drag. A press that stays within `radius` is a click; one that
+    leaves it is a drag from where it began.
+    """
+    storage, item = imgui.get_state_storage(), imgui.get_item_id()
+    if imgui.is_item_activated():
+        storage.set_bool(item, False)
+        return (0.0, 0.0), False
+    if not (imgui.is_item_active() or imgui.is_item_deactivated()):
+        return (0.0, 0.0), False
+    io = imgui.get_io()
+    delta = io.mouse_delta
+    if not storage.get_bool(item):
+        buttons = [b for b in range(3) if imgui.is_mouse_down(b) or imgui.is_mouse_released(b)]
+        delta = imgui.get_mouse_drag_delta(buttons[0] if buttons else 0, 0.0)
+        if delta.x**2 + delta.y**2 <= radius**2:
+            return (0.0, 0.0), imgui.is_item_deactivated() and imgui.is_mouse_released(0)
+        storage.set_bool(item, True)
+    return (delta.x, delta.y), False
+
+
+def _moved_view(view, rect: Rect, moved_by: tuple[float, float], is_click: bool):
     """The view after this frame's mouse input to the last button. Drags and clicks are in panel heights."""
     x, y, width, height = rect
     io = imgui.get_io()
-    dx, dy = (_bounded(moved / height) for moved in (io.mouse_delta.x, io.mouse_delta.y))
-    held = imgui.is_item_active() or imgui.is_item_deactivated()  # a slow frame may get the last move and the release
-    if held and (dx or dy):
+    dx, dy = (_bounded(moved / height) for moved in moved_by)
+    if dx or dy:  # a slow frame may get the last move and the release
         left, middle = (imgui.is_mouse_down(b) or imgui.is_mouse_released(b) for b in (0, 2))
         view = view.pan(dx, dy) if middle or io.key_shift else view.drag(dx, dy) if left else view
     if imgui.is_item_active() and imgui.is_mouse_down(1):
         view = _fly(view, dx, dy, io.delta_time)
     px, py = _bounded((io.mouse_pos.x - x - width / 2) / height), _bounded((io.mouse_pos.y - y - height / 2) / height)
-    if view.can_click and imgui.is_item_deactivated() and _was_click():
+    if view.can_click and is_click:
         view = view.click(px, py)
     if imgui.is_item_hovered() and io.mouse_wheel:
         view = view.scroll(_bounded(io.mouse_wheel), px, py)
@@ -78,12 +102,6 @@ def _moved_view(view, rect: Rect):
 
 def _bounded(value: float) -> float:
     return min(max(value, -MAX_INPUT), MAX_INPUT)
-
-
-def _was_click() -> bool:
-    """Whether the left button is released in this frame where it was pressed."""
-    delta = imgui.get_mouse_drag_delta(0)
-    return imgui.is_mouse_released(0) and delta.x == delta.y == 0
 
 
 def _fly(view, dx: float, dy: float, seconds: float):

@@ -14,7 +14,7 @@ COLORS = {  # sRGB
     "frame_bg_active": (0.18, 0.21, 0.26, 1),
     "button": (0.135, 0.152, 0.185, 1), "button_hovered": (0.19, 0.23, 0.30, 1), "button_active": (0.16, 0.34, 0.58, 1),
     "header": (0.135, 0.152, 0.185, 1), "header_hovered": (0.18, 0.21, 0.26, 1), "header_active": (0.20, 0.25, 0.33, 1),
-    "slider_grab": (0.33, 0.60, 0.94, 1), "slider_grab_active": (0.47, 0.71, 1.0, 1),
+    "slider_grab": (0.17, 0.33, 0.56, 1), "slider_grab_active": (0.20, 0.41, 0.70, 1),  # the value lies over it
     "check_mark": (0.40, 0.67, 1.0, 1),
     "separator": (0.17, 0.19, 0.23, 1), "scrollbar_bg": (0, 0, 0, 0), "scrollbar_grab": (0.22, 0.25, 0.30, 1),
     "title_bg": (0.075, 0.085, 0.105, 1), "title_bg_active": (0.095, 0.108, 0.132, 1),

@@ -7,7 +7,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
-from renderer.window.panels.statistics import format_value, is_series
+from renderer.window.panels.statistics import format_value, is_empty, is_series
 
 BAR_HEIGHT = 26  # of the title bar and of the status bar, at scale 1
 PREPARING = "preparing: kernels are compiled when they are first used"
@@ -136,7 +136,7 @@ def _progress(panel: Panel) -> str:
 
 def _statistics(panel: Panel) -> list[str]:
     """The transfer to the window, then what the picture reports, series first."""
-    report = [(name, value) for name, value in panel.report.items() if name != "samples"]
+    report = [(name, value) for name, value in panel.report.items() if name != "samples" and not is_empty(value)]
     report.sort(key=lambda item: not is_series(item[1]))
     facts = [f"{str(name).replace('_', ' ')} {format_value(value)}" for name, value in report]
     facts = [panel.transfer, *facts] if panel.transfer else facts

@@ -13,7 +13,7 @@ from renderer.window.panels.panel import Panel
 def draw(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     """Draws the values and plots of a panel in the current Dear ImGui window."""
     for name, value in {"device": panel.device, "transfer": panel.transfer, **panel.report}.items():
-        if not value and value != 0:
+        if is_empty(value):
             continue
         label = str(name).replace("_", " ")
         imgui.text_disabled(label)
@@ -48,6 +48,11 @@ def _frame_times(intervals: Iterable[float], draws: Iterable[float], scale: floa
         implot.plot_line("frame", series)
         implot.plot_line("draw", drawing[-len(series) :])
         implot.end_plot()
+
+
+def is_empty(value) -> bool:
+    """Whether a reported value says nothing, such as a list of no warnings."""
+    return value is None or value == "" or isinstance(value, (list, tuple, dict)) and not value
 
 
 def is_series(value) -> bool:

@@ -21,7 +21,7 @@ from renderer.window.remote.handler import Access, Server
 ANY_ADDRESS = ("0.0.0.0", "::")
 FRAME_INTERVAL = 1 / 30  # seconds between two frames that are sent
 # seconds to wait for an event, by AppState.activity()
-EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "compiling": 1 / 30, "idle": 0.25}
+EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "compiling": 1 / 30, "flipping": 1 / 10, "idle": 0.25}
 SIZES = (64, 4096)  # pixels a browser may ask for, a side
 
 
@@ -45,14 +45,17 @@ class RemoteServer:
 
     def run(self, window: OffscreenWindow) -> None:
         """Draws frames and handles events until the user quits."""
-        sent_at = 0.0
+        sent_at, is_sent = 0.0, False
         while not window.app.quit_requested:
-            for event in self.exchange.take_events(EVENT_WAIT[window.app.activity(window.app.now())]):
+            events = self.exchange.take_events(EVENT_WAIT[window.app.activity(window.app.now())])
+            for event in events:
                 with window.app.errors_as_messages("an event of the browser"):
                     inject(window, event)
-            window.frame()
-            if self.exchange.has_viewer() and time.perf_counter() - sent_at > FRAME_INTERVAL:
-                sent_at = time.perf_counter()
+            if window.ui.idle.needs_frame(bool(events)):
+                window.frame()
+                is_sent = False
+            if not is_sent and self.exchange.has_viewer() and time.perf_counter() - sent_at > FRAME_INTERVAL:
+                sent_at, is_sent = time.perf_counter(), True
                 self.exchange.publish_frame(window.pixels())
 
     def close(self) -> None:

@@ -164,7 +164,10 @@ class AppState:
     # Drawing
 
     def activity(self, now: float) -> str:
-        """The state of the main loop: "drawing", "waiting" (a compute device works), "compiling" or "idle"."""
+        """The state of the main loop: "drawing", "waiting" (a compute device works), "compiling", "flipping" or "idle".
+
+        "flipping" means that comparisons show their two pictures in turn.
+        """
         works = [self.work, *(panel.work for panel in self.panels)]
         if any(work.is_ready for work in works):
             return "drawing"
@@ -177,7 +180,9 @@ class AppState:
         waiting = any(panel.busy or panel.is_animated() and not panel.paused for panel in self.panels)
         if waiting or self.current_message(now):
             return "waiting"
-        return "compiling" if any(work.is_waiting for work in works) else "idle"
+        if any(work.is_waiting for work in works):
+            return "compiling"
+        return "flipping" if any(panel.comparison.mode == "flip" for panel in self.panels) else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
         """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
@@ -310,7 +315,7 @@ class AppState:
     def set_view(self, view: Any) -> None:
         """Sets the view; a view that the settings refuse shows a message."""
         with self.errors_as_messages("moving the view", ValueError):
-            self.edit_settings(replace(self.panel.settings(), view=view))
+            self.edit_settings(self.panel.settings().with_view(view))
 
     def toggle_denoise(self) -> None:
         """Turns denoising on or off."""

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.25
+LIST_SECONDS = 5.0  # between two listings of a folder, which cost more than a look at its files
 
 
 class FileWatcher:
@@ -12,6 +13,13 @@ class FileWatcher:
     def __init__(self):
         self._stamps: dict[Path, tuple[int, int] | None] = {}
         self._polled_at = 0.0
+        self._listed: dict[Path, tuple[float, set[Path]]] = {}
+
+    def files_below(self, folder: Path, now: float) -> set[Path]:
+        """The files in a folder and its folders, as they were at most LIST_SECONDS ago."""
+        if folder not in self._listed or now - self._listed[folder][0] >= LIST_SECONDS:
+            self._listed[folder] = now, set(folder.rglob("*.*"))
+        return self._listed[folder][1]
 
     def is_due(self, now: float) -> bool:
         """Whether POLL_SECONDS have passed since the last poll."""

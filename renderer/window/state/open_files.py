@@ -26,7 +26,7 @@ def reload_changed_files(app: AppState, now: float) -> None:
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
     for panel in app.panels:
         paths |= panel.scene.files
-    changed = app.file_watcher.poll(paths | set(SHADERS.rglob("*.*")), now)
+    changed = app.file_watcher.poll(paths | app.file_watcher.files_below(SHADERS, now), now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
 

@@ -1,0 +1,114 @@
+"""What a press, a small movement and an idle window do, by events into a headless window."""
+
+import os
+
+import numpy as np
+import pytest
+
+from renderer.lightfields.aperture import VirtualCamera
+from renderer.pictures import load
+from renderer.pictures.lightfield import Settings
+from renderer.window.app.idle import SETTLE_SECONDS
+from renderer.window.controls.toolkit import imgui
+from renderer.window.panels.statistics import is_empty
+from tests.window.headless import center, finish, frames, hold, point, seconds, view, window
+
+
+def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
+    finish(screen)
+    x, y = center(screen, 0)
+    before = view(screen)
+    io = imgui.get_io()
+    point(screen, x - 80, y)
+    io.add_mouse_pos_event(x, y)  # reaches Dear ImGui in the frame of the press
+    hold(screen, 0, True)
+    assert view(screen) == before
+    point(screen, x + 2, y + 1)
+    hold(screen, 0, False)
+    assert view(screen) == before
+    hold(screen, 0, True)
+    point(screen, x + 7, y)
+    point(screen, x + 22, y)
+    moved = view(screen)
+    hold(screen, 0, False)
+    height = screen.app.image_rects[0][3]
+    wanted = before.center[0] - 20 / height * before.height  # all of the way since the press, from (x + 2, y + 1)
+    assert moved.center[0] == pytest.approx(wanted)
+
+
+def test_a_jittery_click_is_a_click(screen):
+    finish(screen)
+    app = screen.app
+    x, y = center(screen, 0)
+    app.picking = True
+    point(screen, x, y)
+    hold(screen, 0, True)
+    point(screen, x + 2, y - 2)
+    hold(screen, 0, False)
+    assert not app.picking and "nothing to focus on" in app.current_message(app.now())
+
+
+def test_a_click_into_a_light_field_focuses_on_what_was_clicked():
+    settings = Settings("views", VirtualCamera(), disparity=2.3)
+    clicked = settings.with_view(settings.view.click(0.1, 0.2))
+    assert clicked.disparity == 0.0 and clicked.view.focus_point == (0.1, 0.2, 0.0, 0.0)
+    dragged = clicked.with_view(clicked.view.drag(0.1, 0.0))
+    assert dragged.disparity == 0.0 and dragged.view.u != 0.0
+    assert settings.with_view(settings.view.drag(0.1, 0.0)).disparity == 2.3
+
+
+def test_an_idle_window_needs_no_frame(screen):
+    finish(screen)
+    idle, app = screen.ui.idle, screen.app
+    while app.activity(app.now()) != "idle":  # a message is shown
+        screen.frame()
+    assert idle.needs_frame()
+    app.now.seconds += SETTLE_SECONDS + 0.1
+    assert not idle.needs_frame() and not idle.needs_frame()
+    assert idle.needs_frame(True)
+    app.now.seconds += SETTLE_SECONDS + 0.1
+    assert not idle.needs_frame()
+    imgui.get_io().add_mouse_pos_event(5.0, 5.0)
+    assert idle.needs_frame()
+    frames(screen)
+    app.now.seconds += SETTLE_SECONDS + 0.1
+    assert not idle.needs_frame()
+    app.panel.comparison.mode = "flip"
+    assert idle.needs_frame()
+
+
+def test_an_idle_window_sees_an_edited_file(screen, scene_files):
+    finish(screen)
+    seconds(screen, 6.0)
+    idle, app = screen.ui.idle, screen.app
+    app.now.seconds += SETTLE_SECONDS + 0.1
+    assert not idle.needs_frame()
+    scene_files[0].write_text(scene_files[0].read_text().replace("= 40", "= 41"))
+    os.utime(scene_files[0], (2e9, 2e9))
+    app.now.seconds += 0.3
+    assert idle.needs_frame() and app.panels[0].scene.settings.max_iterations == 41
+
+
+def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_path):
+    path = tmp_path / "flat.cb"
+    path.write_text("float3 main(int x, int y) { return float3(1, 0, 0); }")
+    with window([load(path)], gpu, gl, (400, 300)) as screen:
+        finish(screen)
+        panel = screen.app.panel
+        assert np.abs(panel.frame.read()[0, 0, :3] - (1, 0, 0)).max() < 1e-6
+        for stamp, text, color, wrong in (
+            (2_000_000_000, "float3 main(int x, int y) { return float3(0, 1, 0); }", (0, 1, 0), ""),
+            (2_000_000_001, "float3 main(int x, int y) { return float3(0, z, 0); }", (0, 1, 0), "z"),
+            (2_000_000_002, "float3 main(int x, int y) { return float3(0, 0, 1); }", (0, 0, 1), ""),
+        ):
+            path.write_text(text)
+            os.utime(path, (stamp, stamp))
+            seconds(screen, 0.6)
+            finish(screen)
+            assert np.abs(panel.frame.read()[0, 0, :3] - color).max() < 1e-6
+            assert bool(panel.update_error) == bool(wrong) and wrong in panel.update_error
+
+
+def test_empty_values_of_a_report_are_not_listed():
+    assert all(map(is_empty, ([], (), {}, "", None)))
+    assert not any(map(is_empty, (0, 0.0, False, [0], "a")))
