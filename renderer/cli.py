@@ -54,6 +54,11 @@ COMMANDS = {
         "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
         *("renderer.export.command", "add_arguments", "export"),
     ),
+    "gallery": Command(
+        "draw twenty bundled scenes, for the web or as posters",
+        "rayfold gallery -o gallery",
+        "renderer.export.gallery",
+    ),
     "verify": Command(
         "draw a picture again from its recipe, and say whether its bits are the same",
         "rayfold verify cornell.png --device cpu",

@@ -1,0 +1,103 @@
+"""`rayfold gallery`: the bundled scenes that show what Rayfold draws, as pictures for the web or as posters."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from renderer import arguments
+from renderer.errors import InputError, UserError
+from renderer.export.options import ExportOptions
+from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan
+from renderer.export.render import InterruptHandler
+from renderer.export.run import carry_out
+from renderer.formats.images import read_digest, read_recipe
+from renderer.pictures import recipe_of
+from renderer.process import INTERRUPTED
+
+SCENES = (
+    "jewels", "glassware", "city", "clockwork", "terrace", "grove", "gallery", "menger", "gasket", "orrery",
+    "still_life", "cornell", "mirrors", "focus", "lantern", "voyage", "anemone", "mandelbrot", "julia", "maple",
+)  # fmt: skip
+WEB_SIDE = 512  # pixels of a picture's longer side: twenty of them take less than 6 MB
+PRINT_SIDE = 4961  # of A3 at 300 dots an inch
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the options of `rayfold gallery`."""
+    add = command.add_argument
+    add("names", metavar="SCENE", nargs="*", help=f"some of {', '.join(SCENES)} (default: all)")
+    add("-o", "--output", metavar="FOLDER", type=Path, default=Path("gallery"), help="of the pictures (gallery)")
+    add("--print", action="store_true", help=f"posters: {PRINT_SIDE} pixels the longer side, 16 bits a channel")
+    add("--samples", type=arguments.positive, metavar="N", help="samples to accumulate (default: from the scene)")
+    add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    add("--overwrite", action="store_true", help="draw pictures again that are already done")
+    add("--json", action="store_true", help="print exactly one JSON object")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Run `rayfold gallery`; 130 after Ctrl-C, and the same command then draws what is missing."""
+    unknown = [name for name in args.names if name not in SCENES]
+    if unknown:
+        raise UserError(f"gallery: no scene {unknown[0]!r} in it; allowed are {', '.join(SCENES)}")
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"-o {args.output}: cannot be made: {error.strerror}") from error
+    rows = []
+    for name in args.names or SCENES:
+        row = _draw(_plan(name, args), args.overwrite)
+        if row is None:
+            return INTERRUPTED
+        rows.append({"scene": name} | row)
+        if not args.json:
+            print(row["output"])
+            print(f"{name}: {row['seconds']:.1f} s on {row['device']}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"pictures": rows}))
+    return 0
+
+
+def _plan(name: str, args: argparse.Namespace) -> ExportPlan:
+    """The export of one scene at the size of the gallery."""
+    output, depth = args.output / f"{name}.png", 16 if args.print else 8
+    wanted = ExportOptions(Path(name), output, samples=args.samples, device=args.device, bit_depth=depth)
+    size = load_scene(wanted).size or DEFAULT_SIZE
+    factor = (PRINT_SIDE if args.print else WEB_SIDE) / max(size)
+    values = vars(wanted) | {"size": (max(1, round(size[0] * factor)), max(1, round(size[1] * factor)))}
+    return make_plan(ExportOptions(**values))
+
+
+def _draw(plan: ExportPlan, overwrite: bool) -> dict[str, Any] | None:
+    """Facts about the picture, drawn unless it is there; None if Ctrl-C came first, which leaves no part of it."""
+    start, interrupt = time.monotonic(), InterruptHandler()
+    if not overwrite and _is_done(plan):
+        return {"output": str(plan.output), "seconds": 0.0, "device": "none: it was done"} | _digest(plan.output)
+    partial = plan.output.with_name(f".{plan.output.name}.partial.png")
+    try:
+        _, device, _, finished = carry_out(replace(plan, output=partial), start, interrupt)
+        if not finished:
+            return None
+        os.replace(partial, plan.output)
+    finally:
+        partial.unlink(missing_ok=True)
+    return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": device} | _digest(plan.output)
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    return {"digest": read_digest(path), "bytes": path.stat().st_size}
+
+
+def _is_done(plan: ExportPlan) -> bool:
+    """Whether the file holds this picture: the same scene at the same size, with as many samples."""
+    try:
+        recipe = read_recipe(plan.output)
+    except (InputError, UserError):  # not there, or not a picture of ours
+        return False
+    scene = recipe_of(plan.scene, plan.output.resolve().parent)["scene"]
+    same = recipe.get("scene") == json.loads(json.dumps(scene)) and recipe.get("size") == list(plan.size)
+    return same and plan.samples in (None, recipe.get("samples"))
