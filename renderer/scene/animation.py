@@ -5,7 +5,8 @@
     loop = true
     [[animation.keyframes]]
     time = 0.0               # seconds
-    interpolation = "smooth" # smooth (cubic Hermite), linear or hold, until the next key frame of a setting
+    interpolation = "smooth" # smooth (cubic Hermite), linear, hold or curve, until the next key frame of a setting
+    curve = [0.42, 0.0, 0.58, 1.0] # with "curve": time eased by a cubic Bezier curve, as in CSS (css-easing-1)
     set = { "view.position" = [0, 1, 5], "depth" = 3 }
 
 Numbers and lists of numbers are interpolated, logarithmically where the setting's scale is logarithmic; whole numbers
@@ -21,10 +22,12 @@ from renderer.errors import InputError
 from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table, replace_in_file, replace_path, setting, split_path, to_plain
 
-Interpolation = Literal["smooth", "linear", "hold"]
+Interpolation = Literal["smooth", "linear", "hold", "curve"]
 INTERPOLATIONS = get_args(Interpolation)
 MAX_KEYFRAMES = 100_000  # of one animation
 KEYFRAME_TOLERANCE = 1e-4  # seconds within which an editor takes two key frames for one
+Curve = tuple[float, float, float, float]  # x and y of the two inner points of a cubic Bezier curve, 0 to 1
+EASE: Curve = (0.42, 0.0, 0.58, 1.0)  # slow at both ends
 DEFAULT_DURATION = 4.0  # seconds, of an animation that begins with its first key frame
 
 
@@ -34,6 +37,7 @@ class Key(NamedTuple):
     time: float
     value: Any
     interpolation: str
+    curve: Curve = EASE  # where the interpolation is "curve"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class KeyframeTable:
     set: dict[str, Any]
     time: float = setting(0.0, 0.0)
     interpolation: Interpolation = "smooth"
+    curve: Curve | None = setting(None, 0.0, 1.0, "x and y of both inner points of the easing curve")
+
+    def __post_init__(self) -> None:
+        if self.curve is not None and self.interpolation != "curve":
+            raise ValueError(f"curve is set and interpolation is {self.interpolation!r}; it must be 'curve'")
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,9 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
             checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}")
-            keys.setdefault(path, []).append(Key(row.time, _value_of(checked, path), row.interpolation))
+            keys.setdefault(path, []).append(
+                Key(row.time, _value_of(checked, path), row.interpolation, row.curve or EASE)
+            )
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
     duration = last if parsed.duration is None else parsed.duration
     if parsed.loop and duration <= 0:
@@ -96,12 +107,16 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
 
 def write_animation(animation: Animation) -> dict[str, Any]:
     """The [animation] table that read_animation() turns back into `animation`."""
-    rows: dict[tuple[float, int, str], dict] = {}
+    rows: dict[tuple[float, int, str, Curve], dict] = {}
     for track in animation.tracks:
         for index, key in enumerate(track.keys):
             same = sum(other.time == key.time for other in track.keys[:index])  # a jump: the order of both matters
-            rows.setdefault((key.time, same, key.interpolation), {})[track.path] = to_plain(key.value)
-    keyframes = [{"time": at[0], "interpolation": at[2], "set": rows[at]} for at in sorted(rows)]
+            curve = key.curve if key.interpolation == "curve" else EASE
+            rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = to_plain(key.value)
+    keyframes = []
+    for at in sorted(rows):
+        row: dict[str, Any] = {"time": at[0], "interpolation": at[2]}
+        keyframes.append(row | ({"curve": list(at[3])} if at[2] == "curve" else {}) | {"set": rows[at]})
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
 
 
@@ -183,6 +198,16 @@ def delete_keyframe(scene: Scene, time: float) -> Scene:
     return replace(scene, settings=settings, animation=animation)
 
 
+def remove_track(scene: Scene, path: str) -> Scene:
+    """The scene without the key frames of a setting, which keeps the value of the last."""
+    assert scene.animation is not None
+    track = next(track for track in scene.animation.tracks if track.path == path)
+    tracks = tuple(other for other in scene.animation.tracks if other is not track)
+    value = to_plain(track.keys[-1].value)
+    settings = replace_path(scene.settings, split_path(path), value, str(scene.path))
+    return replace(scene, settings=settings, animation=replace(scene.animation, tracks=tracks) if tracks else None)
+
+
 def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
     """The scene whose settings at `time` are `after`: animated settings get a key frame, the others change."""
     before = settings_at(scene, time)
@@ -245,6 +270,8 @@ def value_at(track: Track, time: float, period: float | None = None) -> Any:
     if start.interpolation == "hold":
         return start.value
     t = (time - start.time) / (keys[i + 1].time - start.time)
+    if start.interpolation == "curve":
+        t = eased(start.curve, t)
     around = [keys[k] for k in (max(i - 1, 0), i, i + 1, min(i + 2, len(keys) - 1))]
     times, values = [key.time for key in around], [key.value for key in around]
     return _interpolate(times, values, t, start.interpolation, track.logarithmic)
@@ -259,12 +286,27 @@ def _interpolate(times: list[float], values: Sequence, t: float, interpolation: 
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return start
     numbers = [math.log(v) for v in values] if logarithmic and min(values) > 0 else list(values)
-    if interpolation == "linear":
+    if interpolation in ("linear", "curve"):
         value = numbers[1] + (numbers[2] - numbers[1]) * t
     else:
         value = _cubic_hermite(times, numbers, t)
     value = math.exp(value) if numbers[1] != start else value
     return round(value) if all(isinstance(v, int) for v in values) else float(value)
+
+
+def eased(curve: Curve, t: float) -> float:
+    """The height at width t of a cubic Bezier curve from (0, 0) to (1, 1), whose width never falls."""
+    x1, y1, x2, y2 = curve
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        s = (low + high) / 2
+        low, high = (s, high) if _bezier(x1, x2, s) < t else (low, s)
+    return _bezier(y1, y2, high) if 0 < t < 1 else t
+
+
+def _bezier(a: float, b: float, s: float) -> float:
+    """A coordinate at parameter s of the curve whose inner points have a and b."""
+    return 3 * (1 - s) ** 2 * s * a + 3 * (1 - s) * s * s * b + s**3
 
 
 def _cubic_hermite(times: Sequence[float], numbers: Sequence[float], t: float) -> float:

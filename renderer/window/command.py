@@ -50,7 +50,7 @@ def run_view(args: argparse.Namespace) -> int:
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
-        window.run(open_app(session, gpu))
+        window.run(open_app(session, gpu, args.device))
     return 0
 
 
@@ -64,13 +64,13 @@ def run_serve(args: argparse.Namespace) -> int:
     session, gpu = requested_session(args.inputs, args.restore, args.animation), open_context(args.device)
     with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
         gpu.compile_in_children(pool)
-        with contextlib.closing(OffscreenWindow(open_app(session, gpu), gpu.gl, args.size)) as window:
+        with contextlib.closing(OffscreenWindow(open_app(session, gpu, args.device), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window)
     return 0
 
 
-def open_app(session: "Session", gpu: "DeviceContext") -> "AppState":
+def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> "AppState":
     """The state of a window that keeps its session in the user's file; says so if the last session crashed."""
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import claim_session, default_path, last_session
@@ -78,6 +78,7 @@ def open_app(session: "Session", gpu: "DeviceContext") -> "AppState":
     last = last_session(default_path())
     path = claim_session(default_path())
     app = AppState(session, gpu, path)
+    app.device = device
     if path is None:
         app.show_message(f"no session is saved: {default_path().parent} cannot be written")
     elif message := rotate_session(last, path):
@@ -116,7 +117,7 @@ def rotate_session(last: Path | None, path: Path) -> str:
         crashed = False  # a damaged file is reported when the user asks for it
     with contextlib.suppress(OSError):
         last.replace(previous_path(path))
-    return "the last session ended unexpectedly; Ctrl+O restores it" if crashed else ""
+    return "the last session ended unexpectedly; Ctrl+Shift+O restores it" if crashed else ""
 
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:

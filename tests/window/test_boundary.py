@@ -21,7 +21,7 @@ from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels.panel_view import PanelView
-from renderer.window.state import app_state, open_files, save_files
+from renderer.window.state import app_state, documents, open_files, save_files
 from renderer.window.state.session import (
     Session,
     claim_session,
@@ -127,7 +127,7 @@ def test_an_error_in_a_part_of_the_frame_is_a_message(flame, logs, monkeypatch, 
         assert np.abs(flame.pixels().astype(int) - before).mean() < 1.0
 
 
-@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", save_files, "to_toml"), ("N", open_files, "load")])
+@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", documents, "save_to"), ("N", open_files, "load")])
 def test_an_error_in_an_action_is_a_message(screen, logs, monkeypatch, keys, owner, name):
     monkeypatch.setattr(owner, name, broken)
     press(screen, keys)
@@ -152,7 +152,7 @@ def test_an_error_at_a_drop_a_reload_a_screenshot_and_a_search_for_edits_is_a_me
             press(screen, keys)
             assert "KeyError" in screen.app.message
         screen.app.show_message("")
-    monkeypatch.setattr(open_files, "referenced_files", broken)
+    monkeypatch.setattr(screen.app.file_watcher, "poll", broken)
     seconds(screen, 0.5)
     assert "looking for edited files" in screen.app.message
 
@@ -192,7 +192,7 @@ def test_controls_of_settings_with_any_bounds_are_drawn(screen, rng):
         )
     drawn = []
 
-    def edit(settings, original):
+    def edit(settings, original, *context):
         drawn.extend(edit_settings(odd, odd) == odd for odd in classes)
         return settings
 

@@ -131,7 +131,7 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         draw_full_sample(screen)
         until(screen, panel.is_finished)
         noisy = panel.frame.read()
-        press(screen, "Ctrl+N")
+        press(screen, "Alt+N")
         until(screen, lambda: panel.denoiser.displayed)
         picture = open_picture(scene, screen.app.gpu)
         for _ in range(2):
@@ -143,7 +143,7 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         draw_full_sample(screen)
         until(screen, lambda: panel.denoiser.displayed)
         press(screen, "Shift+D")
-        press(screen, "Ctrl+N")
+        press(screen, "Alt+N")
         draw_full_sample(screen)
         until(screen, panel.is_finished)
         assert not panel.denoiser.displayed and np.array_equal(panel.frame.read(), noisy)

@@ -94,8 +94,8 @@ def places(monkeypatch):
     """The rectangle of each control: name -> (left, top, right, bottom)."""
     places, control = {}, settings._control
 
-    def noted(f, kind, value):
-        value = control(f, kind, value)
+    def noted(f, kind, value, *context):
+        value = control(f, kind, value, *context)
         low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
         places[f.name] = (low.x, low.y, high.x, high.y)
         return value
@@ -201,7 +201,7 @@ def test_key_frames_are_inserted_and_edited_in_the_window(screen, tmp_path):
     wait_for_undo_step(screen)
     assert not panel.paused and panel.scene_time > 1.0
     press(screen, "Ctrl+S")
-    saved = load(tmp_path / "first-001.toml")
+    saved = load(tmp_path / "first.toml")
     assert saved.animation == panel.scene.animation and saved.settings == panel.scene.settings
 
 

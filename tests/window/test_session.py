@@ -78,7 +78,7 @@ def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
     press(screen, "D")
     press(screen, "E")
     press(screen, "Ctrl+S")
-    scene = load(tmp_path / "first-001.toml")
+    scene = load(tmp_path / "first.toml")
     assert scene.settings == screen.app.panel.scene.settings and scene.tone == screen.app.panel.scene.tone
 
 
@@ -89,15 +89,15 @@ def test_key_frames_are_kept_in_sessions_scenes_and_recipes(screen, scene_files,
     panel = screen.app.panel
     panel.paused, panel.scene_time = True, 0.4
     finish(screen)
-    wanted = panel.settings()
+    wanted, opened = panel.settings(), load(path)
     assert wanted.color_offset not in (0.0, 0.5)
     press(screen, "Ctrl+S")
     press(screen, "F12")
     save(screen.app.session(), tmp_path / "session.json")
-    saved, shot = load(tmp_path / "moving-001.toml"), load(tmp_path / "moving-001.png")
+    saved, shot = load(path), load(tmp_path / "moving-001.png")
     kept = restore(tmp_path / "session.json").scenes[0]
-    assert saved.animation == shot.animation == kept.animation == load(path).animation
-    assert saved.settings == load(path).settings and (shot.time, kept.time) == (0.4, 0.4)
+    assert saved.animation == shot.animation == kept.animation == opened.animation
+    assert saved.settings == opened.settings and (shot.time, kept.time) == (0.4, 0.4)
     command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.display_texture.read()[..., :3])

@@ -21,7 +21,7 @@ from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.controls.toolkit import glfw, imgui, implot
-from renderer.window.state import open_files, save_files
+from renderer.window.state import documents, open_files, save_files
 from renderer.window.state.app_state import AppState
 
 IDLE_WAIT = 0.25  # seconds to wait for an event when nothing is drawn, and between two looks for edited files
@@ -208,7 +208,7 @@ class Window:
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         if self._dropped:
             paths, self._dropped = self._dropped, []
-            open_files.open_dropped_files(app, paths)
+            documents.drop(app, paths)
         if app.fullscreen != (self._windowed_rect is not None):
             with app.errors_as_messages("full screen"):
                 self._toggle_fullscreen()

@@ -4,12 +4,20 @@ from functools import partial
 from operator import methodcaller
 
 from renderer.window.controls.shortcuts import Action
-from renderer.window.state import layout_actions, open_files, save_files, view_actions
+from renderer.window.state import (
+    compare_actions,
+    documents,
+    layout_actions,
+    open_files,
+    save_files,
+    tone_actions,
+    view_actions,
+)
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
 
 ARROW_STEP = 0.08  # of the panel's height, by which an arrow key drags
-WINDOW, PANEL, VIEW, TONE, TIME = "Window", "Panel", "View", "Exposure", "Time"
+FILE, WINDOW, PANEL, VIEW, TONE, TIME = "File", "Window", "Panel", "View", "Exposure", "Time"
 FOCUS_CONTROLS = Action(
     "F6", "move keyboard focus to the controls and back", WINDOW, AppState.toggle_keyboard_navigation
 )
@@ -24,7 +32,7 @@ ACTIONS = [
     Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
     Action("L", "render continuously, to measure frame rate", PANEL, AppState.toggle_free_run),
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, AppState.cycle_resolution),
-    Action("Ctrl+N", "denoise finished pictures on or off", PANEL, AppState.toggle_denoise),
+    Action("Alt+N", "denoise finished pictures on or off", PANEL, AppState.toggle_denoise),
     Action("Ctrl+D", "duplicate panel", PANEL, lambda s: s.add_panels([s.panel.scene])),
     Action("Ctrl+W", "close panel", PANEL, AppState.close_panel),
     Action("Ctrl+G", "arrange panels in a grid", PANEL, layout_actions.reset_to_grid),
@@ -34,22 +42,27 @@ ACTIONS = [
     Action("Home", "reset view", VIEW, view_actions.reset_view),
     Action("Ctrl+F", "focus on the next click (or Ctrl+click)", VIEW, view_actions.pick_focus),
     Action("Ctrl+T", "timeline on or off", TIME, actions.toggle_timeline),
+    Action("Ctrl+Shift+T", "tracks of the timeline on or off", TIME, actions.toggle_tracks),
     Action("Ctrl+K", "insert key frame", TIME, actions.add_keyframe),
     Action("Ctrl+Shift+K", "delete key frame", TIME, actions.delete_keyframe_here),
     Action("PageUp", "previous key frame", TIME, lambda s: actions.step_keyframe(s, -1)),
     Action("PageDown", "next key frame", TIME, lambda s: actions.step_keyframe(s, 1)),
     Action(",", "previous frame", TIME, lambda s: actions.step_frame(s, -1), True),
     Action(".", "next frame", TIME, lambda s: actions.step_frame(s, 1), True),
-    Action("E", "half a stop brighter", TONE, lambda s: s.adjust_exposure(0.5), True),
-    Action("Shift+E", "half a stop darker", TONE, lambda s: s.adjust_exposure(-0.5), True),
-    Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
-    Action("T", "next tone curve", TONE, lambda s: s.cycle_tone("curve")),
-    Action("S", "keep picture as reference", PANEL, AppState.set_reference),
-    Action("Shift+S", "compare with the next panel", PANEL, AppState.compare_with_next),
-    Action("W", "compare: off, wipe, flip, difference", PANEL, AppState.compare),
+    Action("E", "half a stop brighter", TONE, lambda s: tone_actions.adjust_exposure(s, 0.5), True),
+    Action("Shift+E", "half a stop darker", TONE, lambda s: tone_actions.adjust_exposure(s, -0.5), True),
+    Action("X", "exposure automatic or manual", TONE, lambda s: tone_actions.cycle_tone(s, "exposure")),
+    Action("T", "next tone curve", TONE, lambda s: tone_actions.cycle_tone(s, "curve")),
+    Action("S", "keep picture as reference", PANEL, compare_actions.set_reference),
+    Action("Shift+S", "compare with the next panel", PANEL, compare_actions.compare_with_next),
+    Action("W", "compare: off, wipe, flip, difference", PANEL, compare_actions.compare),
     Action("I", "pixel inspector", PANEL, lambda s: s.toggle("inspector")),
-    Action("Ctrl+S", "save as a scene file", PANEL, save_files.save_scene),
-    Action("Ctrl+O", "restore the last session", WINDOW, AppState.restore),
+    Action("Ctrl+N", "new scene", FILE, documents.new_document),
+    Action("Ctrl+O", "open a file", FILE, documents.open_dialog),
+    Action("Ctrl+S", "save the scene", FILE, documents.save),
+    Action("Ctrl+Shift+S", "save the scene as", FILE, documents.save_as_dialog),
+    Action("Ctrl+Shift+E", "export a film", FILE, lambda s: s.toggle("film_dialog")),
+    Action("Ctrl+Shift+O", "restore the last session", FILE, AppState.restore),
     Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
     Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
     Action("H", "hide or show the controls", WINDOW, lambda s: s.toggle("sidebar")),

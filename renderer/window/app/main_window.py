@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from renderer.scene.scene import Scene
-from renderer.window.app import mouse
+from renderer.window.app import menus, mouse
 from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
@@ -19,17 +19,21 @@ from renderer.window.boundary import contained
 from renderer.window.controls import theme
 from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
-from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels import statistics
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.panel_editor import PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
+from renderer.window.scene_editor.editor import SceneEditor
 from renderer.window.state import open_files
 from renderer.window.state.app_state import GAP, AppState
+from renderer.window.state.setting_actions import control_context
 from renderer.window.timeline import actions, view
+from renderer.window.timeline.tracks import Tracks
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
-EDITORS = {"flame": FlameEditor}  # by kind of picture; a new editor has the methods of the flame editor
+EDITORS: dict[str, Any] = {"flame": FlameEditor, "raytrace": SceneEditor}  # by kind of picture
 Answer = TypeVar("Answer")
 FIXED_WINDOW = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
@@ -48,18 +52,20 @@ class MainWindow:
         self.panel_view = PanelView(fonts, scale)
         self.docking = Docking(app, scale)
         self.overlays = Overlays(app, fonts, scale)
-        self.editors: dict[Panel, FlameEditor] = {}  # those opened so far
+        self.tracks = Tracks(app)
+        self.editors: dict[Panel, PanelEditor] = {}  # those opened so far
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
         """Draws the whole window, of width x height units."""
         app, now = self.app, self.app.now()
+        imguizmo.begin_frame()
         self.editors = {panel: editor for panel, editor in self.editors.items() if panel in app.panels}
         self._dispatch_keys(self._actions())
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
         if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
-        timeline = self.scale * view.HEIGHT if toolbar and actions.shows_timeline(app) else 0.0
+        timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
         app.place_panels(GAP, int(toolbar), int(width - sidebar) - 2 * GAP, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
@@ -75,16 +81,16 @@ class MainWindow:
         app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.frame_rate.add(now)
 
-    def editor_of(self, panel: Panel) -> FlameEditor | None:
+    def editor_of(self, panel: Panel) -> PanelEditor | None:
         """The editor of a panel; it lives as long as the panel shows its kind of picture."""
         editor_class = EDITORS.get(panel.scene.picture)
         if editor_class is None:
             self.editors.pop(panel, None)
-        elif panel not in self.editors:
+        elif not isinstance(self.editors.get(panel), editor_class):
             self.editors[panel] = editor_class(self.app, panel, self.fonts, self.scale)
         return self.editors.get(panel)
 
-    def edit(self, panel: Panel, use: Callable[[FlameEditor], Answer]) -> Answer | None:
+    def edit(self, panel: Panel, use: Callable[[PanelEditor], Answer]) -> Answer | None:
         """The answer of use(editor of the panel); None without an editor. One that fails is discarded."""
 
         def discard(error: Exception, sentence: str) -> None:
@@ -99,12 +105,14 @@ class MainWindow:
     def _actions(self) -> list[Action]:
         """What keys and the palette can do now."""
         panel = self.app.panel
-        return active_actions([*(self.edit(panel, FlameEditor.actions) or []), *ACTIONS], panel.scene.settings)
+        return active_actions([*(self.edit(panel, methodcaller("actions")) or []), *ACTIONS], panel.scene.settings)
 
     def _dispatch_keys(self, available: list[Action]) -> None:
         """Runs the action whose keys were pressed, unless the keyboard types text or works the controls."""
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
+        if app.dialog is not None:
+            return
         if app.palette:
             if escape:
                 app.escape()
@@ -129,6 +137,9 @@ class MainWindow:
                 imgui.text("Rayfold")
             app = self.app
             imgui.same_line(0, 20 * self.scale)
+            menus.file_menu(app, self._actions(), self.scale)
+            menus.add_menu(app, self.scale)
+            imgui.same_line(0, 14 * self.scale)
             labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
             labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
             labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
@@ -143,7 +154,7 @@ class MainWindow:
 
     def _timeline(self, width: float, top: float, height: float) -> None:
         with self._region("the timeline", (0, top, width, height), (10, 8)):
-            view.draw(self.app, self.fonts, self.scale)
+            view.draw(self.app, self.fonts, self.scale, self.tracks)
 
     # Panels
 
@@ -181,13 +192,16 @@ class MainWindow:
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 imgui.text_wrapped(panel.scene.title)
-            imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
+            changed = "  (changed)" if panel.is_changed else ""
+            imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.active} {panel.original.path}")
             settings = panel.settings()
-            self.edit(panel, FlameEditor.controls)
+            self.edit(panel, methodcaller("controls"))
             if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open) and not self._open_preset():
-                edited = edit_settings(settings, _reset_scene(panel).settings)
+                hidden = self.edit(panel, methodcaller("hidden_settings"))
+                context = control_context(app, panel, hidden)
+                edited = edit_settings(settings, _reset_scene(panel).settings, context)
                 if edited != settings:
                     app.edit_settings(edited)
             if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):

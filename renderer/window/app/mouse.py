@@ -30,6 +30,8 @@ def handle_mouse(
     """
     x, y, width, height = rect
     io = imgui.get_io()
+    if index == app.active and edit(app.panel, methodcaller("wants_mouse")):
+        return
     imgui.set_cursor_screen_pos((x, y))
     buttons = imgui.ButtonFlags_
     flags = buttons.mouse_button_left | buttons.mouse_button_right | buttons.mouse_button_middle

@@ -1,11 +1,16 @@
 """Overlays of the window: the key help, the command palette and messages."""
 
 from collections import defaultdict
+from pathlib import Path
 
+from renderer.window.app import file_browser
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.document import items
+from renderer.window.state import documents
 from renderer.window.state.app_state import AppState
+from renderer.window.timeline.film_dialog import FilmDialog
 
 PALETTE_ROWS = 12
 Groups = dict[str, dict[str, list[str]]]  # of the key help: group -> name of an action -> its keys
@@ -20,6 +25,7 @@ class Overlays:
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
+        self.film_dialog = FilmDialog(app)
         self._filter, self._row = "", 0  # of the palette: the typed text and the selected match
 
     def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
@@ -28,6 +34,13 @@ class Overlays:
             self._help(actions, width, height)
         if self.app.palette:
             self._palette(actions, width, height)
+        if self.app.dropped is not None:
+            self._dropped(self.app.dropped, width, height)
+        self.film_dialog.draw(width, height, self.scale)
+        if self.app.dialog is not None:
+            file_browser.draw(self.app.dialog, width, height, self.scale)
+            if not self.app.dialog.is_open:
+                self.app.dialog = None
         self._message(panels_width, height, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
@@ -40,6 +53,23 @@ class Overlays:
             _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
         if not is_open:
             self.app.escape()
+
+    def _dropped(self, path: Path, width: float, height: float) -> None:
+        """What to do with a dropped file."""
+        self._begin_centered_window("Dropped", min(width * 0.9, 420 * self.scale), height)
+        imgui.text_wrapped(path.name)
+        wide = (-1.0, 0.0)
+        is_shape = path.suffix.lower() in documents.SHAPE_SUFFIXES
+        for choice, label in (
+            ("add", f"Add to {items.shorten(self.app.panel.scene.title)}" + ("" if is_shape else " as a texture")),
+            *((("open", "Open in this panel"), ("panel", "Open in a new panel")) if is_shape else ()),
+            ("cancel", "Cancel"),
+        ):
+            if imgui.button(label, wide):
+                if choice == "cancel":
+                    self.app.dropped = None
+                documents.take_dropped(self.app, choice)
+        imgui.end()
 
     def _help(self, actions: list[Action], width: float, height: float) -> None:
         self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)

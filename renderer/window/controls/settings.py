@@ -8,6 +8,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from renderer.window.controls import theme
+from renderer.window.controls.choices import choose_name, choose_names, edit_color
+from renderer.window.controls.context import PLAIN, ControlContext
 from renderer.window.controls.toolkit import imgui
 
 MAX_INT = (1 << 31) - 1  # of integer controls
@@ -16,19 +19,29 @@ MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 MAX_ITEMS = 24  # of a list, that are displayed
 
 
-def edit_settings(settings: Any, original: Any) -> Any:
-    """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons."""
+def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
+    """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons.
+
+    `path` is that of the settings themselves; a value that they refuse is told to the context.
+    """
     settings_class: Any = type(settings)
     for f, kind in _declared_fields(settings_class):
+        at = f"{path}.{f.name}" if path else f.name
+        if at in context.hidden:
+            continue
         old = getattr(settings, f.name)
         imgui.push_id(f.name)
-        new = _labeled_control(f, kind, old, getattr(original, f.name, old))
+        new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
         imgui.pop_id()
-        if new != old:
-            try:
-                settings = replace(settings, **{f.name: new})
-            except ValueError:  # refused by __post_init__, which checks fields against each other: the old value stays
-                pass
+        if new is old or new == old:
+            continue
+        if f.name == "name" and context.rename is not None and path.endswith("]"):
+            context.rename(path, new)
+            continue
+        try:
+            settings = replace(settings, **{f.name: new})
+        except ValueError as error:  # of __post_init__, which checks fields against each other: the old value stays
+            context.refuse(str(error))
     return settings
 
 
@@ -39,17 +52,18 @@ def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
     return [(f, hints[f.name]) for f in fields(settings_class)]
 
 
-def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
+def _labeled_control(f: Field, kind: Any, value: Any, original: Any, context: ControlContext, path: str) -> Any:
     """A label and its control, as wide as the window; returns the edited value."""
     name = f.name.replace("_", " ")
     is_list_of_tables = isinstance(value, tuple) and bool(value) and all(map(is_dataclass, value))
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or is_list_of_tables:
-        return _tree(name, value, original)
+        return _tree(name, value, original, context, path)
     changed = value != original
-    reset = label(name, changed)
-    _tooltip(f)
-    value = _control(f, kind, value)
-    _tooltip(f)
+    reset = label(name, changed, path in context.tracks)
+    _tooltip(f, kind)
+    _key_menu(context, path)
+    value = _control(f, kind, value, context, path)
+    _tooltip(f, kind)
     if changed:
         imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
         if imgui.button("x", (reset, 0)):
@@ -58,33 +72,62 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
     return value
 
 
-def label(text: str, highlighted: bool = False) -> float:
+def _key_menu(context: ControlContext, path: str) -> None:
+    """The menu of a label: key frames of its setting."""
+    if context.add_key is None or not imgui.begin_popup_context_item("keys"):
+        return
+    imgui.text_disabled(path)
+    if imgui.menu_item_simple("Key frame here"):
+        context.add_key(path)
+    if path in context.tracks and context.remove_track is not None and imgui.menu_item_simple("Delete its key frames"):
+        context.remove_track(path)
+    imgui.end_popup()
+
+
+def label(text: str, highlighted: bool = False, animated: bool = False) -> float:
     """A label, with the next control in the column beside it; returns the width that stays free for a reset button.
 
-    It is always free, so that a slider does not move under the pointer.
+    It is always free, so that a slider does not move under the pointer. A setting with key frames has an accent.
     """
     imgui.align_text_to_frame_padding()
-    (imgui.text if highlighted else imgui.text_disabled)(text)
+    if animated:
+        imgui.text_colored(theme.ACCENT, text)
+    else:
+        (imgui.text if highlighted else imgui.text_disabled)(text)
     imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
     reset = imgui.get_frame_height()
     imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
     return reset
 
 
-def _tooltip(f: Field) -> None:
+def _tooltip(f: Field, kind: Any) -> None:
     if not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
         return
-    parts = [f.metadata.get("help") or "", f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""]
-    if text := "; ".join(part for part in parts if part):
+    if text := field_help(f, kind):
         imgui.set_item_tooltip(text)
 
 
-def _control(f: Field, kind: Any, value: Any) -> Any:
+def field_help(f: Field, kind: Any) -> str:
+    """What a setting is for: its help, its range or choices, and its key."""
+    low, high = f.metadata.get("low"), f.metadata.get("high")
+    span = f"{low:g} to {high:g}" if low is not None and high is not None else ""
+    if not span and (low is not None or high is not None):
+        span = f"at least {low:g}" if low is not None else f"at most {high:g}"
+    choices = ", ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    key = f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""
+    return "\n".join(part for part in (f.metadata.get("help") or "", span, choices, key) if part)
+
+
+def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str) -> Any:
     """The control of one value; returns the edited value."""
     if type(None) in get_args(kind):
         kind = next(k for k in get_args(kind) if k is not type(None))
     if value is None:
         return _first_value(f, kind)
+    if f.metadata.get("refers_to") and (names := context.names(f.metadata["refers_to"])):
+        return choose_names(value, names) if isinstance(value, tuple) else choose_name(value, names, f.default == "")
+    if f.metadata.get("is_color"):
+        return edit_color(value, f.metadata.get("low"), f.metadata.get("high"))
     if get_origin(kind) is Literal:
         choices = [str(choice) for choice in get_args(kind)]
         index = choices.index(str(value)) if str(value) in choices else -1
@@ -93,12 +136,14 @@ def _control(f: Field, kind: Any, value: Any) -> Any:
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, tuple):
-        if value and all(isinstance(v, (int, float)) for v in value):
+        if value and _is_numbers(value):
             return _numbers(value)
+        if value and all(isinstance(v, tuple) and v and _is_numbers(v) for v in value):
+            return _rows(value)
         imgui.text_disabled(f"{len(value)} items" if value else "none")
         return value
     if isinstance(value, str):
-        return _text(f, value)
+        return _text(f, value, context, path)
     return _number(f, value)
 
 
@@ -111,9 +156,13 @@ def _first_value(f: Field, kind: Any) -> Any:
     return (kind() if low is None else kind(max(low, 0))) if imgui.button("set") else None
 
 
-def _text(f: Field, value: str) -> str:
+def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
     if f.metadata.get("file"):
-        imgui.text_unformatted(value.rpartition("/")[2] or "(none)")
+        name = value.replace("\\", "/").rpartition("/")[2]
+        if context.browse is None:
+            imgui.text_unformatted(name or "(none)")
+        elif imgui.button(f"{name or 'choose a file'}###file", (imgui.calc_item_width(), 0)):
+            context.browse(path, f, value)
         return value
     changed, text = imgui.input_text("##", value, imgui.InputTextFlags_.enter_returns_true)
     return text if changed else value
@@ -151,12 +200,33 @@ def _is_usable(number: float) -> bool:
     return number == number and abs(number) < 1e300
 
 
-def _numbers(value: tuple) -> tuple:
+def _is_numbers(value: tuple) -> bool:
+    return all(isinstance(v, (int, float)) for v in value)
+
+
+def _rows(value: tuple) -> tuple:
+    """Inputs for a list of lists of numbers, such as points: a line for each."""
+    out = list(value)
+    left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
+    for i in range(min(len(value), MAX_ITEMS)):
+        imgui.push_id(i)
+        imgui.set_cursor_pos_x(left)
+        imgui.set_next_item_width(width)
+        imgui.begin_group()
+        out[i] = _numbers(value[i], width)
+        imgui.end_group()
+        imgui.pop_id()
+    if len(value) > MAX_ITEMS:
+        imgui.text_disabled(f"and {len(value) - MAX_ITEMS} more")
+    return tuple(out)
+
+
+def _numbers(value: tuple, room: float = 0.0) -> tuple:
     """Inputs for a list of numbers, four a line."""
     out: list[Any] = list(value)
     shown = min(len(value), MAX_ITEMS)
     spacing = imgui.get_style().item_inner_spacing.x
-    width = (imgui.calc_item_width() - (shown - 1) * spacing) / max(1, min(shown, 4))
+    width = ((room or imgui.calc_item_width()) - (min(shown, 4) - 1) * spacing) / max(1, min(shown, 4))
     for i in range(shown):
         imgui.push_id(i)
         if i % 4:
@@ -172,17 +242,21 @@ def _numbers(value: tuple) -> tuple:
     return tuple(out)
 
 
-def _tree(label: str, value: Any, original: Any) -> Any:
+def _tree(label: str, value: Any, original: Any, context: ControlContext, path: str) -> Any:
     """A nested table of the settings, folded."""
-    if not imgui.tree_node(label):
+    is_open = imgui.tree_node(label)
+    if is_dataclass(value) and (doc := (type(value).__doc__ or "").partition("\n")[0]):
+        imgui.set_item_tooltip(doc)
+    if not is_open:
         return value
     if is_dataclass(value):
-        value = edit_settings(value, original if type(original) is type(value) else value)
+        value = edit_settings(value, original if type(original) is type(value) else value, context, path)
     elif isinstance(value, tuple):
         items = list(value)
         for i in range(min(len(items), MAX_ITEMS)):
             same = isinstance(original, tuple) and len(original) == len(value)
-            items[i] = _tree(f"{i}##{i}", items[i], original[i] if same else items[i])
+            name = context.item_label(path, i) or _item_label(items[i], i)
+            items[i] = _tree(f"{name}##{i}", items[i], original[i] if same else items[i], context, f"{path}[{i}]")
         value = tuple(items)
         if len(value) > MAX_ITEMS:
             imgui.text_disabled(f"and {len(value) - MAX_ITEMS} more")
@@ -190,6 +264,12 @@ def _tree(label: str, value: Any, original: Any) -> Any:
         value = _dictionary(value)
     imgui.tree_pop()
     return value
+
+
+def _item_label(item: Any, index: int) -> str:
+    """What an item of a list is called: by its name or its kind where it has one."""
+    name = str(getattr(item, "name", "") or getattr(item, "kind", ""))
+    return f"{index + 1}  {name}" if name else f"{index + 1}"
 
 
 def _dictionary(value: Any) -> Any:

@@ -12,6 +12,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import hints_of
 from renderer.window.document import commands, items
 from renderer.window.document.document import Document
+from renderer.window.document.items import Item
 
 NEW_SCENE: dict[str, Any] = {
     "title": "untitled",
@@ -233,6 +234,20 @@ def _instance(shape: str) -> Callable[[Document], Document]:
         return commands.add(document, "instances", value)
 
     return run
+
+
+def instance_of(document: Document, item: Item) -> Document:
+    """The document with an instance of a shape where it is; a shape without a name gets its label for one.
+
+    Named shapes are drawn only as instances, so that the picture stays.
+    """
+    settings = document.scene.settings
+    value = items.value_of(settings, item)
+    if not value.name:
+        name = commands.unique_name(settings, item.group, document.label(item))
+        document = commands.set_value(document, item, replace(value, name=name))
+        value = items.value_of(document.scene.settings, item)
+    return commands.add(document, "instances", _class(document, "instances")(value.name))
 
 
 def _volume(document: Document) -> Document:

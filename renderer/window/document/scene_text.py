@@ -237,6 +237,8 @@ def _with_row(text: str, index: int, old: dict[str, Any], new: dict[str, Any]) -
     for key in new.keys() - {"set"}:
         if new[key] != old.get(key):
             text = toml_text.replace_value(text, (*at, key), new[key])
+    for key in old.keys() - new.keys():
+        text = toml_text.remove_value(text, (*at, key))
     return text
 
 

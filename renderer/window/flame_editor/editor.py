@@ -26,6 +26,7 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.panel_editor import PanelEditor
 from renderer.window.state.app_state import AppState
 from renderer.window.state.save_files import write_text
 
@@ -36,7 +37,7 @@ KEYFRAME_SECONDS = 2.0  # from one key frame to the next
 FLAME_FIELDS = [f.name for f in fields(Flame)]
 
 
-class Editor:
+class Editor(PanelEditor):
     """What is edited of one panel: the selected xform, whether triangles are displayed, and of which affine."""
 
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):

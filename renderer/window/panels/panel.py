@@ -9,9 +9,9 @@ interrupt the sample. Panels draw in turn.
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
@@ -23,45 +23,43 @@ from renderer.pictures.picture import Frame, Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.boundary import contained
+from renderer.window.document.document import Document
+from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS, FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
-from renderer.window.panels.row_tiles import DrawKey, RowTiles
+from renderer.window.panels.panel_scene import PanelScene
+from renderer.window.panels.row_tiles import DrawKey, Fallback, RowTiles
 
 REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
 PREVIEW_INTERVAL = 0.1  # seconds between two displays of a sample whose tiles are being drawn
 
 
-class Fallback(NamedTuple):
-    """The last good picture, until the picture of an edited file has drawn."""
-
-    scene: Scene
-    tiles: RowTiles
-    texts: dict  # the shader sources that it was compiled from
-
-
-class Panel:
+class Panel(PanelScene):
     """One scene, drawn live; draw() draws the next tile or sample.
 
-    `wake` is called on the thread of `completion_thread` when a compute device has finished. `now` is the clock, in
-    seconds.
+    `base` is the text of the scene, where it is not that of its file. `wake` is called on the thread of
+    `completion_thread` when a compute device has finished. `now` is the clock, in seconds.
     """
 
     def __init__(
-        self, scene: Scene, gpu: DeviceContext, completion_thread: ThreadPoolExecutor, wake: Callable, now: Clock
+        self,
+        scene: Scene,
+        gpu: DeviceContext,
+        completion_thread: ThreadPoolExecutor,
+        wake: Callable,
+        now: Clock,
+        base: SceneText | None = None,
     ):
+        super().__init__(scene, base)
         self._now, self._wake = now, wake
         self._gpu, self._completion_thread = gpu, completion_thread
-        self.scene = scene
-        self.original = scene  # restored by "reset"
         self.error = ""  # why nothing can be drawn
         self.update_error = ""  # why an edited file is not used; the picture before it stays
         self.device_lost = False  # whether the device no longer responds
-        self.paused = scene.time > 0  # a scene with a time starts paused there
         self.free_run = False
-        self.scene_time = scene.time  # seconds
         # the picture
         self.tiles: RowTiles | None = None  # with the picture; opened by the first draw, so that the window appears
         self.is_open = False
@@ -97,6 +95,11 @@ class Panel:
         self.denoiser = Denoiser(completion_thread, wake)
 
     # The scene and its picture
+
+    def put(self, document: Document, moved: bool = False) -> None:
+        """Shows a document that a command made of this panel's."""
+        self.base, self.selection = document.base, document.selection
+        self.show(document.scene, moved)
 
     def show(self, scene: Scene, moved: bool = False) -> None:
         """Shows other settings of the scene, or another scene; `moved` means that the user is interacting."""
@@ -223,32 +226,9 @@ class Panel:
         """Whether the user has just changed something."""
         return now - self._interacted_at < INTERACTION_SECONDS
 
-    def settings(self) -> Any:
-        """The settings that the controls show: the scene's, or the animation's at the scene time."""
-        return settings_at(self.scene, self.scene_time)
-
-    def is_animated(self) -> bool:
-        """Whether the picture changes by itself: by key frames, animated models, or because it depends on time."""
-        by_itself = self.scene.settings.is_animated
-        return self._period is not None or by_itself or self._depends_on_time(self.scene.settings)
-
-    @property
-    def _period(self) -> float | None:
-        """The duration of the scene's animation; None if nothing moves in it."""
-        animation = self.scene.animation
-        return animation.duration if animation and (animation.tracks or self.scene.settings.is_animated) else None
-
-    def _depends_on_time(self, settings: Any) -> bool:
-        with suppress(Exception):  # the draw, which asks for the same, reports it
-            return self.picture is not None and self.picture.depends_on_time(settings)
-        return False
-
-    def tick(self, seconds: float) -> None:
-        """Advances the scene time, unless paused; an animation repeats."""
-        if not self.paused and self.is_animated():
-            self.scene_time += seconds
-            if self._period:
-                self.scene_time %= self._period
+    def scrub(self, time: float) -> None:
+        """Pauses at a time in seconds: coarse while the user goes on, then with all samples."""
+        self.paused, self.scene_time, self._interacted_at = True, max(time, 0.0), self._now()
 
     def pick(self, u: float, v: float) -> float | None:
         """The distance along the view at these fractions of width and height; None if nothing is there."""
@@ -263,11 +243,6 @@ class Panel:
             return None
         width, height = self._size
         return self.picture.scene_at(self.settings(), self._size, u * width, v * height)
-
-    @property
-    def can_denoise(self) -> bool:
-        """Whether the picture has albedo and normal layers."""
-        return self.picture is not None and {"albedo", "normal"} <= set(self.picture.layer_names)
 
     @property
     def can_pick(self) -> bool:
@@ -286,7 +261,9 @@ class Panel:
             return True  # a paused panel too draws a whole sample of what changed
         if not self.budget.is_measured and self.budget.divisor > 1 and not self.budget.fixed_divisor:
             return True  # the first draw was coarse and unmeasured: draw again, to learn what full size costs
-        return not self.paused and (self.free_run or self.samples < self.target_samples)
+        if self.paused and not self.is_animated():
+            return False
+        return self.free_run and not self.paused or self.samples < self.target_samples  # a paused moment is refined
 
     @property
     def shows_full_sample(self) -> bool:
@@ -301,7 +278,7 @@ class Panel:
     # What to draw, within which time
 
     def _draw_key(self, size: Size, now: float) -> DrawKey:
-        continues = self.tiles is not None and self.tiles.done and self.is_animated()
+        continues = self.tiles is not None and self.tiles.done and self.is_playing
         scene_time = self.drawn_time if continues else self.scene_time  # the same for all tiles of a sample
         settings = settings_at(self.scene, scene_time)
         divisor = self._divisor(size, now)
@@ -315,12 +292,8 @@ class Panel:
         assert self.tiles is not None
         rest, changed = now - self._interacted_at, self._displayed_state != self._requested_state()
         can_split = partial(self.tiles.can_split, self.scene.settings)
-        seconds = sample_budget(self._last_frame, self.is_animated(), rest, changed, can_split)
+        seconds = sample_budget(self._last_frame, self.is_playing, rest, changed, can_split)
         return self.budget.divisor_for(size[0] * size[1], seconds)
-
-    def _requested_state(self) -> tuple:
-        """What is to be drawn; tone mapping is no part of it."""
-        return self.scene.picture, self.scene.settings
 
     def expected_seconds(self, size: Size, now: float) -> float:
         """Seconds for which the next draw will block the UI thread."""
@@ -346,7 +319,7 @@ class Panel:
         if key != self._drawn:
             if self._drawn and key.settings != self._drawn.settings:
                 self.budget.keep_as_estimate()
-            if not (self.tiles.done and self.is_animated()):
+            if not (self.tiles.done and self.is_playing):
                 self.drawn_time = self.scene_time
             self.budget.divisor, self._replanned = self._divisor(size, now), False
             self._start_picture(key)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures.picture import Frame, Picture, Size, Tile
+from renderer.scene.scene import Scene
 
 MIN_TILE_ROWS = 8
 MAX_TILES = 64
@@ -137,3 +138,11 @@ class RowTiles:
 
 def _is_counts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(n, int) for n in value)
+
+
+class Fallback(NamedTuple):
+    """The last good picture, until the picture of an edited file has drawn."""
+
+    scene: Scene
+    tiles: RowTiles
+    texts: dict  # the shader sources that it was compiled from

@@ -4,29 +4,34 @@ Nothing here draws controls (app/main_window.py does) or opens a window (app/bac
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from renderer.gpu import DeviceContext
 from renderer.images.denoise import check_installed as check_denoiser
 from renderer.process import unfinished_work
 from renderer.scene.animation import apply_edit
-from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
 from renderer.window.boundary import contained
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.step import next_item, step_setting
 from renderer.window.controls.theme import Rect
+from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import SuspendableWork
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.panels.panel import Panel
 from renderer.window.state import layout
+from renderer.window.state.file_dialog import FileDialog
 from renderer.window.state.file_watcher import FileWatcher
+from renderer.window.state.film_export import FilmExport
+from renderer.window.state.history import PanelsState, panels_state, show_again
 from renderer.window.state.layout import LayoutNode
+from renderer.window.state.recent import RecentFiles
 from renderer.window.state.session import MAX_PANELS, Session, default_path, previous_path, restore, save
 from renderer.window.state.undo import UndoStack
 
@@ -35,16 +40,6 @@ CLOSE_SECONDS = 0.5  # that close() waits for devices
 SAVE_INTERVAL = 3.0  # seconds between two saves of the session
 MESSAGE_SECONDS = 4.0  # a message is shown
 GAP = 4  # window units between panels
-
-
-@dataclass(frozen=True)
-class PanelsState:
-    """What undo restores: the open panels and their scenes, and where they are if other panels were open."""
-
-    panels: tuple[Panel, ...]
-    scenes: tuple[Scene, ...]
-    active: int = field(compare=False)
-    layout: LayoutNode | None = field(compare=False)
 
 
 class AppState:
@@ -64,7 +59,7 @@ class AppState:
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
         self.work = SuspendableWork(lambda: self.wake())  # of actions that may need a compiler
-        self.panels = self._make_panels(session.scenes)
+        self.panels = self._make_panels(session.scenes, session.bases)
         self.active = session.active
         # layout
         self.columns = session.columns
@@ -78,8 +73,9 @@ class AppState:
         self.solo = session.solo
         self.fullscreen = False
         self.sidebar = True
-        self.help = self.palette = self.inspector = self.timeline = False
+        self.help = self.palette = self.inspector = self.timeline = self.tracks = False
         self.picking = False  # the next click picks the focus
+        self.adding = False  # the Add menu opens in the next frame
         self.dragging_panel = False
         self.keyboard_navigation = False  # the keyboard works the controls
         self.message, self._message_until = "", 0.0
@@ -94,13 +90,21 @@ class AppState:
         self.pending_window_screenshot: Path | None = None
         self.pending_screenshot: Panel | None = None  # written once it shows a whole sample
         self.file_watcher = FileWatcher()
+        self.recent = RecentFiles(session_path and session_path.parent / "recent.json")
+        self.dialog: FileDialog | None = None  # the file dialog that is open
+        self.device = "auto"  # as --device names it, for exports
+        self.film: FilmExport | None = None  # that is exported, or was last
+        self.film_dialog = False
+        self.dropped: Path | None = None  # a file that was dropped, until the user says what to do with it
         self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
         self._session_path, self._saved_at = session_path, 0.0
         self._saved_session: Session | None = None
         self._undo_stack = UndoStack(self._panels_state())
 
-    def _make_panels(self, scenes: Iterable[Scene]) -> list[Panel]:
-        return [Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now) for scene in scenes]
+    def _make_panels(self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = ()) -> list[Panel]:
+        pairs = zip(scenes, bases or [None] * len(scenes), strict=True)
+        more = self._completion_thread, lambda: self.wake(), self.now
+        return [Panel(scene, self.gpu, *more, base) for scene, base in pairs]
 
     @property
     def panel(self) -> Panel:
@@ -156,6 +160,12 @@ class AppState:
             except refusals as error:
                 self.show_message(str(error))
 
+    def ask_file(
+        self, title: str, start: Path, suffixes: tuple[str, ...], choose: Callable[[Path], None], saves: bool = False
+    ) -> None:
+        """Opens a file dialog; choose(path) takes its answer."""
+        self.dialog = FileDialog(title, start, suffixes, choose, saves)
+
     def run(self, action: Action) -> None:
         """Runs the action of a key, a button or the palette."""
         with self.errors_as_messages(action.name):
@@ -177,6 +187,8 @@ class AppState:
                     return "drawing"
         if self.needs_frame:
             return "drawing"
+        if self.film is not None and self.film.is_running:
+            return "waiting"
         waiting = any(panel.busy or panel.is_animated() and not panel.paused for panel in self.panels)
         if waiting or self.current_message(now):
             return "waiting"
@@ -237,7 +249,8 @@ class AppState:
     def session(self, clean: bool = False) -> Session:
         """The current session; `clean` if the user closes the window."""
         scenes = tuple(replace(p.scene, time=p.scene_time) if p.paused else p.scene for p in self.panels)
-        return Session(scenes, self.active, self.columns, self.solo, clean, self.layout)
+        bases = tuple(panel.base for panel in self.panels)
+        return Session(scenes, self.active, self.columns, self.solo, clean, self.layout, bases)
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed."""
@@ -256,16 +269,19 @@ class AppState:
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by those of a session."""
-        self._undo_stack.push(self._panels_state())
-        self._set_panels(self._make_panels(session.scenes), session.active, session.layout)
+        self.record()
+        self._set_panels(self._make_panels(session.scenes, session.bases), session.active, session.layout)
         self.columns, self.solo = session.columns, session.solo
-        self._undo_stack.push(self._panels_state())
+        self.record()
 
     # Undo
 
     def _panels_state(self) -> PanelsState:
-        scenes = tuple(panel.scene for panel in self.panels)
-        return PanelsState(tuple(self.panels), scenes, self.active, self.layout)
+        return panels_state(self.panels, self.active, self.layout)
+
+    def record(self) -> None:
+        """Makes what is shown a step of undo."""
+        self._undo_stack.push(self._panels_state())
 
     def _push_undo_step(self, now: float) -> None:
         """Records the state when the user has released all input, so that one drag is one step."""
@@ -288,8 +304,7 @@ class AppState:
             return
         if state.panels != tuple(self.panels):
             self._set_panels(list(state.panels), state.active, state.layout)
-        for panel, scene in zip(state.panels, state.scenes, strict=True):
-            panel.show(scene)
+        show_again(state)
 
     def _set_panels(self, panels: list[Panel], active: int, layout: LayoutNode | None) -> None:
         """Opens these panels and closes the others, which undo may open again."""
@@ -335,22 +350,6 @@ class AppState:
             self.edit_settings(settings)
             self.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
 
-    def adjust_exposure(self, stops: float) -> None:
-        """Changes the exposure by so many stops."""
-        tone = self.panel.scene.tone
-        ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
-        self._set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
-
-    def cycle_tone(self, name: str) -> None:
-        """Sets a tone mapping setting to its next choice."""
-        tone = self.panel.scene.tone
-        choice = next_item(get_args(get_type_hints(ToneMapping)[name]), getattr(tone, name))
-        self._set_tone(replace(tone, **{name: choice}), f"{name} {choice}")
-
-    def _set_tone(self, tone: ToneMapping, message: str) -> None:
-        self.panel.show(replace(self.panel.scene, tone=tone))
-        self.show_message(message)
-
     def reset_scene(self) -> None:
         """Resets all settings to the scene file's."""
         self.panel.show(self.panel.original)
@@ -371,29 +370,6 @@ class AppState:
         names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, self.panel.budget
         budget.fixed_divisor = next_item(list(names), budget.fixed_divisor)
         self.show_message(f"resolution {names[budget.fixed_divisor]}")
-
-    def set_reference(self) -> None:
-        """Keeps the displayed picture as the reference of comparisons."""
-        if self.panel.display_texture is not None:
-            self.panel.comparison.set_reference(self.panel.display_texture)
-            self.show_message("kept as reference; W compares")
-
-    def compare_with_next(self) -> None:
-        """Makes the next panel the reference."""
-        if len(self.panels) > 1:
-            other = self.panels[(self.active + 1) % len(self.panels)]
-            self.panel.comparison.set_reference_panel(other)
-            self.show_message(f"reference: {other.scene.title}; W changes the comparison")
-
-    def compare(self) -> None:
-        """Switches to the next mode of comparison; without a reference the next panel becomes it."""
-        comparison = self.panel.comparison
-        if comparison.reference() is None:
-            self.compare_with_next()
-        if comparison.reference() is None:
-            self.show_message("nothing to compare with: S keeps the displayed picture")
-        else:
-            self.show_message(f"compare: {comparison.cycle()}")
 
     # Actions on the window
 
@@ -419,7 +395,10 @@ class AppState:
 
     def escape(self) -> None:
         """Closes or cancels the topmost thing that is open."""
-        for name in ("dragging_panel", "palette", "help", "picking", "inspector", "solo"):
+        if self.dialog or self.dropped:
+            self.dialog = self.dropped = None
+            return
+        for name in ("dragging_panel", "palette", "film_dialog", "help", "picking", "inspector", "solo"):
             if getattr(self, name):
                 setattr(self, name, False)
                 return
@@ -429,7 +408,7 @@ class AppState:
         free = MAX_PANELS - len(self.panels)
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
-        self._undo_stack.push(self._panels_state())
+        self.record()
         for panel in self._make_panels(scenes[:free]):
             self.panels.append(panel)
             if self.layout is not None:
@@ -437,22 +416,24 @@ class AppState:
                 side = "right" if width > height else "below"
                 self.layout = layout.insert(self.layout, len(self.panels) - 1, self.active, side)
             self.active = len(self.panels) - 1
-        self._undo_stack.push(self._panels_state())
+        self.record()
 
     def close_panel(self) -> None:
         """Closes the active panel, unless it is the only one."""
         if len(self.panels) == 1:
             self.show_message("the last panel stays open")
             return
-        self._undo_stack.push(self._panels_state())
+        self.record()
         rest = [panel for panel in self.panels if panel is not self.panel]
         self._set_panels(rest, self.active, None if self.layout is None else layout.remove(self.layout, self.active))
-        self._undo_stack.push(self._panels_state())
+        self.record()
 
     def close(self, clean: bool = True) -> None:
         """Saves the session and closes all panels; does not wait for a device that works for long."""
         self.save(clean)
         self.work.cancel()
+        if self.film is not None:
+            self.film.close()
         idle = self._completion_thread.submit(int)
         if wait([idle], CLOSE_SECONDS).done:
             for panel in self.panels:

@@ -36,6 +36,10 @@ class FileWatcher:
         before, self._stamps = self._stamps, {path: stamp(path) for path in paths}
         return {path for path, stamp in self._stamps.items() if stamp and path in before and stamp != before[path]}
 
+    def accept(self, path: Path) -> None:
+        """Takes a file as it is now for seen: the window has written it."""
+        self._stamps[path] = stamp(path)
+
 
 def stamp(path: Path) -> tuple[int, int] | None:
     """Modification time and size of a file; None without one."""

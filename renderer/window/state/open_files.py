@@ -72,7 +72,7 @@ def next_scene(app: AppState, direction: int) -> None:
 def open_in_active_panel(app: AppState, scene: Scene) -> None:
     """Shows a scene in the active panel; a scene with a time starts paused there."""
     panel = app.panel
-    panel.original = scene
+    panel.open(scene)
     panel.show(scene)
     panel.scene_time, panel.paused = scene.time, scene.time > 0
     app.show_message(scene.title)
@@ -129,8 +129,9 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
         referenced = panel.scene.files
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
-                before, panel.original = panel.original, load_again(panel.original)
-                panel.reload(_with_edits(panel.original, before, panel.scene), texts)
+                before, loaded = panel.original, load_again(panel.original)
+                panel.open(loaded)
+                panel.reload(_with_edits(loaded, before, panel.scene), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)
     app.presets_cache = None

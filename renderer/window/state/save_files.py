@@ -1,8 +1,6 @@
-"""What the window writes: screenshots of panels and of itself, and scene files."""
+"""What the window writes: screenshots of panels and of itself, and texts. documents.py writes scene files."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from renderer.formats.images import atomic_write, write_png
 from renderer.pictures import recipe_of
@@ -36,11 +34,6 @@ def write_pending_screenshot(app: AppState) -> None:
         app.show_message(f"wrote {path.name}")
 
 
-def save_scene(app: AppState) -> None:
-    """Writes the active panel's scene with its settings and key frames as a scene file to the current folder."""
-    write_text(app, ".toml", to_toml(recipe_of(app.panel.scene, Path.cwd())["scene"]))
-
-
 def write_text(app: AppState, suffix: str, text: str) -> None:
     """Writes a text file, named after the active panel's scene file, to the current folder."""
     path = unused_path(Path.cwd(), app.panel.original.path.stem, suffix)
@@ -58,28 +51,3 @@ def screenshot_window(app: AppState) -> None:
 def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:
     """The first of stem-001.png, stem-002.png, ... that does not exist."""
     return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())
-
-
-def to_toml(table: dict[str, Any]) -> str:
-    """The TOML text of plain data: numbers, texts, lists and tables."""
-    lines, tables = [], []
-    for key, value in table.items():
-        if isinstance(value, dict):
-            tables += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in value.items())]
-        else:
-            lines.append(f"{_key(key)} = {_value(value)}")
-    return "\n".join(lines + tables) + "\n"
-
-
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, (bool, str)):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return repr(value)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from renderer.errors import InputError, UserError
-from renderer.files import parse_json, read_text
+from renderer.files import MAX_TEXT_BYTES, parse_json, read_text
 from renderer.formats.images import atomic_write
 from renderer.host import try_lock
 from renderer.paths import ensure_cache
 from renderer.pictures import recipe_of, scene_of_table
 from renderer.plain import format_value
 from renderer.scene.scene import Scene
+from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
@@ -38,6 +39,7 @@ class Session:
     solo: bool = False
     clean: bool = True
     layout: LayoutNode | None = None  # None is a grid of `columns`
+    bases: tuple[SceneText | None, ...] = ()  # the texts of the scenes, where they are not those of their files
 
 
 def default_path() -> Path:
@@ -97,15 +99,19 @@ def save(session: Session, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    panels = [
-        {"path": str(s.path.resolve()), "time": s.time, **recipe_of(s, path.parent)["scene"]} for s in session.scenes
-    ]
+    bases = session.bases or (None,) * len(session.scenes)
+    panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
+
+
+def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
+    table = {"path": str(scene.path.resolve()), "time": scene.time, **recipe_of(scene, path.parent)["scene"]}
+    return table if base is None else {**table, "text": base.text, "text_path": str(base.path.resolve())}
 
 
 def restore(path: Path) -> Session:
@@ -120,14 +126,27 @@ def restore(path: Path) -> Session:
     panels = table.get("panels")
     if not (isinstance(panels, list) and 1 <= len(panels) <= MAX_PANELS and all(isinstance(p, dict) for p in panels)):
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
+    texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
+    bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
     active = _read_int(table, "active", len(scenes) - 1, path)
     columns = _read_int(table, "columns", MAX_PANELS, path)
     try:
         layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
-    return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout)
+    return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout, bases)
+
+
+def _read_text(text: Any, path: Any, scene: Scene) -> SceneText | None:
+    """The text of a panel's scene; None where the session has none that is a scene of its kind."""
+    if not isinstance(text, str) or not isinstance(path, str) or len(text) > MAX_TEXT_BYTES:
+        return None
+    base = SceneText(text, Path(path))
+    try:
+        return base if type(base.scene.settings) is type(scene.settings) else None
+    except (UserError, ValueError):  # a file that it names is gone: the scene that was saved beside it stands
+        return None
 
 
 def _read_int(table: dict[str, Any], key: str, high: int, path: Path) -> int:

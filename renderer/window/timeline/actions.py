@@ -25,6 +25,12 @@ def toggle_timeline(app: AppState) -> None:
     app.timeline = not app.timeline
 
 
+def toggle_tracks(app: AppState) -> None:
+    """Shows or hides the rows of the timeline, and the timeline with them."""
+    app.tracks = not app.tracks
+    app.timeline = app.timeline or app.tracks
+
+
 def is_at_time(app: AppState, time: float) -> bool:
     """Whether `time`, in seconds, is the active panel's scene time."""
     return abs(app.panel.scene_time - time) <= KEYFRAME_TOLERANCE
@@ -32,7 +38,7 @@ def is_at_time(app: AppState, time: float) -> bool:
 
 def scrub(app: AppState, time: float) -> None:
     """Pauses the active panel at a time in seconds."""
-    app.panel.paused, app.panel.scene_time = True, max(time, 0.0)
+    app.panel.scrub(time)
 
 
 def step_frame(app: AppState, direction: int) -> None:

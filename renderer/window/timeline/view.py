@@ -15,12 +15,18 @@ from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
+from renderer.window.timeline.tracks import Tracks
 
 HEIGHT = 44  # at scale 1
 KEYFRAME_SIZE = 5.0  # half the width of a key frame's diamond, at scale 1
 
 
-def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
+def height(app: AppState, tracks: Tracks, scale: float) -> float:
+    """The height of the timeline."""
+    return scale * HEIGHT + (tracks.height(scale) if app.tracks else 0.0)
+
+
+def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> None:
     """Draws the timeline in the current Dear ImGui window."""
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
@@ -32,6 +38,13 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
     here = next((time for time in times if actions.is_at_time(app, time)), None)
     imgui.begin_disabled(here is None)
     _button("Delete", "Ctrl+Shift+K: delete this key frame", lambda: actions.delete_keyframe_here(app))
+    imgui.end_disabled()
+    if imgui.get_content_region_avail().x > 400 * scale:
+        _button("Tracks", "Ctrl+Shift+T: a row for each setting with key frames", lambda: app.toggle("tracks"))
+        film = app.film
+        label = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
+        _button(f"{label}###film", "Ctrl+Shift+E: export a film", lambda: app.toggle("film_dialog"))
+    imgui.begin_disabled(here is None)
     wide = imgui.get_content_region_avail().x > 560 * scale
     if wide:
         _interpolation(app, animation, here, scale)
@@ -39,6 +52,8 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
     _track(app, fonts, scale, animation.duration, times, imgui.get_content_region_avail().x - wide * 210 * scale)
     if wide:
         _duration(app, animation, times, scale)
+    if app.tracks:
+        tracks.draw(scale)
 
 
 def _interpolation(app: AppState, animation: Animation, here: float | None, scale: float) -> None:

@@ -1,0 +1,180 @@
+"""What of a ray traced scene lies under a point of its picture: rays on the host against every item."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from renderer.bvh.primitives import triangles
+from renderer.formats.models import load_model
+from renderer.raytracing.distance_fields import bounding_radius
+from renderer.raytracing.instances import instance_matrix
+from renderer.raytracing.settings import SHAPE_GROUPS
+from renderer.raytracing.shapes import MAKERS
+from renderer.window.document.items import Item
+
+LIGHT_RADIUS = 0.02  # of a point light that a click meets, in heights of the picture at its distance
+PICKED = ("perspective", "orthographic")  # projections
+BEHIND_ALL = 1e20
+CHUNK = 1 << 18  # triangles that are intersected at a time
+
+
+class Ray(NamedTuple):
+    """A ray: origin (3,) and direction (3,), not of unit length."""
+
+    origin: np.ndarray
+    direction: np.ndarray
+
+    def moved(self, matrix: np.ndarray) -> "Ray":
+        """The ray in the coordinates that `matrix` (3, 4) takes to the world."""
+        inverse = np.linalg.inv(matrix[:, :3])
+        return Ray(inverse @ (self.origin - matrix[:, 3]), inverse @ self.direction)
+
+
+def camera_ray(settings: Any, u: float, v: float, aspect: float) -> Ray | None:
+    """The ray through fractions (u, v) of width and height, from the upper left; None for a panorama."""
+    if settings.projection not in PICKED:
+        return None
+    camera = settings.view
+    right, up, forward = camera.axes()
+    half = np.tan(np.radians(camera.fov_degrees) / 2) * camera.fit_scale(aspect)
+    sx = (2 * u - 1 + 2 * settings.lens_shift[0]) * half * aspect
+    sy = (1 - 2 * v + 2 * settings.lens_shift[1]) * half
+    eye = np.array(camera.position, float)
+    if settings.projection == "orthographic":
+        distance = float(np.linalg.norm(np.subtract(camera.target, camera.position)))
+        return Ray(eye + (sx * right + sy * up) * distance, forward)
+    return Ray(eye, forward + sx * right + sy * up)
+
+
+def pick(settings: Any, u: float, v: float, aspect: float) -> Item | None:
+    """The item that is seen at fractions (u, v) of width and height; a point light before what is behind it."""
+    ray = camera_ray(settings, u, v, aspect)
+    if ray is None:
+        return None
+    nearest, found = np.inf, None
+    for item, distance in _distances(settings, ray):
+        if distance < nearest:
+            nearest, found = distance, item
+    return found
+
+
+def _distances(settings: Any, ray: Ray) -> Iterator[tuple[Item, float]]:
+    """Items that the ray meets, with the distance in lengths of its direction; a hidden part may be given too."""
+    named: dict[str, list[Any]] = {}
+    for group in (*SHAPE_GROUPS, "models"):
+        for index, shape in enumerate(getattr(settings, group)):
+            if shape.name:
+                named.setdefault(shape.name, []).append((group, shape))
+            else:
+                yield Item(group, index), _shape_distance(group, shape, ray)
+    for index, field in enumerate(settings.distance_fields):
+        radius = bounding_radius(field) * field.scale * 0.7
+        yield Item("distance_fields", index), _sphere_distance(np.array([field.position]), np.array([radius]), ray)
+    for index, instance in enumerate(settings.instances):
+        inner = ray.moved(instance_matrix(instance))
+        shapes = named.get(instance.shape, [])
+        yield Item("instances", index), min((_shape_distance(g, s, inner) for g, s in shapes), default=np.inf)
+    for index, light in enumerate(settings.point_lights):
+        radius = LIGHT_RADIUS * float(np.linalg.norm(np.subtract(light.position, ray.origin)))
+        yield Item("point_lights", index), _sphere_distance(np.array([light.position]), np.array([radius]), ray)
+    for index, volume in enumerate(settings.volumes):
+        distance = _box_distance(np.array(volume.position), np.array(volume.size), ray)
+        yield Item("volumes", index), BEHIND_ALL + distance  # what is in a cloud or behind it comes first
+
+
+def _shape_distance(group: str, shape: Any, ray: Ray) -> float:
+    primitives = _primitives(group, shape)
+    centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
+    round_ones = radii > 0
+    return min(_sphere_distance(centers[round_ones], radii[round_ones], ray), _triangles(primitives[~round_ones], ray))
+
+
+def bounds(settings: Any, item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The box of a shape or an instance: low and high corner (3,), and the matrix (3, 4) that leads to the world."""
+    matrix = np.eye(3, 4)
+    value = getattr(settings, item.group)[item.index]
+    if item.group == "instances":
+        matrix, name = instance_matrix(value), value.shape
+        all_shapes = [(g, s) for g in (*SHAPE_GROUPS, "models") for s in getattr(settings, g) if s.name == name]
+    else:
+        all_shapes = [(item.group, value)] if item.group in (*SHAPE_GROUPS, "models") else []
+    boxes = [_box(_primitives(group, shape)) for group, shape in all_shapes]
+    if not boxes:
+        return None
+    return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0), matrix
+
+
+def _box(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if not len(primitives):
+        return np.zeros(3), np.zeros(3)
+    v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
+    radii = np.maximum(primitives["edge2"][:, 3:], 0)
+    corners = [v0 - radii, v0 + radii, v0 + e1 * (radii <= 0), v0 + e2 * (radii <= 0)]
+    return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
+
+
+def _primitives(group: str, shape: Any) -> np.ndarray:
+    return _model(shape) if group == "models" else _made(group, replace(shape, name="", material=""))
+
+
+@lru_cache(maxsize=256)
+def _made(group: str, shape: Any) -> np.ndarray:
+    """The primitives of a shape."""
+    return MAKERS[group](shape, 0, False)[0]
+
+
+@lru_cache(maxsize=16)
+def _model(shape: Any) -> np.ndarray:
+    """The triangles of a model, as its file has it at rest."""
+    model, made = load_model(shape.file, shape.variant), []
+    for mesh, matrix in model.mesh_nodes:
+        whole = shape.matrix() @ matrix
+        for part in model.meshes[mesh]:
+            made.append(triangles(part.vertices @ whole[:3, :3].T + whole[:3, 3], part.faces, 0))
+    return np.concatenate(made) if made else triangles(np.zeros((3, 3)), np.zeros((0, 3), int), 0)
+
+
+def _sphere_distance(centers: np.ndarray, radii: np.ndarray, ray: Ray) -> float:
+    """The distance of the nearest of spheres (n, 3), (n,); infinite for none."""
+    offset = ray.origin - centers
+    a = ray.direction @ ray.direction
+    b = offset @ ray.direction
+    c = (offset * offset).sum(1) - np.square(radii, dtype=float)
+    root = np.square(b) - a * c
+    hit = root >= 0
+    if not hit.any():
+        return np.inf
+    root = np.sqrt(root[hit])
+    both = np.concatenate([(-b[hit] - root) / a, (-b[hit] + root) / a])
+    return float(both[both > 0].min(initial=np.inf))
+
+
+def _triangles(primitives: np.ndarray, ray: Ray) -> float:
+    """The distance of the nearest triangle (T. Moeller and B. Trumbore 1997); infinite for none."""
+    nearest = np.inf
+    for start in range(0, len(primitives), CHUNK):
+        chunk = primitives[start : start + CHUNK]
+        corner, e1, e2 = (chunk[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
+        p = np.cross(ray.direction, e2)
+        determinant = (e1 * p).sum(1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            inverse = 1 / determinant
+            s = ray.origin - corner
+            u = (s * p).sum(1) * inverse
+            q = np.cross(s, e1)
+            v = (q @ ray.direction) * inverse
+            t = (e2 * q).sum(1) * inverse
+            hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0) & np.isfinite(t)
+        nearest = min(nearest, float(t[hit].min(initial=np.inf)))
+    return nearest
+
+
+def _box_distance(center: np.ndarray, size: np.ndarray, ray: Ray) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = (center - size / 2 - ray.origin) / ray.direction
+        last = (center + size / 2 - ray.origin) / ray.direction
+    enter, leave = np.nanmax(np.fmin(first, last)), np.nanmin(np.fmax(first, last))
+    return float(enter) if leave >= max(enter, 0) and enter > 0 else np.inf

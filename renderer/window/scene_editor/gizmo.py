@@ -1,0 +1,77 @@
+"""The gizmo that moves, rotates and scales the selected item in the picture: ImGuizmo, of imgui-bundle."""
+
+from typing import Any
+
+import numpy as np
+
+from renderer.window.controls.theme import Rect
+from renderer.window.controls.toolkit import imgui, imguizmo
+from renderer.window.document.picking import PICKED
+from renderer.window.document.pose import Pose
+
+Operation = imguizmo.OPERATION
+OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": Operation.scale}
+NEAR = 1e-3  # of the projection's depth range, in distances of the target
+
+
+def matrices(settings: Any, aspect: float) -> tuple[np.ndarray, np.ndarray]:
+    """The view and the projection (4, 4) of OpenGL for the camera of the settings, which is no panorama's."""
+    camera = settings.view
+    right, up, forward = camera.axes()
+    view = np.eye(4)
+    view[:3, :3] = right, up, -forward
+    view[:3, 3] = -view[:3, :3] @ np.array(camera.position)
+    distance = float(np.linalg.norm(np.subtract(camera.target, camera.position)))
+    half = float(np.tan(np.radians(camera.fov_degrees) / 2)) * camera.fit_scale(aspect)
+    near, far = NEAR * distance, distance / NEAR
+    shift, out = 2 * np.array(settings.lens_shift), np.zeros((4, 4))
+    if settings.projection == "orthographic":
+        half *= distance
+        out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -2 / (far - near)
+        out[:2, 3], out[2, 3], out[3, 3] = -shift, -(far + near) / (far - near), 1
+    else:
+        out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -(far + near) / (far - near)
+        out[:2, 2], out[2, 3], out[3, 2] = shift, -2 * far * near / (far - near), -1
+    return view, out
+
+
+def project(settings: Any, points: np.ndarray, rect: Rect) -> np.ndarray:
+    """Where points (n, 3) are in the window, (n, 2); NaN for those behind the camera."""
+    x, y, width, height = rect
+    view, projection = matrices(settings, width / height)
+    clip = np.concatenate([points, np.ones((len(points), 1))], 1) @ (projection @ view).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ndc = clip[:, :2] / clip[:, 3:]
+    ndc[clip[:, 3] <= 1e-9] = np.nan
+    return np.stack([x + (ndc[:, 0] + 1) / 2 * width, y + (1 - ndc[:, 1]) / 2 * height], 1)
+
+
+def can_draw(settings: Any) -> bool:
+    """Whether the projection of the picture is one that a gizmo can follow."""
+    return settings.projection in PICKED
+
+
+def is_hot() -> bool:
+    """Whether the gizmo drawn last is under the pointer, or dragged."""
+    return imguizmo.is_using() or imguizmo.is_over()
+
+
+def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect) -> Pose | None:
+    """Draws the gizmo at a pose; returns the pose after a drag, None without one."""
+    x, y, width, height = rect
+    imguizmo.set_drawlist(imgui.get_window_draw_list())
+    imguizmo.set_rect(x, y, width, height)
+    imguizmo.set_orthographic(settings.projection == "orthographic")
+    view, projection = (_matrix(m) for m in matrices(settings, width / height))
+    held = _matrix(pose)
+    mode = imguizmo.MODE.local if operation == "scale" else imguizmo.MODE.world
+    step = {"move": 0.25, "rotate": 15.0, "scale": 0.25}[operation]
+    snap = imguizmo.Matrix3([step] * 3) if snaps else None
+    changed = imguizmo.manipulate(view, projection, OPERATIONS[operation], mode, held, None, snap)
+    out = np.array(held.values, float).reshape(4, 4).T
+    return out if changed and np.isfinite(out).all() and abs(np.linalg.det(out[:3, :3])) > 1e-30 else None
+
+
+def _matrix(matrix: np.ndarray) -> Any:
+    """ImGuizmo's matrices are lists of columns."""
+    return imguizmo.Matrix16([float(v) for v in matrix.T.ravel()])

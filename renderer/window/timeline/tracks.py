@@ -1,0 +1,232 @@
+"""The tracks of the timeline: a row for each setting with key frames, which are selected, dragged, copied and eased."""
+
+from renderer.errors import UserError
+from renderer.scene import keyframe_edits
+from renderer.scene.animation import EASE, INTERPOLATIONS, Curve, Key, Track, eased, settings_at
+from renderer.scene.keyframe_edits import KeyName
+from renderer.scene.scene import Scene
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.state.app_state import AppState
+from renderer.window.timeline.actions import FRAMES_PER_SECOND
+
+ROW_HEIGHT = 22.0  # at scale 1
+MAX_ROWS = 7  # shown without scrolling
+LABEL_WIDTH = 190.0  # at scale 1
+KEYFRAME_SIZE = 5.0  # half the width of a diamond, at scale 1
+CURVE_SIZE = 150.0  # of the curve's square, at scale 1
+PRESETS: dict[str, Curve] = {
+    "ease": EASE, "ease in": (0.42, 0.0, 1.0, 1.0), "ease out": (0.0, 0.0, 0.58, 1.0), "sharp": (0.8, 0.0, 0.2, 1.0),
+}  # fmt: skip
+
+
+class Tracks:
+    """The selection of key frames, what is dragged, and what was copied."""
+
+    def __init__(self, app: AppState):
+        self.app = app
+        self.chosen: frozenset[KeyName] = frozenset()
+        self.copied: tuple[tuple[str, Key], ...] = ()
+        self._held: tuple[Scene, frozenset[KeyName], float] | None = None  # when the drag began: scene, keys, pointer
+        self._corner = -1  # of the curve that is dragged
+
+    def height(self, scale: float) -> float:
+        """The height of the rows of the active panel's tracks."""
+        animation = self.app.panel.scene.animation
+        count = len(animation.tracks) if animation else 0
+        return min(max(count, 1), MAX_ROWS) * ROW_HEIGHT * scale + 12 * scale
+
+    def _shown(self) -> Scene:
+        return self.app.panel.scene
+
+    def draw(self, scale: float) -> None:
+        """Draws the rows in the current Dear ImGui window."""
+        scene = self._shown()
+        self.chosen &= frozenset(keyframe_edits.key_names(scene.animation))
+        if imgui.is_window_hovered(imgui.HoveredFlags_.root_and_child_windows):
+            self._keys()
+        with imgui_ctx.begin_child("tracks", (0, 0)):
+            if scene.animation is None or not scene.animation.tracks:
+                imgui.text_disabled("no key frames: Ctrl+K inserts one; so does a right click on the name of a setting")
+                return
+            for number, track in enumerate(scene.animation.tracks):
+                imgui.push_id(number)
+                self._row(track, scene.animation.duration, scale)
+                imgui.pop_id()
+
+    def _keys(self) -> None:
+        """The keys that work while the pointer is over the rows."""
+        io = imgui.get_io()
+        if io.want_text_input:
+            return
+        if io.key_ctrl and imgui.is_key_pressed(imgui.Key.c, False):
+            self.copy()
+        elif io.key_ctrl and imgui.is_key_pressed(imgui.Key.v, False):
+            self.paste()
+        elif imgui.is_key_pressed(imgui.Key.backspace, False):
+            self.delete()
+
+    # Edits
+
+    def _edit(self, doing: str, scene: Scene) -> None:
+        with self.app.errors_as_messages(doing, ValueError):
+            self.app.record()
+            settings_at(scene, self.app.panel.scene_time)  # which the settings may refuse
+            self.app.panel.show(scene)
+            self.app.record()
+
+    def copy(self) -> None:
+        """Copies the chosen key frames."""
+        self.copied = keyframe_edits.copy_keys(self._shown(), self.chosen)
+        self.app.show_message(f"{len(self.copied)} key frames copied" if self.copied else "no key frame is selected")
+
+    def paste(self) -> None:
+        """Inserts the copied key frames at the scene time."""
+        try:
+            scene, names = keyframe_edits.paste_keys(self._shown(), self.app.panel.scene_time, self.copied)
+        except UserError as error:
+            self.app.show_message(str(error))
+            return
+        if names:
+            self._edit("pasting key frames", scene)
+            self.chosen = names
+
+    def delete(self) -> None:
+        """Deletes the chosen key frames."""
+        if self.chosen:
+            self._edit("deleting key frames", keyframe_edits.delete_keys(self._shown(), self.chosen))
+            self.chosen = frozenset()
+
+    def ease(self, interpolation: str, curve: Curve = EASE) -> None:
+        """Sets the interpolation from the chosen key frames to the next ones."""
+        self._edit("easing", keyframe_edits.ease_keys(self._shown(), self.chosen, interpolation, curve))
+
+    # Rows
+
+    def _row(self, track: Track, duration: float, scale: float) -> None:
+        draw, start = imgui.get_window_draw_list(), imgui.get_cursor_screen_pos()
+        height, label = ROW_HEIGHT * scale, LABEL_WIDTH * scale
+        width = max(imgui.get_content_region_avail().x - label - 8 * scale, 20.0)
+        left, duration = start.x + label, max(duration, 1e-2)
+        draw.push_clip_rect((start.x, start.y), (left - 6 * scale, start.y + height), True)
+        draw.add_text((start.x, start.y + 2 * scale), theme.color_u32(theme.DIM), track.path)
+        draw.pop_clip_rect()
+        imgui.set_cursor_screen_pos((left - KEYFRAME_SIZE * scale, start.y))
+        flags = imgui.ButtonFlags_.mouse_button_left | imgui.ButtonFlags_.mouse_button_right
+        imgui.invisible_button("row", (width + 2 * KEYFRAME_SIZE * scale, height), flags)
+        if not imgui.is_item_visible():
+            return
+        places = [left + min(key.time / duration, 1.0) * width for key in track.keys]
+        self._mouse(track, places, duration / width, scale)
+        middle = start.y + height / 2
+        color = theme.color_u32(theme.COLORS["frame_bg_active"])
+        draw.add_rect_filled((left, middle - scale), (left + width, middle + scale), color)
+        self._draw_curves(track, places, start.y, height)
+        now = left + min(self.app.panel.scene_time / duration, 1.0) * width
+        draw.add_line((now, start.y), (now, start.y + height), theme.color_u32(theme.ACCENT, 0.6), 1.5 * scale)
+        size = KEYFRAME_SIZE * scale
+        for key, x in zip(track.keys, places, strict=True):
+            chosen = (track.path, key.time) in self.chosen
+            fill = theme.color_u32(theme.ACCENT if chosen else theme.TEXT)
+            points = (x, middle - size), (x + size, middle), (x, middle + size), (x - size, middle)
+            draw.add_quad_filled(*points, fill)
+        self._menu(scale)
+
+    def _draw_curves(self, track: Track, places: list[float], top: float, height: float) -> None:
+        """How the value goes from key frame to key frame, of those eased by a curve or held."""
+        draw = imgui.get_window_draw_list()
+        color = theme.color_u32(theme.ACCENT, 0.55)
+        for key, x, end in zip(track.keys, places, places[1:], strict=False):
+            if key.interpolation == "curve" and end - x > 8:
+                heights = [eased(key.curve, k / 12) for k in range(13)]
+                line = [(x + (end - x) * k / 12, top + height * (0.85 - 0.7 * h)) for k, h in enumerate(heights)]
+                for a, b in zip(line, line[1:], strict=False):
+                    draw.add_line(a, b, color, 1.0)
+            elif key.interpolation == "hold":
+                draw.add_line((x, top + height * 0.85), (end, top + height * 0.85), color, 1.0)
+
+    def _mouse(self, track: Track, places: list[float], seconds_per_unit: float, scale: float) -> None:
+        """Selects, drags and opens the menu of the key frame under the pointer."""
+        io = imgui.get_io()
+        reach = 1.6 * KEYFRAME_SIZE * scale
+        near = [key for key, x in zip(track.keys, places, strict=True) if abs(io.mouse_pos.x - x) <= reach]
+        if imgui.is_item_activated() and imgui.is_mouse_down(0) or imgui.is_item_clicked(1):
+            name = (track.path, near[0].time) if near else None
+            several = io.key_ctrl or io.key_shift
+            if name is None:
+                self.chosen = self.chosen if several else frozenset()
+            elif several:
+                self.chosen ^= {name}
+            elif name not in self.chosen:
+                self.chosen = frozenset({name})
+            if name is not None and imgui.is_mouse_down(0):
+                self._held = self._shown(), self.chosen, io.mouse_pos.x
+            if imgui.is_item_clicked(1) and name is not None:
+                imgui.open_popup("easing")
+        if imgui.is_item_active() and self._held is not None:
+            scene, chosen, start = self._held
+            seconds = (io.mouse_pos.x - start) * seconds_per_unit
+            if not io.key_alt and chosen:
+                first = min(time for _, time in chosen)
+                seconds = round((first + seconds) * FRAMES_PER_SECOND) / FRAMES_PER_SECOND - first
+            if abs(io.mouse_pos.x - start) > 2 * scale or self._shown() is not scene:
+                moved, self.chosen = keyframe_edits.move_keys(scene, chosen, seconds)
+                self.app.panel.show(moved, moved=True)
+        elif not imgui.is_mouse_down(0):
+            self._held = None
+
+    def _menu(self, scale: float) -> None:
+        """The menu of the chosen key frames: copy, delete, interpolation, curve."""
+        if not imgui.begin_popup("easing"):
+            return
+        imgui.text_disabled(f"{len(self.chosen)} key frames")
+        if imgui.menu_item_simple("Copy", "Ctrl+C"):
+            self.copy()
+        if imgui.menu_item_simple("Paste at the scene time", "Ctrl+V", False, bool(self.copied)):
+            self.paste()
+        if imgui.menu_item_simple("Delete", "Backspace"):
+            self.delete()
+        imgui.separator()
+        key = self._first_key()
+        for name in INTERPOLATIONS[:-1]:
+            if imgui.menu_item_simple(name.capitalize(), "", key is not None and key.interpolation == name):
+                self.ease(name)
+        if imgui.begin_menu("Curve"):
+            for name, curve in PRESETS.items():
+                if imgui.menu_item_simple(name.capitalize()):
+                    self.ease("curve", curve)
+            imgui.separator()
+            self._curve_editor(key.curve if key is not None else EASE, scale)
+            imgui.end_menu()
+        imgui.end_popup()
+
+    def _first_key(self) -> Key | None:
+        animation = self._shown().animation
+        tracks = animation.tracks if animation else ()
+        return next((key for t in tracks for key in t.keys if (t.path, key.time) in self.chosen), None)
+
+    def _curve_editor(self, curve: Curve, scale: float) -> None:
+        """The curve in a square; its two inner points are dragged."""
+        side, corner, draw = CURVE_SIZE * scale, imgui.get_cursor_screen_pos(), imgui.get_window_draw_list()
+        imgui.invisible_button("curve", (side, side))
+        low, high = (corner.x, corner.y), (corner.x + side, corner.y + side)
+        points = [(corner.x + curve[k] * side, corner.y + (1 - curve[k + 1]) * side) for k in (0, 2)]
+        mouse = imgui.get_mouse_pos()
+        if imgui.is_item_activated():
+            distances = [(mouse.x - x) ** 2 + (mouse.y - y) ** 2 for x, y in points]
+            self._corner = distances.index(min(distances))
+        if imgui.is_item_active() and self._corner >= 0:
+            x = round(min(max((mouse.x - corner.x) / side, 0.0), 1.0), 3)
+            y = round(min(max(1 - (mouse.y - corner.y) / side, 0.0), 1.0), 3)
+            new: Curve = (x, y, *curve[2:]) if self._corner == 0 else (*curve[:2], x, y)  # type: ignore[assignment]
+            if new != curve:
+                eased_scene = keyframe_edits.ease_keys(self._shown(), self.chosen, "curve", new)
+                self.app.panel.show(eased_scene, moved=True)
+                curve = new
+        draw.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg"]), 3 * scale)
+        for start, end in (((low[0], high[1]), points[0]), ((high[0], low[1]), points[1])):
+            draw.add_line(start, end, theme.color_u32(theme.DIM), scale)
+            draw.add_circle_filled(end, 5 * scale, theme.color_u32(theme.ACCENT))
+        line = [(corner.x + side * k / 32, corner.y + side * (1 - eased(curve, k / 32))) for k in range(33)]
+        for a, b in zip(line, line[1:], strict=False):
+            draw.add_line(a, b, theme.color_u32(theme.TEXT), 1.5 * scale)
