@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.overload_resolution import OverloadResolver
+from renderer.cdollar.checker.primitives import SIGNATURES, lower_primitive
 from renderer.cdollar.checker.program import NameRestriction, Variable
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
@@ -162,7 +163,10 @@ class DomainLowering(OverloadResolver, ABC):
     # Domains as values
 
     def call_builtin(self, name: str, tree: ast.Call) -> Value | None:
-        """A call of `domain`, `size`, `low`, `high` or `file`; None for other names."""
+        """A call of `domain`, `size`, `low`, `high`, `file` or a primitive; None for other names."""
+        if name in SIGNATURES:
+            self.body.require_host()
+            return lower_primitive(self, name, tree)
         if name == "file":
             file = tree.arguments[0] if len(tree.arguments) == 1 else None
             if not isinstance(file, ast.Literal) or file.kind != "string":

@@ -31,6 +31,8 @@ FUNCTIONS |= COMPOSED | {
     "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
     "high": "high(f, 0)", "file": 'file("big.npy")',
+    "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
+    "scatter_add": "scatter_add(keys, values, n)",
 }  # fmt: skip
 
 

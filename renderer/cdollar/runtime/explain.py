@@ -59,6 +59,8 @@ def explain(compilation: Compilation, root: ir.Node) -> str:
     for kind, node, entry in target.trace:
         if kind == "passes":
             lines += section("graph after the passes", graph(node)) + section("splits", entry or ["none"])
+        elif kind == "primitive":
+            lines.append(f"primitive {node.attribute}: {entry} launches of shaders/cdollar/primitives.cu")
         elif entry.text in seen:
             lines.append(f"kernel {entry.key}: as above")
         else:

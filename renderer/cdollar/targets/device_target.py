@@ -6,16 +6,20 @@ Compiled kernels are cached by their source text; the device caches binaries on 
 from __future__ import annotations
 
 import hashlib
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Dag, Node, topological_order
-from renderer.cdollar.ir.types import DTYPES
+from renderer.cdollar.ir.dag import Dag, Node, topological_order, without_lets
+from renderer.cdollar.ir.passes import PASSES, simplify
+from renderer.cdollar.ir.primitives import recognize
+from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types, volume
 from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
 from renderer.cdollar.targets.recording import RecordedLaunch
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
@@ -46,6 +50,8 @@ class DeviceTarget(GraphTarget):
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
+        self.passes = PASSES if strict else [simplify, recognize, *PASSES[1:]]
+        self.primitives = PrimitiveKernels(device, self.launch_primitive)
         self.unused_status = device.buffer(1, "i4").fill(0)
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
@@ -60,6 +66,31 @@ class DeviceTarget(GraphTarget):
         if outputs.size:
             self.launch_plan(self.plan(node), outputs)
         return outputs
+
+    def run_primitive(self, node: Node) -> Representation:
+        """Compute a primitive whose inputs are computed."""
+        inputs, ranges = [self.representation_of(without_lets(child)) for child in node.inputs], node.attribute.ranges
+        (scalar,), source, count = component_types(node.type.result), inputs[0].buffers[0], inputs[0].size
+        check_index_range(max(count, math.prod(r.size for r in ranges)), node)
+        launches = self.counters.launches
+        if node.attribute.name == "scan":
+            length = ranges[-1].size
+            out = self.primitives.scan(source, count // max(1, length), length, scalar)
+        elif node.attribute.name == "scatter_add":
+            values = inputs[1].buffers[0] if len(inputs) > 1 else None
+            out = self.primitives.scatter_add(source, values, count, ranges[0].low, ranges[0].size, scalar)
+        else:
+            pairs = node.attribute.name == "argsort"
+            out = self.primitives.sort(source, count, inputs[0].types[0], pairs)
+        if self.trace is not None:
+            self.trace.append(("primitive", node, self.counters.launches - launches))
+        return Representation(ranges, [out], (scalar,))
+
+    def launch_primitive(self, kernel: Any, threads: int, arguments: list) -> None:
+        """Launch a kernel of a primitive, and keep it for runs that repeat this one."""
+        if self.recording is not None:
+            self.recording.launches.append(RecordedLaunch(kernel, threads, list(arguments), {}))
+        self.launch(partial(kernel, threads, *arguments))
 
     def allocate_outputs(self, node: Node) -> Representation:
         """Buffers for the result of a node."""

@@ -88,6 +88,7 @@ class PendingCheck:
 class GraphTarget(Target):
     """Runs DAGs; a subclass allocates buffers and runs kernels."""
 
+    passes = PASSES
     max_memory_bytes: int | None = None  # of the device; None: that of the host
     strict = False
 
@@ -112,6 +113,11 @@ class GraphTarget(Target):
     @abstractmethod
     def run_kernel(self, node: ir.Node) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
+
+    def run_primitive(self, node: ir.Node) -> Representation:
+        """Compute a primitive whose inputs are computed."""
+        name = node.attribute.name
+        raise UnavailableError(f"--target {self.name}: has no `{name}`; opencl, cuda and numpy have it")
 
     # The interface of targets
 
@@ -188,7 +194,7 @@ class GraphTarget(Target):
 
     def run(self, node: ir.Node) -> Representation:
         """Compute a functional node over its domain, and all that it depends on."""
-        (root,), remarks = run_passes(self.dag, (ir.without_lets(node),), PASSES)
+        (root,), remarks = run_passes(self.dag, (ir.without_lets(node),), self.passes)
         root = ir.without_lets(root)
         if self.trace is not None:
             self.trace.append(("passes", root, remarks))
@@ -201,6 +207,10 @@ class GraphTarget(Target):
                 self.representations[step] = self.run_kernel(step)
             elif step.op == "reduce" and not step.free_variables:
                 self.representations[step] = self.run_reduction(step)
+            elif step.op == "primitive":
+                sizes = tuple(r.size for r in step.attribute.ranges)
+                check_memory(sizes, component_types(step.type.result), "an array", self.max_memory_bytes)
+                self.representations[step] = self.run_primitive(step)
         self.raise_failed_checks(self.checks)
         if self.recording is not None:
             self.recording.checks += self.checks
@@ -214,6 +224,10 @@ class GraphTarget(Target):
                 function = ir.without_lets(node.inputs[0])
                 if is_host_array(function):
                     regions.setdefault(function, []).append(accessed_region(node, function.attribute.ranges))
+            elif node.op == "primitive":
+                for function in map(ir.without_lets, node.inputs):
+                    if is_host_array(function):
+                        regions.setdefault(function, []).append(function.attribute.ranges)
         for function, accessed in regions.items():
             hull = tuple(
                 ir.Range(min(r.low for r in dim), max(r.high for r in dim)) for dim in zip(*accessed, strict=True)
@@ -225,6 +239,8 @@ class GraphTarget(Target):
 
     def ranges_of(self, function: ir.Node) -> tuple[ir.Range, ...]:
         """The indices that a function's buffers hold."""
+        if function.op == "primitive":
+            return function.attribute.ranges
         if not isinstance(function.attribute, ir.ArraySource):
             return tuple(v.range for v in function.attribute)
         if function in self.representations:

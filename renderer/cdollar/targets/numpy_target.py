@@ -18,7 +18,9 @@ from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine
 from renderer.cdollar.ir.operations import evaluate, wrap_int32
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
+from renderer.cdollar.ir.primitives import recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
+from renderer.cdollar.targets import numpy_primitives
 from renderer.cdollar.targets.iteration_space import IterationSpace, order_within_space, split_box
 from renderer.cdollar.targets.memory import check_memory
 from renderer.cdollar.targets.numpy_reductions import (
@@ -31,7 +33,7 @@ from renderer.cdollar.targets.numpy_reductions import (
 from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 from renderer.cdollar.targets.poison import Poison, merge_poison, propagate_poison, raise_if_poisoned
 
-PASSES = (simplify, fuse)
+PASSES = (simplify, recognize, fuse)
 
 
 class NumpyTarget(NumpyReductions):
@@ -43,6 +45,8 @@ class NumpyTarget(NumpyReductions):
         """Evaluate nodes of `dag`, after passes over it."""
         super().__init__()
         self.dag, self.passes, self.strict = dag, list(passes), strict
+        if strict and recognize in self.passes:
+            self.passes.remove(recognize)  # a prefix sum adds in another order than a sum
         self.optimized: WeakKeyDictionary[ir.Node, ir.Node] = WeakKeyDictionary()
         self.arrays: WeakKeyDictionary[ir.Node, list[np.ndarray]] = WeakKeyDictionary()
 
@@ -77,8 +81,20 @@ class NumpyTarget(NumpyReductions):
         if isinstance(node.attribute, ir.ArraySource):
             return node.attribute.data.read((slice(None),) * len(node.attribute.ranges))
         if node not in self.arrays:
-            self.arrays[node] = self.materialize_function(node)
+            is_primitive = node.op == "primitive"
+            self.arrays[node] = [self.primitive(node)] if is_primitive else self.materialize_function(node)
         return self.arrays[node]
+
+    def primitive(self, node: ir.Node) -> np.ndarray:
+        """The array of a primitive."""
+        (result,), ranges = component_types(node.type.result), node.attribute.ranges
+        check_memory(tuple(r.size for r in ranges), (result,), "an array")
+        inputs = [np.asarray(self.components_of(child)[0]) for child in node.inputs]
+        if node.attribute.name == "scatter_add":
+            values = inputs[1] if len(inputs) > 1 else None
+            low, size = ranges[0].low, ranges[0].size
+            return numpy_primitives.scatter_add(inputs[0], values, low, size, np.dtype(DTYPES[result]))
+        return getattr(numpy_primitives, node.attribute.name)(inputs[0])
 
     def materialize_function(self, node: ir.Node) -> list[np.ndarray]:
         """A function of bound variables at every point of its domain, box by box."""
@@ -143,6 +159,8 @@ class NumpyTarget(NumpyReductions):
         function, indices = ir.without_lets(node.inputs[0]), node.inputs[1:]
         if isinstance(function.attribute, ir.ArraySource):
             ranges, data = function.attribute.ranges, function.attribute.data
+        elif function.op == "primitive":
+            ranges, data = function.attribute.ranges, EvaluatedArray(self.components_of(function))
         elif all(isinstance(v.range, ir.Range) for v in function.attribute):
             ranges, data = tuple(v.range for v in function.attribute), EvaluatedArray(self.components_of(function))
         else:

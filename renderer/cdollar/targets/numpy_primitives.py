@@ -1,0 +1,82 @@
+"""The primitives of ir/primitives.py in NumPy, in the same order of additions as kernels have, so with the same bits.
+
+A float prefix sum adds within 16 neighbors, then the totals of 16 such, then of 16 of those, which is a block of 4,096;
+the totals of blocks are scanned alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+BLOCK, RADIX = 4096, 16
+
+
+def scan(values: np.ndarray) -> np.ndarray:
+    """The prefix sums along the last axis; int wraps."""
+    if values.dtype.kind in "iu":
+        return np.cumsum(values.view("u4"), axis=-1, dtype="u4").view(values.dtype)
+    with np.errstate(all="ignore"):
+        return _scan_rows(values.reshape(-1, values.shape[-1])).reshape(values.shape) if values.size else values
+
+
+def _scan_rows(rows: np.ndarray) -> np.ndarray:
+    count, length = rows.shape
+    blocks = -(-length // BLOCK)
+    padded = np.zeros((count, blocks * BLOCK), rows.dtype)
+    padded[:, :length] = rows
+    inner = np.add.accumulate(padded.reshape(count, blocks, RADIX, RADIX, RADIX), axis=-1)
+    middle = np.add.accumulate(inner[..., -1], axis=-1)
+    outer = np.add.accumulate(middle[..., -1], axis=-1)
+    base = np.zeros((count, blocks), rows.dtype)
+    if blocks > 1:
+        base[:, 1:] = _scan_rows(outer[..., -1])[:, :-1]
+    total = _exclusive(middle)[..., None] + inner
+    total = _exclusive(outer)[..., None, None] + total
+    return (base[..., None, None, None] + total).reshape(count, -1)[:, :length]
+
+
+def _exclusive(sums: np.ndarray) -> np.ndarray:
+    """Sums along the last axis of what is before each element."""
+    shifted = np.zeros_like(sums)
+    shifted[..., 1:] = sums[..., :-1]
+    return shifted
+
+
+def sort_keys(values: np.ndarray) -> np.ndarray:
+    """Unsigned integers in the order of the values: NaN last, -0 before 0."""
+    if values.dtype.kind == "u":
+        return values
+    bits, sign = (np.dtype("u4"), 0x80000000) if values.itemsize == 4 else (np.dtype("u8"), 1 << 63)
+    sign_bit = bits.type(sign)
+    raw = np.ascontiguousarray(values).view(bits)
+    if values.dtype.kind == "i":
+        return raw ^ sign_bit
+    keys = np.where(raw & sign_bit, ~raw, raw | sign_bit)
+    return np.where(np.isnan(values), ~bits.type(0), keys)
+
+
+def sort(values: np.ndarray) -> np.ndarray:
+    """The values in increasing order; each NaN becomes the one with the bits 0x7fc00000."""
+    if values.dtype.kind != "f":
+        return np.sort(values)
+    keys = np.sort(sort_keys(values))
+    sign_bit = keys.dtype.type(1 << (8 * keys.itemsize - 1))
+    ordered = np.where(keys & sign_bit, keys & ~sign_bit, ~keys).astype(keys.dtype).view(values.dtype)
+    return np.where(keys == ~keys.dtype.type(0), values.dtype.type(np.nan), ordered)
+
+
+def argsort(values: np.ndarray) -> np.ndarray:
+    """The positions of the values in increasing order; of equal ones the first comes first."""
+    return np.argsort(sort_keys(values), kind="stable").astype("i4")
+
+
+def scatter_add(keys: np.ndarray, values: np.ndarray | None, low: int, count: int, dtype: np.dtype) -> np.ndarray:
+    """The sum of the values, in their order, of each key low, low + 1, ...; other keys are passed over."""
+    sums = np.zeros(count, dtype)
+    places = keys.reshape(-1).astype("i8") - low
+    kept = (places >= 0) & (places < count)
+    if values is None:
+        return np.bincount(places[kept], minlength=count).astype("i8").astype("u4").view(sums.dtype)
+    with np.errstate(all="ignore"):
+        np.add.at(sums, places[kept], np.broadcast_to(values, keys.shape).reshape(-1)[kept])
+    return sums

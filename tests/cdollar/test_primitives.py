@@ -1,0 +1,193 @@
+"""scan, sort, argsort, histogram, scatter_add: NumPy is the witness; O(n^2) texts that become them mean the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import renderer
+from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.errors import UnavailableError
+from tests.cdollar.evaluate import value_of
+from tests.cdollar.test_fuzz import QUICK
+from tests.cdollar.test_schedules import AsGpu
+
+
+def targets(device):
+    return {
+        "numpy": NumpyTarget,
+        "device": lambda dag: DeviceTarget(dag, device, "device"),
+        "gpu plans": lambda dag: DeviceTarget(dag, AsGpu(device), "device"),
+    }
+
+
+def values_on(device, text, **arrays):
+    return {name: value_of(text, target, **arrays) for name, target in targets(device).items()}
+
+
+LENGTHS = [0, 1, 15, 16, 17, 255, 4096, 4097, 70_001]
+
+
+def test_a_device_sorts_and_adds_by_key(device, rng):
+    a, k = rng.standard_normal(5000).astype("f4"), rng.integers(0, 9, 5000).astype("i4")
+    text = "float[] main(float[] a, int[] k) { var o = argsort(a); var b(i) = a(o(i)); return %s; }"
+    for make in (NumpyTarget, targets(device)["device"]):
+        assert np.array_equal(value_of(text % "b", make, a=a, k=k), np.sort(a))
+        sums = value_of(text % "scatter_add(k, b, 9)", make, a=a, k=k)
+        assert np.allclose(sums, np.bincount(k, np.sort(a).astype("f8"), 9), rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", LENGTHS)
+def test_scans_are_prefix_sums_with_the_same_bits_everywhere(device, rng, count):
+    a, k = rng.standard_normal(count).astype("f4"), rng.integers(-(2**31), 2**31, count).astype("i4")
+    floats = values_on(device, "float[] main(float[] a) { return scan(a); }", a=a)
+    for name, value in floats.items():
+        assert np.allclose(value, np.cumsum(a, dtype="f8"), rtol=1e-5, atol=1e-3), name
+        assert np.array_equal(value, floats["numpy"]), name
+    for name, value in values_on(device, "int[] main(int[] k) { return scan(k); }", k=k).items():
+        assert np.array_equal(value, np.cumsum(k, dtype="i4")), name
+
+
+def test_scans_go_along_the_last_dimension(device, rng):
+    a = rng.integers(-9, 9, (3, 2, 5000)).astype("i4")
+    text = "int[,,] main(int[,,] a) { var b(i, j, k) = 2 * a(i, j, k); return scan(b); }"
+    for name, value in values_on(device, text, a=a).items():
+        assert np.array_equal(value, np.cumsum(2 * a, axis=-1)), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", LENGTHS)
+def test_sorting_is_stable_and_nan_comes_last(device, rng, count):
+    a = rng.integers(-20, 20, count).astype("f4") / 4
+    a[rng.random(count) < 0.1] = np.nan
+    a[rng.random(count) < 0.05] = np.inf
+    a[rng.random(count) < 0.05] = -np.inf
+    k = rng.integers(-(2**31), 2**31, count).astype("i4")
+    for name, value in values_on(device, "float[] main(float[] a) { return sort(a); }", a=a).items():
+        assert np.array_equal(value, np.sort(a), equal_nan=True), name
+    for name, value in values_on(device, "int[] main(int[] k) { return sort(k); }", k=k).items():
+        assert np.array_equal(value, np.sort(k)), name
+    for name, value in values_on(device, "int[] main(float[] a) { return argsort(a); }", a=a).items():
+        assert np.array_equal(value, np.argsort(a, kind="stable")), name
+    text = "uint[] main(int[] k) { var u(i) = (uint) (k(i) / 7); return sort(u); }"
+    for name, value in values_on(device, text, k=np.abs(k // 2)).items():
+        assert np.array_equal(value, np.sort(np.abs(k // 2) // 7).astype("u4")), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", LENGTHS)
+@pytest.mark.parametrize("bins", [50, 6000])
+def test_sums_by_key(device, rng, count, bins):
+    k, a = rng.integers(-5, bins + 5, count).astype("i4"), rng.standard_normal(count).astype("f4")
+    kept, weights = k[(k >= 0) & (k < bins)], rng.integers(-99, 99, count).astype("i4")
+    for name, value in values_on(device, f"int[] main(int[] k) {{ return histogram(k, {bins}); }}", k=k).items():
+        assert np.array_equal(value, np.bincount(kept, minlength=bins)), name
+    expected = np.zeros(bins, "f4")
+    for key, number in zip(kept, a[(k >= 0) & (k < bins)], strict=True):
+        expected[key] += number  # in the order of the elements
+    text = f"float[] main(int[] k, float[] a) {{ return scatter_add(k, a, {bins}); }}"
+    for name, value in values_on(device, text, k=k, a=a).items():
+        assert np.array_equal(value, expected), name
+    text = text.replace("float", "int")
+    for name, value in values_on(device, text, k=k, a=weights).items():
+        assert np.array_equal(value, np.bincount(kept, weights[(k >= 0) & (k < bins)], bins).astype("i4")), name
+
+
+MASKS = ["k <= {e} ? {f} : 0", "k < {e} ? {f} : 0", "{e} >= k ? {f} : 0", "k > {e} ? {f} : 0", "k < {e} ? 0 : {f}"]
+ENDS = ["i", "i + 3", "i - 2", "2 * i - 9", "p(i)", "12 - i"]
+BODIES = ["a(k)", "a(k) * k", "b(j, k) + a(k)", "(k > 4 ? a(k) : b(j, k))", "k"]
+
+
+@QUICK
+@given(st.sampled_from(MASKS), st.sampled_from(ENDS), st.sampled_from(BODIES), st.integers(0, 3))
+def test_masked_sums_mean_what_they_say(mask, end, body, low):
+    rng = np.random.default_rng(5)
+    arrays = {
+        "a": rng.integers(-9, 9, 17).astype("i4"),
+        "b": rng.integers(-9, 9, (4, 17)).astype("i4"),
+        "p": rng.integers(-30, 30, 17).astype("i4"),
+    }
+    text = (
+        "int(int, int) main(int[] a, int[,] b, int[] p) {\n"
+        f"    var s(i : 0..17, j : 0..4) = sum({mask.format(e=end, f=body)}, k : {low}..15);\n    return s;\n}}"
+    )
+    expected = value_of(text, lambda dag: NumpyTarget(dag, ()), **arrays)
+    assert np.array_equal(value_of(text, NumpyTarget, **arrays), expected), text
+
+
+@pytest.mark.parametrize(
+    "text, primitive",
+    [
+        ("var p(i : a) = sum(k <= i ? a(k) : 0);", "scan"),
+        ("var p(i : a) = sum(k >= i ? a(k) : 0);", "scan"),
+        ("var p(i : a) = sum(a(k) == i);", "scatter_add"),
+        ("var p(i : a) = sum(a(k) == i ? a(k) * k : 0);", "scatter_add"),
+        ("var p(i : a) = sum(a(k) == 2 * i ? 1 : 0);", ""),
+        ("var p(i : a) = sum(k <= i ? a(k) * i : 0);", ""),
+        ("var p(i : a) = sum(k <= i ? a(k) : 1);", ""),
+    ],
+)
+def test_texts_that_become_primitives(device, gl, rng, text, primitive):
+    a = rng.integers(0, 40, 40).astype("i4")
+    text = f"int(int) main(int[] a) {{ {text} return p; }}"
+    expected = value_of(text, lambda dag: NumpyTarget(dag, ()), a=a)
+    made = []
+
+    def traced(dag):
+        made.append(DeviceTarget(dag, device, "device"))
+        made[0].trace = []
+        return made[0]
+
+    assert np.array_equal(value_of(text, traced, a=a), expected)
+    assert [n.attribute.name for kind, n, _ in made[0].trace if kind == "primitive"] == [primitive] * bool(primitive)
+    assert np.array_equal(value_of(text, lambda dag: GlslTarget(dag, gl), a=a), expected)
+
+
+def test_strict_keeps_the_order_of_masked_sums(device, rng):
+    a = rng.standard_normal(300).astype("f4")
+    text = "float(int) main(float[] a) { var p(i : a) = sum(k <= i ? a(k) : 0); return p; }"
+    strict = value_of(text, lambda dag: NumpyTarget(dag, strict=True), a=a)
+    assert np.array_equal(strict, value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), a=a))
+
+
+def test_a_repeated_call_repeats_its_primitives(rng):
+    f = renderer.cdollar.function(
+        "int[] f(int[] k) { var h = histogram(k, 8); var s = scan(h); var r(i) = s(i) - h(i); return r; }"
+    )
+    for _ in range(3):
+        k = rng.integers(0, 8, 100).astype("i4")
+        counts = np.bincount(k, minlength=8)
+        assert np.array_equal(f(k), np.cumsum(counts) - counts)
+
+
+def test_glsl_has_no_primitives_and_says_so(gl):
+    with pytest.raises(UnavailableError, match="--target glsl: has no `sort`; opencl, cuda and numpy have it"):
+        value_of("int[] main(int[] k) { return sort(k); }", lambda dag: GlslTarget(dag, gl), k=np.ones(3, "i4"))
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("return sort(a, a);", "sort takes 1 arguments"),
+        ("return sort(3);", "sort takes whole functions, but 3 is int"),
+        ("return histogram(a, 4);", "the keys of histogram are int, not float"),
+        ("return scatter_add(k, b, 4);", "needs a value for each key, but the domains are 0..3 and 0..2"),
+        ("var c(i) = scan(x => a(i))(0); return c;", "depends on `i`, but scan computes one array"),
+        ("return sort(m);", "sort takes a function of one dimension"),
+        ("return scan(sin);", "scan takes functions of int indices"),
+        ("return sort(v);", "sort takes elements of int, uint, float, double, not float2"),
+    ],
+)
+def test_arguments_that_do_not_fit(body, words):
+    text = f"float(int) main(float[] a, int[] k, float[] b, float[,] m, float2[] v) {{ {body} }}"
+    arrays = {
+        "a": np.ones(3, "f4"), "k": np.ones(3, "i4"), "b": np.ones(2, "f4"), "m": np.ones((2, 2), "f4"),
+        "v": np.ones((2, 2), "f4"),
+    }  # fmt: skip
+    with pytest.raises(ProgramError, match="CS0319") as caught:
+        value_of(text, **arrays)
+    assert words in str(caught.value)
