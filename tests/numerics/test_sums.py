@@ -14,6 +14,7 @@ from renderer import cli
 from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.numerics.sums import aggregates
+from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum, exact_sum_host, round_to_format, rounded_fraction, rounded_root
 
@@ -284,14 +285,13 @@ def test_mean_variance_norm_and_extremes(device, rng):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2", "u8", "i8"])
-def test_sums_by_key(device, rng, dtype, monkeypatch):
+def test_sums_by_key(rng, dtype):
     n = 4001
     keys = rng.integers(-5, 40, n)
     numbers = np.frombuffer(rng.bytes(n * int(dtype[1])), dtype)
     if dtype[0] == "f":
         numbers = np.where(np.isfinite(numbers), numbers, 1).astype(dtype)
-    monkeypatch.setattr(aggregates, "chunk_length", lambda *_: 1500)  # several blocks, which share keys
-    groups = aggregates.reduce_by_key(device, keys, numbers)
+    groups = reduce_by_key(keys, numbers, 1500)  # several chunks, which share keys
     assert groups.keys.tolist() == sorted(set(keys.tolist())) and groups.counts.sum() == n
     for i, key in enumerate(groups.keys):
         own = numbers[keys == key]
@@ -299,11 +299,44 @@ def test_sums_by_key(device, rng, dtype, monkeypatch):
         assert groups.minimum[i] == own.min() and groups.maximum[i] == own.max() and groups.counts[i] == own.size
     wanted = [exact_sum_host(numbers[keys == key]) for key in groups.keys]
     assert groups.sums() == [t.rounded() if dtype[0] == "f" else t.significand for t in wanted]
+    assert groups.means() == [rounded_fraction(t.fraction() / t.count) for t in wanted]
 
 
-def test_keys_with_numbers_that_are_not_finite(device):
+@pytest.mark.parametrize("spread", [0, 12, 300])
+def test_sums_by_many_keys_are_those_of_fsum(rng, spread):
+    """Keys of a few numbers and of many, as near to one another as they cancel; a wide and a narrow range of keys."""
+    n = 20_000
+    keys = np.where(
+        rng.random(n) < 0.5, rng.integers(0, 9, n), rng.integers(-(2**62), 2**62, n) >> rng.integers(0, 60, n)
+    )
+    numbers = rng.standard_normal(n) * 10.0 ** rng.integers(-spread, spread + 1, n)
+    numbers[::3] = -np.roll(numbers, 1)[::3]
+    keys[::3] = np.roll(keys, 1)[::3]
+    for chunk in (n, 3001):
+        groups = reduce_by_key(keys, numbers, chunk)
+        own = {key: [] for key in groups.keys.tolist()}
+        for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+            own[key].append(number)
+        assert groups.sums() == [math.fsum(v) for v in own.values()]
+        fractions = [sum(map(Fraction, v)) / len(v) for v in own.values()]
+        assert groups.means() == [float(f) for f in fractions]
+
+
+def test_sums_by_key_that_overflow_or_are_subnormal():
+    keys = np.array([1, 1, 1, 2, 2, 3, 3, 4, 4, 4])
+    numbers = np.array([1e308, 1e308, -1e308, 1e308, 1e308, 5e-324, -1e-323, 1.0, 2.0**-53, 2.0**-106])
+    groups = reduce_by_key(keys, numbers)
+    assert groups.sums() == [1e308, math.inf, -5e-324, 1 + 2.0**-52]
+    assert groups.means()[2:] == [
+        float(Fraction(-5e-324) / 2),
+        float((1 + Fraction(2) ** -53 + Fraction(2) ** -106) / 3),
+    ]
+    assert reduce_by_key(np.zeros(0, int), np.zeros(0)).sums() == []
+
+
+def test_keys_with_numbers_that_are_not_finite():
     keys = np.array([0, 0, 1, 1, 2, 3], "u1")
-    sums = aggregates.reduce_by_key(device, keys, np.array([1, np.inf, np.inf, -np.inf, np.nan, -0.0], "f2")).sums()
+    sums = reduce_by_key(keys, np.array([1, np.inf, np.inf, -np.inf, np.nan, -0.0], "f2")).sums()
     assert sums[0] == np.inf and math.isnan(sums[1]) and math.isnan(sums[2]) and same(sums[3], -0.0)
 
 

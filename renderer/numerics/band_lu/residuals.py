@@ -11,9 +11,9 @@ import numpy as np
 
 from renderer.host import available_cores
 from renderer.numerics.band_lu.block_columns import diagonals
+from renderer.numerics.error_free import split
 
 EPSILON = 2.0**-53  # half a unit in the last place
-SPLITTER = 2.0**27 + 1
 MAX_SPLIT = 2.0**990  # larger numbers would overflow where they are split into halves
 TINY = 2.0**-1070  # more than what an underflowing error of one product loses
 BLOCK = 1 << 13  # rows of a block: their intermediate results stay in the cache
@@ -25,13 +25,6 @@ class Residual(NamedTuple):
     values: np.ndarray
     size: np.ndarray
     doubt: np.ndarray
-
-
-def split(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The upper and the lower half of the bits of a: high + low = a."""
-    scaled = a * SPLITTER
-    high = scaled - (scaled - a)
-    return high, a - high
 
 
 def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.ndarray) -> Residual:

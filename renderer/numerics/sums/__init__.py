@@ -10,7 +10,8 @@
 `rayfold sum` is command.py; sum_files() there is the same for programs.
 """
 
-from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, reduce_by_key, variance
+from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, variance
+from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import BinnedSum, FastSum, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum
 

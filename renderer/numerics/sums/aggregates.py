@@ -1,4 +1,4 @@
-"""What exact sums give besides themselves: mean, variance, norm, dot product, sums by key; minimum and maximum.
+"""What exact sums give besides themselves: mean, variance, norm, dot product; minimum and maximum.
 
 Mean, variance and norm are ratios and roots of exact integers, rounded once. Pairwise summation in the input's own
 precision (paper 2) is set beside the exact sum and its a-priori error bound (Higham, Accuracy and Stability of
@@ -9,28 +9,21 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError
+from renderer.errors import InputError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
-from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, rounded_fraction
+from renderer.numerics.sums.exact_sum import ExactSum, mean_of, rounded_fraction
 
 
 def mean(devices: list[Device], numbers: Numbers) -> float:
     """The arithmetic mean, rounded once; NaN of no numbers."""
-    return _mean_of(array_sum(devices, numbers))
-
-
-def _mean_of(exact: ExactSum) -> float:
-    if exact.non_finite is not None or exact.count == 0:
-        return math.nan if exact.non_finite is None else exact.non_finite
-    return rounded_fraction(exact.fraction() / exact.count)
+    return mean_of(array_sum(devices, numbers))
 
 
 def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
@@ -84,112 +77,6 @@ def minmax(devices: list[Device], numbers: Numbers) -> tuple:
 
 def _launch_minmax(kernel: Kernel, threads: int, sizes: tuple, out: Buffer, nans: Buffer, numbers: Buffer) -> None:
     kernel(threads, numbers, *sizes, out, nans)
-
-
-@dataclass(frozen=True)
-class KeyedAggregates:
-    """Aggregates by key: `keys` (k,) sorted, and for each the count, ExactSum, minimum and maximum."""
-
-    keys: np.ndarray
-    counts: np.ndarray
-    totals: list[ExactSum]
-    minimum: np.ndarray
-    maximum: np.ndarray
-
-    def sums(self) -> list:
-        """The sums as Python numbers: floats rounded once, integers exact."""
-        integers = self.minimum.dtype.kind in "iub"
-        return [t.significand << t.exponent if integers else t.rounded() for t in self.totals]
-
-    def means(self) -> list[float]:
-        """The means, rounded once."""
-        return [_mean_of(t) for t in self.totals]
-
-
-# For each kind of number: the limbs of a key, 8 bytes each, and the exponent of the lowest, a double's last bit.
-KEYED_LIMBS = {"f2": (5, -96), "f4": (13, -224), "f8": (68, -1088)}
-INTEGER_LIMBS = 4, 0
-NUMBER_CLASSES = {"f": 1, "i": 2}  # numbered as in numerics/sum_by_key.cu; 3: unsigned
-MAX_KEYED_CHUNK = 1 << 22
-
-
-def reduce_by_key(device: Device, keys: Numbers, numbers: Numbers) -> KeyedAggregates:
-    """Exact sums, counts, minima and maxima of `numbers` by equal integer `keys`: arrays or .npy files of one shape."""
-    k, x = as_source(keys), as_source(numbers)
-    if k.shape != x.shape:
-        raise InputError(f"{k.path}: keys of shape {k.shape}, but {x.path} has the shape {x.shape}")
-    if k.dtype.kind not in "iub":
-        raise InputError(f"{k.path}: keys are {k.dtype}; integers are wanted")
-    accumulator = _KeyedAccumulator(device, x.dtype, k.dtype)
-    chunk = min(MAX_KEYED_CHUNK, chunk_length(device, np.int64))
-    for start in range(0, k.count, chunk):
-        count = min(chunk, k.count - start)
-        chunk_keys, chunk_numbers = np.empty(count, k.dtype), np.empty(count, x.dtype)
-        k.read_into(chunk_keys.view("u1"), start)
-        x.read_into(chunk_numbers.view("u1"), start)
-        accumulator.add(chunk_keys, chunk_numbers)
-    return accumulator.result()
-
-
-class _KeyedAccumulator:
-    """Sums, counts, minima and maxima of the keys seen so far, sorted by key."""
-
-    def __init__(self, device: Device, dtype: np.dtype, key_dtype: np.dtype):
-        self._device, self._dtype = device, dtype
-        self._limbs, self._base = KEYED_LIMBS.get(dtype.str[1:], INTEGER_LIMBS)
-        self._keys, self._counts = np.empty(0, key_dtype), np.empty(0, "i8")
-        self._flags, self._sums = np.empty(0, "u4"), np.empty(0, object)
-        self._minimum, self._maximum = np.empty(0, dtype), np.empty(0, dtype)
-
-    def add(self, keys: np.ndarray, numbers: np.ndarray) -> None:
-        """Accumulates a chunk."""
-        unique, indices, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        words = self._sum(indices, numbers, len(unique))
-        limbs = np.ascontiguousarray(words[:, :-2]).view("i8")
-        sums = np.empty(len(unique), object)
-        sums[:] = [exact_sum.integer_from_limbs(row) for row in limbs]
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        ordered = numbers[np.argsort(indices, kind="stable")]
-        both = np.concatenate([self._keys, unique])
-        order = np.argsort(both, kind="stable")  # the keys before come first among equals
-        merged, firsts = np.unique(both[order], return_index=True)
-
-        def merge(operation: np.ufunc, before: np.ndarray, added: np.ndarray) -> np.ndarray:
-            return operation.reduceat(np.concatenate([before, added])[order], firsts)
-
-        with np.errstate(invalid="ignore"):
-            self._minimum = merge(np.minimum, self._minimum, np.minimum.reduceat(ordered, starts))
-            self._maximum = merge(np.maximum, self._maximum, np.maximum.reduceat(ordered, starts))
-        self._counts = merge(np.add, self._counts, counts)
-        self._flags = merge(np.bitwise_or, self._flags, words[:, -2])
-        self._sums, self._keys = merge(np.add, self._sums, sums), merged
-
-    def _sum(self, indices: np.ndarray, numbers: np.ndarray, keys: int) -> np.ndarray:
-        """uint32 (keys, 2 limbs + 2): the limbs and flags of each key in this chunk."""
-        size = keys * (2 * self._limbs + 2)
-        if 4 * size > self._device.properties.max_buffer_bytes:
-            raise UnavailableError(
-                f"{self._device.name}: {keys} keys take {4 * size >> 20} MiB, more than one buffer may have"
-            )
-        constants: dict[str, Any] = {
-            "ELEMENT": C_TYPES[self._dtype.str[1:]],
-            "NUMBER_CLASS": NUMBER_CLASSES.get(self._dtype.kind, 3),
-            "IS_HALF": int(self._dtype == np.float16),
-            "LIMBS": self._limbs,
-            "LIMB_BASE": self._base,
-        }
-        kernel = self._device.kernel("numerics/sum_by_key.cu", "sum_by_key", **constants)
-        out = self._device.buffer((keys, 2 * self._limbs + 2), "u4").fill(0)
-        buffers = [self._device.buffer(a.size, a.dtype).write(a) for a in (numbers, indices.ravel().astype("u4"))]
-        kernel(numbers.size, *buffers, np.uint64(numbers.size), out)
-        return out.read()
-
-    def result(self) -> KeyedAggregates:
-        """The aggregates of all chunks."""
-        flags = self._flags if self._dtype.kind == "f" else np.full(len(self._keys), NOT_NEGATIVE_ZERO)
-        rows = zip(self._sums, flags, self._counts, strict=True)
-        totals = [ExactSum(significand, self._base, int(flag), int(count)) for significand, flag, count in rows]
-        return KeyedAggregates(self._keys, self._counts, totals, self._minimum, self._maximum)
 
 
 @dataclass(frozen=True)

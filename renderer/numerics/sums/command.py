@@ -18,7 +18,9 @@ from renderer.farm import Farm, open_client, parse_farm
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
+from renderer.host import available_cores
 from renderer.numerics.sums import aggregates
+from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.progress import Progress
@@ -87,7 +89,7 @@ def sum_files(
     if uses_gl:
         result = _sum_by_gl(gpu.gl, statistic, files)
     elif by:
-        result = _by_key(gpu.device, by, files[0])
+        result = _by_key(by, files[0])
     elif statistic != "sum":
         result = {"value": _statistic(gpu.devices, statistic, files)}
     else:
@@ -162,8 +164,8 @@ def _statistic(devices: list[Device], name: str, files: list[NpyFile]) -> float:
     return {"mean": aggregates.mean, "variance": aggregates.variance, "norm": aggregates.norm}[name](devices, files[0])
 
 
-def _by_key(device: Device, keys: str, npy: NpyFile) -> dict[str, Any]:
-    groups = aggregates.reduce_by_key(device, open_npy(keys, "keys must be integers"), npy)
+def _by_key(keys: str, npy: NpyFile) -> dict[str, Any]:
+    groups = reduce_by_key(open_npy(keys, "keys must be integers"), npy)
     columns = {
         "keys": groups.keys.tolist(),
         "counts": groups.counts.tolist(),
@@ -172,7 +174,7 @@ def _by_key(device: Device, keys: str, npy: NpyFile) -> dict[str, Any]:
         "minimum": groups.minimum.tolist(),
         "maximum": groups.maximum.tolist(),
     }
-    return {"groups": columns, "devices": [device.name]}
+    return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
 
 
 def _sum_by_gl(gl: GlContext, statistic: str, files: list[NpyFile]) -> dict[str, Any]:

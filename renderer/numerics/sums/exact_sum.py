@@ -104,6 +104,13 @@ def rounded_root(value: Fraction, dtype=np.float64) -> float:
     return round_to_format(significand, -shift // 2 - 1, dtype)
 
 
+def mean_of(total: ExactSum) -> float:
+    """The sum over the count, rounded once; NaN of no numbers."""
+    if total.non_finite is not None or total.count == 0:
+        return math.nan if total.non_finite is None else total.non_finite
+    return rounded_fraction(total.fraction() / total.count)
+
+
 def integer_from_limbs(limbs: np.ndarray) -> int:
     """The integer that int64 limbs of weight 2^(32 i) add up to."""
     return sum(int(limb) << 32 * i for i, limb in enumerate(limbs) if limb)
