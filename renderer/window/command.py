@@ -27,6 +27,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--animation", metavar="NAME", help="of a model: name or number of what plays (default: the first)"
     )
+    parser.add_argument("--new", action="store_true", help="begin with an empty scene, to be edited by hand")
     parser.add_argument("--restore", action="store_true", help="restore the panels of the last session")
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
@@ -45,7 +46,7 @@ def run_view(args: argparse.Namespace) -> int:
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
 
-    session = requested_session(args.inputs, args.restore, args.animation)
+    session = requested_session(args.inputs, args.restore, args.animation, args.new)
     window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
@@ -61,7 +62,7 @@ def run_serve(args: argparse.Namespace) -> int:
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
 
-    session, gpu = requested_session(args.inputs, args.restore, args.animation), open_context(args.device)
+    session, gpu = requested_session(args.inputs, args.restore, args.animation, args.new), open_context(args.device)
     with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
         gpu.compile_in_children(pool)
         with contextlib.closing(OffscreenWindow(open_app(session, gpu, args.device), gpu.gl, args.size)) as window:
@@ -79,6 +80,8 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> 
     path = claim_session(default_path())
     app = AppState(session, gpu, path)
     app.device = device
+    app.tour_marker = default_path().parent / "tour.done"
+    app.tour = None if app.tour_marker.exists() else 0
     if path is None:
         app.show_message(f"no session is saved: {default_path().parent} cannot be written")
     elif message := rotate_session(last, path):
@@ -86,12 +89,15 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> 
     return app
 
 
-def requested_session(inputs: list[str], restore_last: bool, animation: str | None = None) -> "Session":
+def requested_session(
+    inputs: list[str], restore_last: bool, animation: str | None = None, new: bool = False
+) -> "Session":
     """The session that the command line asks for: the last one, or panels of the inputs, or the demo.
 
     `animation` plays in all panels.
     """
     from renderer.pictures import picture_class
+    from renderer.window.document.creation import new_scene
     from renderer.window.state.session import Session, default_path, last_session, previous_path, restore
 
     if restore_last:
@@ -99,6 +105,10 @@ def requested_session(inputs: list[str], restore_last: bool, animation: str | No
             raise UserError("view --restore: it restores the panels of the last session, so it takes no inputs")
         previous = previous_path(default_path())
         return restore(last_session(default_path()) or (previous if previous.exists() else default_path()))
+    if new:
+        if inputs:
+            raise UserError("view --new: it begins with an empty scene, so it takes no inputs")
+        return Session((new_scene(Path.cwd()),))
     scenes, columns = load_panels([Path(name) for name in inputs] or [DEMO])
     if animation is not None:
         scenes = [picture_class(scene.picture).with_animation(scene, animation) for scene in scenes]

@@ -371,7 +371,7 @@ def noop_device() -> NoopDevice:
     built = {}
 
     def build_bvh(device, primitives, *_):
-        key = primitives.tobytes()
+        key = getattr(primitives, "rows", primitives).tobytes()
         if key not in built:
             built.clear()
             built[key] = build.build_bvh(device, primitives, "host_sah")

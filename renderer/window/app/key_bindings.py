@@ -3,6 +3,7 @@
 from functools import partial
 from operator import methodcaller
 
+from renderer.window.app import tour
 from renderer.window.controls.shortcuts import Action
 from renderer.window.state import (
     compare_actions,
@@ -64,6 +65,8 @@ ACTIONS = [
     Action("Ctrl+Shift+E", "export a film", FILE, lambda s: s.toggle("film_dialog")),
     Action("Ctrl+Shift+O", "restore the last session", FILE, AppState.restore),
     Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
+    Action("Shift+F1", "reference: settings, C$, materials", WINDOW, lambda s: s.toggle("reference")),
+    Action("Ctrl+F1", "tour of five steps", WINDOW, tour.start),
     Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
     Action("H", "hide or show the controls", WINDOW, lambda s: s.toggle("sidebar")),
     Action("F11", "full screen", WINDOW, lambda s: s.toggle("fullscreen")),

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from pathlib import Path
 
-from renderer.window.app import file_browser
+from renderer.window.app import file_browser, tour
+from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
@@ -26,6 +27,7 @@ class Overlays:
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
         self.film_dialog = FilmDialog(app)
+        self.reference = Reference(app, fonts, scale)
         self._filter, self._row = "", 0  # of the palette: the typed text and the selected match
 
     def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
@@ -37,6 +39,8 @@ class Overlays:
         if self.app.dropped is not None:
             self._dropped(self.app.dropped, width, height)
         self.film_dialog.draw(width, height, self.scale)
+        self.reference.draw(width, height)
+        tour.draw(self.app, self.fonts, panels_width, height, self.scale)
         if self.app.dialog is not None:
             file_browser.draw(self.app.dialog, width, height, self.scale)
             if not self.app.dialog.is_open:

@@ -30,8 +30,8 @@ class PanelScene:
 
     def __init__(self, scene: Scene, base: SceneText | None = None):
         self.scene = scene
-        self.base = base or scene_text.opened(scene)  # the text, behind in values; see Document
-        self.file = SceneFile(scene, self.base)
+        self.file = SceneFile(scene, scene_text.opened(scene))
+        self.base = base or self.file.saved  # the text, behind in values; see Document
         self.selection: Item | None = None
         self.paused = scene.time > 0  # a scene with a time starts paused there
         self.scene_time = scene.time  # seconds

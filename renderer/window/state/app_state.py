@@ -73,7 +73,9 @@ class AppState:
         self.solo = session.solo
         self.fullscreen = False
         self.sidebar = True
-        self.help = self.palette = self.inspector = self.timeline = self.tracks = False
+        self.help = self.palette = self.inspector = self.timeline = self.tracks = self.reference = False
+        self.tour: int | None = None  # the step that is shown
+        self.tour_marker: Path | None = None  # a file that is made when the tour is dismissed
         self.picking = False  # the next click picks the focus
         self.adding = False  # the Add menu opens in the next frame
         self.dragging_panel = False
@@ -398,7 +400,7 @@ class AppState:
         if self.dialog or self.dropped:
             self.dialog = self.dropped = None
             return
-        for name in ("dragging_panel", "palette", "film_dialog", "help", "picking", "inspector", "solo"):
+        for name in ("dragging_panel", "palette", "film_dialog", "reference", "help", "picking", "inspector", "solo"):
             if getattr(self, name):
                 setattr(self, name, False)
                 return

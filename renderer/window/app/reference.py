@@ -1,0 +1,138 @@
+"""The reference inside the window: every setting of the active panel from its declaration, and the pages on C$.
+
+The settings' text comes from the dataclasses; the pages are those of assets/reference, which are made from the code.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, NamedTuple, get_args
+
+from renderer.files import read_text
+from renderer.paths import ASSETS
+from renderer.scene.schema import hints_of
+from renderer.window.controls import theme
+from renderer.window.controls.settings import field_help
+from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.state.app_state import AppState
+
+PAGES = {
+    "C$ functions": "cdollar_functions.md", "C$ errors": "cdollar_errors.md", "Materials": "materials.md",
+    "Variations": "variations.md",
+}  # fmt: skip
+MAX_LINES = 3000  # of a page
+
+
+class Line(NamedTuple):
+    """A line of the reference: a heading, or a term with what it means."""
+
+    term: str
+    text: str
+    is_heading: bool = False
+
+
+def setting_lines(settings_class: type) -> list[Line]:
+    """The settings of a class and of the tables inside, with their help."""
+    return list(_lines(settings_class, "", set()))
+
+
+def _lines(kind: Any, path: str, seen: set) -> Iterator[Line]:
+    if kind in seen:
+        return
+    seen.add(kind)
+    doc = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+    yield Line(path or "settings", "" if doc.startswith(f"{kind.__name__}(") else doc, True)
+    inner: list[tuple[str, Any]] = []
+    for f in fields(kind):
+        hint = hints_of(kind)[f.name]
+        yield Line(f.name, field_help(f, hint).replace("\n", "; "))
+        inner += [(f"{path}.{f.name}".lstrip("."), found) for found in _tables(hint)]
+    for name, found in inner:
+        yield from _lines(found, name, seen)
+
+
+def _tables(hint: Any) -> Iterator[Any]:
+    """The dataclasses in a type: itself, or what a list or an option holds."""
+    if is_dataclass(hint):
+        yield hint
+    for inner in get_args(hint):
+        if not isinstance(inner, (str, int, float, type(None))):
+            yield from _tables(inner)
+
+
+@cache
+def page_lines(file: str) -> list[Line]:
+    """The lines of a page of assets/reference."""
+    out: list[Line] = []
+    for line in read_text(ASSETS / "reference" / file).split("\n")[:MAX_LINES]:
+        if line.startswith("#"):
+            out.append(Line(line.lstrip("# "), "", True))
+        elif line.startswith("|"):
+            cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if not all(set(cell) <= set("-: ") for cell in cells):
+                out.append(Line(_plain(cells[0]), _plain("   ".join(cells[1:]))))
+        elif line.strip() and not line.startswith("<!--"):
+            out.append(Line("", _plain(line)))
+    return out
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "").replace("**", "")
+
+
+class Reference:
+    """The window of the reference."""
+
+    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
+        self.app, self.fonts, self.scale = app, fonts, scale
+        self._filter = ""
+
+    def draw(self, width: float, height: float) -> None:
+        """Draws over a window of width x height units, while it is open."""
+        if not self.app.reference:
+            return
+        imgui.set_next_window_pos((width / 2, height / 2), imgui.Cond_.always, (0.5, 0.5))
+        imgui.set_next_window_size((min(width * 0.94, 860 * self.scale), height * 0.88))
+        flags = imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse
+        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
+            _, is_open = imgui.begin("Reference", True, flags | imgui.WindowFlags_.no_resize)
+        self.app.reference = bool(is_open)
+        imgui.set_next_item_width(-1)
+        self._filter = imgui.input_text_with_hint("##filter", "find", self._filter)[1]
+        if imgui.begin_tab_bar("pages"):
+            settings_class = type(self.app.panel.scene.settings)
+            self._tab(f"Settings of {self.app.panel.scene.picture}###settings", lambda: setting_lines(settings_class))
+            for title, file in PAGES.items():
+                self._tab(title, lambda file=file: page_lines(file))
+            imgui.end_tab_bar()
+        imgui.end()
+
+    def _tab(self, title: str, lines: Any) -> None:
+        if not imgui.begin_tab_item(title)[0]:
+            return
+        with imgui_ctx.begin_child("page"):
+            words = self._filter.lower().split()
+            left = min(220 * self.scale, imgui.get_content_region_avail().x * 0.4)
+            for line in lines():
+                found = all(word in f"{line.term} {line.text}".lower() for word in words)
+                if found and (not line.is_heading or not words):
+                    self._line(line, left)
+        imgui.end_tab_item()
+
+    def _line(self, line: Line, left: float) -> None:
+        if line.is_heading:
+            imgui.spacing()
+            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
+                imgui.text_colored(theme.ACCENT, line.term)
+            if line.text:
+                imgui.text_wrapped(line.text)
+            return
+        if not line.term:
+            imgui.text_wrapped(line.text)
+            return
+        imgui.text(line.term)
+        if line.text:
+            imgui.same_line(max(left, imgui.calc_text_size(line.term).x + 16 * self.scale))
+            with imgui_ctx.push_style_color(imgui.Col_.text, theme.DIM), imgui_ctx.push_text_wrap_pos(0.0):
+                imgui.text_unformatted(line.text)

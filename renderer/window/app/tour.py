@@ -1,0 +1,70 @@
+"""The tour of five steps that a first start shows: a card in a corner that takes no keys and is dismissed for good."""
+
+from contextlib import suppress
+
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.state.app_state import AppState
+
+STEPS = (
+    ("Panels", "Each panel is a live picture. Drag in it to orbit or pan, turn the wheel to zoom; the controls on the "
+     "right belong to the active panel. N and P show the next and the previous scene of the folder."),
+    ("Scenes", "Ctrl+N makes an empty scene; Add (Shift+A) puts shapes, lights, materials, meshes and textures into "
+     "it. A file that is dropped on a panel can be added too. Ctrl+S saves readable TOML."),
+    ("Items", "A click selects what is under it: arrows move it, Alt+R and Alt+S rotate and scale. Its settings are "
+     "below the list; F2 renames it and all that uses it. Ctrl+Z undoes every step."),
+    ("Time", "Ctrl+T shows the timeline. A right click on the name of a setting gives it a key frame; Tracks has a "
+     "row for each, whose keys are dragged, copied and eased. Film... exports a video."),
+    ("Help", "F1 lists all keys, Ctrl+P finds a command, Shift+F1 explains every setting and C$. The pointer on a "
+     "name says what it is for."),
+)  # fmt: skip
+CARD_WIDTH, MARGIN = 380, 12  # at scale 1
+
+
+def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: float) -> None:
+    """Draws the current step in the lower right corner of the panels, which end at `right` and `bottom`."""
+    step = app.tour
+    if step is None:
+        return
+    title, text = STEPS[step]
+    margin = MARGIN * scale
+    imgui.set_next_window_pos((right - margin, bottom - margin), imgui.Cond_.always, (1.0, 1.0))
+    width = min(CARD_WIDTH * scale, max(right - 2 * margin, 60.0))
+    imgui.set_next_window_size_constraints((width, 0), (width, max(bottom - 2 * margin, 40.0)))
+    imgui.set_next_window_bg_alpha(0.97)
+    flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move
+    flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_nav
+    with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
+        imgui.begin("Tour", None, flags)
+    with imgui_ctx.push_font(fonts.bold, theme.FONT_SIZE):
+        imgui.text_colored(theme.ACCENT, f"{title}   {step + 1} of {len(STEPS)}")
+    imgui.text_wrapped(text)
+    imgui.spacing()
+    imgui.begin_disabled(step == 0)
+    if imgui.button("Back"):
+        app.tour = step - 1
+    imgui.end_disabled()
+    imgui.same_line()
+    if imgui.button("Done" if step == len(STEPS) - 1 else "Next"):
+        if step == len(STEPS) - 1:
+            dismiss(app)
+        else:
+            app.tour = step + 1
+    imgui.same_line()
+    if step < len(STEPS) - 1 and imgui.button("Skip the tour"):
+        dismiss(app)
+    imgui.end()
+
+
+def dismiss(app: AppState) -> None:
+    """Ends the tour; it does not come again."""
+    app.tour = None
+    if app.tour_marker is not None:
+        with suppress(OSError):  # where nothing can be kept, it comes again
+            app.tour_marker.parent.mkdir(parents=True, exist_ok=True)
+            app.tour_marker.touch()
+
+
+def start(app: AppState) -> None:
+    """Shows the tour from its first step."""
+    app.tour = 0
