@@ -11,6 +11,7 @@ import hashlib
 import json
 import statistics
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from renderer.errors import IncompleteError, UnavailableError, UserError
@@ -111,6 +112,26 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
 def _job_of(plan: ExportPlan, samples: int) -> RenderJob:
     """What write() asks of the plan's still."""
     return RenderJob(plan.scene, plan.size, samples, plan.time, transfer=plan.options.transfer)
+
+
+def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int, dict]]:
+    """(index, answer) of pictures of scenes without files, one a task, as their files are written.
+
+    An answer has `samples`, `device` and `seconds`.
+    """
+    own = ("scene", "path", "size", "samples")
+    with open_client(farm) as client:
+        tasks = []
+        for plan in plans:
+            job = _common(farm, plan.scene, plan.size, plan.samples)
+            more = {"bit_depth": plan.frame_depth, "transfer": plan.options.transfer, "tile": plan.options.tile}
+            task = {"kind": "frame", "time": plan.time, "name": plan.output.name, "layers": plan.layers}
+            tasks.append(task | {"own": {name: job[name] for name in own} | more})
+        common, devices = {"files": {}, "device": farm.device}, set[str]()
+        with Progress(len(tasks), f"{len(tasks)} pictures") as progress:
+            for index, answer in _counted_results(client, common, tasks, devices, progress):
+                _store(plans[index].output, answer["file"])
+                yield index, answer
 
 
 def render_frames(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:

@@ -34,6 +34,7 @@ def run_task(common: dict, files: dict, task: dict) -> dict:
 
 def _run_task(common: dict, task: dict) -> dict:
     start = time.monotonic()
+    common = common | task.get("own", {})  # of tasks whose scenes differ
     device = worker_device(common["device"], common["number"])
     scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))

@@ -3,15 +3,18 @@
 import json
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from renderer.errors import IncompleteError, UserError
+from renderer.export.farm import render_stills
 from renderer.export.frames import FRAME_PLACEHOLDER, frame_path
 from renderer.export.options import ExportOptions
-from renderer.export.plan import make_plan
+from renderer.export.plan import ExportPlan, make_plan
 from renderer.export.render import InterruptHandler
+from renderer.farm import parse_farm
 from renderer.flames.xml.read import read_library
 from renderer.formats.images import read_digest
 from renderer.paths import find_input
@@ -35,24 +38,48 @@ def export_flames(options: ExportOptions, carry_out: Any) -> int:
     if not is_flame_file(path):
         raise UserError(f"--flame: {path} is no file of flames; allowed are .flame, .flam3")
     entries, _ = read_library(path)
-    rows, interrupt = [], InterruptHandler()
-    for entry in entries:
-        if not entry.keyframe:
-            print(f"rayfold: left out: {entry.error}", file=sys.stderr)
-            continue
-        output = numbered_path(options.output, entry.index)
-        with stage("reading"):
-            plan = make_plan(replace(options, flame=str(entry.index), output=output))
-        began = time.monotonic()
-        samples, device, _, finished = carry_out(plan, began, interrupt)
-        if not finished:
-            raise IncompleteError(f"{output}: not all samples were drawn; the pictures before it are complete")
-        ignored = format_ignored(picture_class("flame").ignored(plan.scene.settings))
-        rows.append(_row(entry.index, plan, samples, device, time.monotonic() - began, ignored))
+    shown = [entry.index for entry in entries if entry.keyframe]
+    rows = []
+    for index, plan, samples, device, seconds in (_drawn_on_farm if options.farm else _drawn)(
+        options, shown, carry_out
+    ):
+        rows.append(_row(index, plan, samples, device, seconds))
         if not options.json:
-            print(output)
+            print(plan.output)
+    rows.sort(key=lambda row: row["flame"])
     _print_summary(path, rows, options, time.monotonic() - start)
     return 0 if len(rows) == len(entries) else IncompleteError.exit_code
+
+
+Drawn = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
+
+
+def _plan_of(options: ExportOptions, index: int) -> ExportPlan:
+    with stage("reading"):
+        return make_plan(replace(options, flame=str(index), output=numbered_path(options.output, index)))
+
+
+def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: Any) -> Drawn:
+    """Draw the flames of those numbers here, one after another."""
+    interrupt = InterruptHandler()
+    for index in shown:
+        began, plan = time.monotonic(), _plan_of(options, index)
+        samples, device, _, finished = carry_out(plan, began, interrupt)
+        if not finished:
+            raise IncompleteError(f"{plan.output}: not all samples were drawn; the pictures before it are complete")
+        yield index, plan, samples, device, time.monotonic() - began
+
+
+def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: Any) -> Drawn:
+    """Draw them on a farm, one a task, in the order of their ends."""
+    for name in ("split", "time_limit"):
+        if getattr(options, name):
+            raise UserError(f"--flame all --farm: not together with --{name.replace('_', '-')}; a task is one flame")
+    assert options.farm
+    farm = parse_farm(options.farm, options.device, options.insecure)
+    plans = [_plan_of(options, index) for index in shown]
+    for k, answer in render_stills(farm, plans):
+        yield shown[k], plans[k], answer["samples"], answer["device"], answer["seconds"]
 
 
 def numbered_path(output: Path, index: int) -> Path:
@@ -62,7 +89,8 @@ def numbered_path(output: Path, index: int) -> Path:
     return output.with_name(f"{output.stem}{index:0{DIGITS}d}{output.suffix}")
 
 
-def _row(index: int, plan: Any, samples: int, device: str, seconds: float, ignored: list[str]) -> dict[str, Any]:
+def _row(index: int, plan: ExportPlan, samples: int, device: str, seconds: float) -> dict[str, Any]:
+    ignored = format_ignored(picture_class("flame").ignored(plan.scene.settings))
     return {
         "flame": index, "name": plan.scene.title, "output": str(plan.output), "size": list(plan.size),
         "samples": samples, "seconds": seconds, "device": device, "digest": read_digest(plan.output),

@@ -32,6 +32,7 @@ ENTRIES = (
 )  # fmt: skip
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
 FLAM3_BRIGHTNESS = 268 / 256
+JWILDFIRE_COLORS = 200 * 255 / 256  # JWildfire plots palette values times 200 / 256
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def tone_curve(flame: Flame, transparent: bool) -> Any:
     numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
     # JWildfire's GammaCorrectionFilter: a foreground of less opacity lets more of the background through.
     alpha_scale = 1 - math.atan(3 * (flame.fg_opacity - 1)) / 1.25
-    more = (bool(flame.curves), 255.0 / flame.white_level, alpha_scale, flame.saturation - 1)
+    white = JWILDFIRE_COLORS if flame.exposure == "jwildfire" else 255.0
+    more = (bool(flame.curves), white / flame.white_level, alpha_scale, flame.saturation - 1)
     return np.array((*numbers, transparent, *more), TONE_CURVE)[()]
 
 

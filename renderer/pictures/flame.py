@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -133,12 +134,17 @@ def flame_count(path: Path) -> int:
 
 
 def print_problems(path: Path, entries: Sequence[FileEntry], warnings: Sequence[str]) -> None:
-    """Print on stderr what is wrong with a file and which of its flames cannot be read."""
-    for sentence in warnings:
-        print(f"rayfold: {path}: warning: {sentence}", file=sys.stderr)
-    for entry in entries:
-        if not entry.keyframe:
-            print(f"rayfold: left out: {entry.error}", file=sys.stderr)
+    """Print on stderr what is wrong with a file and which of its flames cannot be read, each sentence once."""
+    sentences = [f"{path}: warning: {sentence}" for sentence in warnings]
+    sentences += [f"left out: {entry.error}" for entry in entries if not entry.keyframe]
+    for sentence in sentences:
+        _print_once(sentence)
+
+
+@lru_cache(maxsize=1024)
+def _print_once(sentence: str) -> None:
+    """Print on stderr what this process has not printed yet: batches open a file many times."""
+    print(f"rayfold: {sentence}", file=sys.stderr)
 
 
 def find_entry(path: Path, entries: Sequence[FileEntry], flame: str) -> FileEntry:

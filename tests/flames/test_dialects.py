@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -187,6 +188,20 @@ def test_curves_pass_through_their_points_and_straight_ones_are_left_out():
     assert np.abs(np.diff(overall, 2)).max() < 1e-4  # no corners: the curve is smooth
     straight = " ".join("0 0 1 0.25 0.25 1 0.75 0.75 1 1 1 1" for _ in range(4))
     assert entry(f'curves="{straight}"').keyframe.flame.curves == ()
+
+
+def test_apophysis_curves_are_rational_bezier_curves_over_their_parameter():
+    """De Casteljau's construction in homogeneous coordinates at the points that were kept."""
+    controls = np.array([[0, 0.1, 1], [0.2, 0.6, 2], [0.7, 0.4, 0.5], [1, 0.9, 1]])
+    text = " ".join(f"{value:g}" for value in np.tile(controls, (4, 1)).ravel())
+    curves = entry(f'version="Apophysis 7X Version 15D" curves="{text}"').keyframe.flame.curves
+    for x, y in curves[2][:: len(curves[2]) // 8]:
+        row = [(w * v, w) for _, v, w in controls]
+        while len(row) > 1:
+            row = [tuple((1 - x) * p + x * q for p, q in zip(*pair, strict=True)) for pair in pairwise(row)]
+        assert y == pytest.approx(row[0][0] / row[0][1], abs=1e-5)
+    default = " ".join(["0 0 1 0 0 1 1 1 1 1 1 1"] * 4)
+    assert not entry(f'version="Apophysis 7X" curves="{default}"').keyframe.flame.curves
 
 
 def test_other_programs_tone_curves_equal_their_formulas(gpu):

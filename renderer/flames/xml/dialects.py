@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
+import numpy as np
+
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.solid import parse_solid
 
 CURVES = ("overall_curve", "red_curve", "green_curve", "blue_curve")
+BEZIER_POINTS = 65
 CORNERS = tuple(f"background_{corner}" for corner in ("ul", "ur", "ll", "lr", "cc"))
 # flam3 3.1.1 draws the filter_shape on the left with the kernel and the support of the one on the right.
 FLAM3_FILTERS = {
@@ -146,17 +149,20 @@ def apply(
             parser.ignored["background gradient flames"] = 1
     if is_jwildfire(version):
         flame["solid"] = parse_solid(parser, attributes)
-    curves = parse_curves(parser, attributes)
+    curves = parse_curves(parser, attributes, version.startswith("Apophysis"))
     if any(curves):
         flame["curves"] = curves
         for name in ("curves", *CURVES):
             extra.pop(name, None)
 
 
-def parse_curves(parser: AttributeParser, attributes: Mapping[str, str]) -> tuple[CurvePoints, ...]:
+def parse_curves(
+    parser: AttributeParser, attributes: Mapping[str, str], is_bezier: bool = False
+) -> tuple[CurvePoints, ...]:
     """The points of the overall, red, green and blue curve; () for a straight one.
 
-    `curves` holds four points of three numbers for each, the third unused; overall_curve and the others any number of
+    `curves` holds four points of three numbers for each: in Apophysis' files the control points of a Bezier curve and
+    their weights, elsewhere points of a spline, the third unused. overall_curve and the others hold any number of
     points of two.
     """
     found: list[CurvePoints] = [(), (), (), ()]
@@ -164,6 +170,9 @@ def parse_curves(parser: AttributeParser, attributes: Mapping[str, str]) -> tupl
         numbers = parser.numbers("curves", attributes["curves"], 48)
         for k in range(4):
             mine = numbers[12 * k : 12 * k + 12]
+            if is_bezier:
+                found[k] = _bezier_points(np.array(mine).reshape(4, 3))
+                continue
             found[k] = _points(list(zip(mine[::3], mine[1::3], strict=True)))
     for k, name in enumerate(CURVES):
         if attributes.get(name, "").strip():
@@ -172,6 +181,20 @@ def parse_curves(parser: AttributeParser, attributes: Mapping[str, str]) -> tupl
                 parser.fail(f"{name} has {len(numbers)} numbers; it must have an even count of at most 512")
             found[k] = _points(list(zip(numbers[::2], numbers[1::2], strict=True)))
     return tuple(found)
+
+
+def _bezier_points(controls: np.ndarray) -> CurvePoints:
+    """Points of Apophysis' curve: y of the rational Bezier curve over its parameter; controls (4, 3): x, y, weight.
+
+    Where all controls are its default ones, it draws a straight line.
+    """
+    if np.array_equal(controls[:, :2], [[0, 0], [0, 0], [1, 1], [1, 1]]):
+        return ()
+    t = np.linspace(0, 1, BEZIER_POINTS)[:, None]
+    weights = np.concatenate([(1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3], 1) * controls[:, 2]
+    total = weights.sum(1)
+    y = np.where(total != 0, weights @ controls[:, 1] / np.where(total != 0, total, 1.0), 0.0)
+    return _points(list(zip(t[:, 0].tolist(), y.tolist(), strict=True)))
 
 
 def _points(pairs: list[tuple[float, float]]) -> CurvePoints:
