@@ -132,7 +132,7 @@ class Postprocess:
     ) -> Any:  # fmt: skip
         """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call.
 
-        `settings`: those of renderer/pictures/flame.py. `pass_index`: number of earlier passes, whose log-density
+        `settings`: renderer.flames.settings.Settings. `pass_index`: number of earlier passes, whose log-density
         buckets are averaged with this one's.
         """
         (width, height), flame = size, one.flame

@@ -60,7 +60,7 @@ def make_temporal_samples(settings: Any, time: float) -> tuple[list[TemporalSamp
 
     Layers are temporal samples of one time.
 
-    `settings`: those of renderer/pictures/flame.py.
+    `settings`: renderer.flames.settings.Settings.
     """
     keyframes = settings.keyframes
     if len(keyframes) < 2:

@@ -8,21 +8,22 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from renderer.errors import InputError, UserError
-from renderer.flames.camera import FlameView, bucket_transform, pixels_per_unit
+from renderer.flames.camera import bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import BLOCK, ChaosGame, SampledSums
-from renderer.flames.genome import EMPTY, Flame, Xform, read_only
+from renderer.flames.genome import Flame, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
+from renderer.flames.settings import Settings, settings_from_keyframe
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.images import linear_to_srgb
@@ -30,85 +31,11 @@ from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, setting
 
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
-@dataclass(frozen=True)
-class Settings(Flame, PictureSettings):
-    """A flame and its view. y points up in flames of scene files, down in .flame files.
-
-    With key frames, they give the flame of each time, and the view is relative to the first one's.
-    """
-
-    view: FlameView = FlameView()
-    y_axis: Literal["up", "down"] = "up"
-    seed: int = 0
-    transparent: bool = setting(False, help="alpha instead of the background")
-    early_clip: bool = setting(False, help="tone map and clip buckets before the spatial filter, for sharper edges")
-    pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel over its height")
-    keyframes: tuple[KeyFrame, ...] = ()
-    ignored: dict[str, int] = field(default_factory=lambda: EMPTY)  # what of a file is not drawn
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        times = [key.time for key in self.keyframes]
-        if any(two <= one for one, two in pairwise(times)):
-            raise ValueError(f"keyframes: the times {times} must increase")
-
-    def for_denoising(self) -> Self:
-        """The flame with a third of the radius of density estimation.
-
-        The denoiser takes wide blurs for the picture, and loses thin lines among single hits: a third was best of 0, a
-        third and all of the radius for three flames at quality 50.
-        """
-        keyframes = tuple(replace(key, flame=_less_blurred(key.flame)) for key in self.keyframes)
-        return replace(self, estimator_radius=self.estimator_radius / 3, keyframes=keyframes)
-
-
-def _less_blurred(flame: Flame) -> Flame:
-    return replace(flame, estimator_radius=flame.estimator_radius / 3)
-
-
 # ---- .flame files
-
-
-def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) -> Settings:
-    """The settings that draw a flame of a file."""
-    values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
-    values["quality"] = min(max(key.quality, 1e-3), 1e9)
-    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keyframes)
-
-
-def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "") -> KeyFrame:
-    """The flame and its view as a key frame of `size`, with the settings' y_axis."""
-    flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
-    view, extra = settings.view, read_only({"name": name} if name else {})
-    return KeyFrame(
-        flame, time, size, (view.center[0], -view.center[1]), size[1] / view.height, 0.0, view.rotation_degrees,
-        settings.pixel_aspect, extra=extra,
-    )  # fmt: skip
-
-
-def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFrame]:
-    """The key frames that a .flame file of the settings contains; their y points down."""
-    keyframes = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
-    if settings.y_axis == "down":
-        return list(keyframes)
-    return [replace(key, flame=flip_y(key.flame)) for key in keyframes]
-
-
-def flip_y(flame: Flame) -> Flame:
-    """The flame whose points have the opposite y, by a mirror after its final xform."""
-    final = flame.final_xform or Xform(color_speed=0.0)
-    if final.opacity != 1:
-        raise UserError(
-            f"a flame with y_axis up and a final xform of opacity {final.opacity:g} cannot be written as a .flame file;"
-            " its opacity must be 1"
-        )
-    a, b, c, d, e, f = final.post
-    return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
 
 
 def open_file(path: Path, flame: str = "", film: bool = False) -> Scene:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from renderer.flames import settings as flame_settings
 from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.pictures import flame
 from renderer.scene.cameras import Camera
 
 
 @dataclass(frozen=True)
-class Settings(flame.Settings):
+class Settings(flame_settings.Settings):
     """3D xforms of (x, y, z) with y up. Variations act on x and y; z passes through linear ones only."""
 
     xforms: tuple[Xform, ...] = (Xform(IDENTITY_3D),)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.text import text_mask
 from renderer.gpu import DeviceContext
@@ -136,7 +137,7 @@ class Picture(AccumulatingPicture):
         wide, high = entry.keyframe.size
         scale = min(room[0] / wide, room[1] / high)
         size = max(1, int(wide * scale)), max(1, int(high * scale))
-        one = flame.settings_from_keyframe(entry.keyframe)
+        one = settings_from_keyframe(entry.keyframe)
         one = replace(one, quality=settings.quality, seed=settings.seed, passes=1, temporal_samples=1)
         for _ in range(self._flame.sample_count(one, size)):
             frame = self._flame.draw(one, size, 0.0)

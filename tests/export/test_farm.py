@@ -83,6 +83,31 @@ def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, folders, sign
     same_frames(folders, 12)
 
 
+@pytest.mark.slow
+def test_a_pack_of_flames_on_a_farm_is_that_of_one_machine(folders, capsys):
+    """One flame a task, the bad one left out; the files have the same bytes."""
+    one = (
+        '<flame name="{0}" size="40 30" scale="12" quality="3"><xform weight="1" linear="0.5" '
+        'coefs="0.6 0.2 -0.2 0.6 0.{1} 0"/><color index="0" rgb="200 90 9"/></flame>'
+    )
+    bad = '<flame name="bad"><xform weight="1" coefs="1 2 3"/></flame>'
+    pack = folders / "pack.flame"
+    pack.write_text(f"<flames>{one.format('a', 3)}{bad}{one.format('c', 5)}{one.format('d', 4)}</flames>")
+    words = [pack, "--flame", "all", "--device", "cpu"]
+    assert exported(*words, "-o", folders / "here" / "f.png") == 3
+    assert exported(*words, "-o", folders / "farm" / "f.png", "--farm", "local:2", "--json") == 3
+    out, err = capsys.readouterr()
+    rows = json.loads(out[out.index("{") :])["flames"]
+    assert [(row["flame"], row["name"]) for row in rows] == [(0, "a"), (2, "c"), (3, "d")]
+    assert err.count("left out") == 1
+    names = sorted(path.name for path in (folders / "here").iterdir())
+    assert names == ["f00000.png", "f00002.png", "f00003.png"]
+    for name in names:
+        assert (folders / "here" / name).read_bytes() == (folders / "farm" / name).read_bytes()
+    assert exported(*words, "-o", folders / "x.png", "--farm", "local:2", "--split", "samples") == 2
+    assert "not together with --split" in capsys.readouterr()[1]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_ctrl_c_ends_a_farm_without_a_word_of_its_workers(scene, tmp_path):
     """The terminal's Ctrl-C reaches all processes; frames that were complete are kept."""

@@ -12,6 +12,7 @@ from renderer.errors import InputError, UserError
 from renderer.flames.kernel_cache import INTEGER_SUMS, KernelCache
 from renderer.flames.kernel_source import specialization_of
 from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
+from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.elements import _tolerant_elements, flame_elements
 from renderer.flames.xml.read import parse_flames, parse_library, read_library
@@ -208,7 +209,7 @@ def test_other_programs_tone_curves_equal_their_formulas(gpu):
     """White level, opacity of the foreground, curves and saturation against NumPy, pixel by pixel."""
     key = entry('quality="30" background="0.1 0.2 0.4" estimator_radius="0" filter="0"').keyframe
     key = replace(key, flame=replace(key.flame, supersample=1))
-    plain = flame_picture.settings_from_keyframe(replace(key, flame=replace(key.flame, background=(0.0, 0.0, 0.0))))
+    plain = settings_from_keyframe(replace(key, flame=replace(key.flame, background=(0.0, 0.0, 0.0))))
     picture = flame_picture.Picture(gpu)
 
     def drawn(settings):
@@ -241,7 +242,7 @@ def test_other_programs_tone_curves_equal_their_formulas(gpu):
 def test_jwildfires_exposure_is_its_formula(gpu):
     """2 brightness contrast log10(1 + density / contrast) + glow / (hits + 1): the opacity of the layer alpha."""
     key = entry('quality="4" estimator_radius="0" filter="0" gamma="1" gamma_threshold="0"').keyframe
-    base = flame_picture.settings_from_keyframe(key)
+    base = settings_from_keyframe(key)
     settings = replace(
         base, exposure="jwildfire", contrast=2.0, brightness=0.2, low_density_brightness=0.5, transparent=True
     )

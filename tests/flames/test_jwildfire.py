@@ -12,6 +12,7 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_3D
+from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.jwildfire import space_affine
@@ -40,7 +41,7 @@ def read(inside):
 
 def drawn(gpu, key):
     """Hits and color sums by pixel."""
-    settings, picture = flame_picture.settings_from_keyframe(key), flame_picture.Picture(gpu)
+    settings, picture = settings_from_keyframe(key), flame_picture.Picture(gpu)
     for _ in range(picture.sample_count(settings, SIZE)):
         picture.draw(settings, SIZE, 0.0)
     found = picture.layers(settings, SIZE)
@@ -66,7 +67,7 @@ def test_density_of_a_layer_drops_points_by_its_square(gpu):
     key = read(f"<layer density='0.5'>{point(-0.5, 0)}{RED}</layer><layer>{point(0.5, 0)}{BLUE}</layer>")
     hits, _ = drawn(gpu, key)
     assert hits[20, 20] / hits[20, 40] == pytest.approx(0.25, rel=0.02)
-    assert len(make_temporal_samples(flame_picture.settings_from_keyframe(key), 0.0)[0]) == 2
+    assert len(make_temporal_samples(settings_from_keyframe(key), 0.0)[0]) == 2
 
 
 @pytest.mark.slow
@@ -228,7 +229,7 @@ def test_a_solid_plane_has_the_color_of_its_normal(gpu):
     a, b = np.radians(-20), np.radians(-30)
     toward = np.array([np.sin(b), -np.sin(a) * np.cos(b), np.cos(a) * np.cos(b)])
     for angle in (0.5, -0.5):
-        settings = flame_picture.settings_from_keyframe(solid_plane(angle))
+        settings = settings_from_keyframe(solid_plane(angle))
         picture = flame_picture.Picture(gpu)
         for _ in range(picture.sample_count(settings, SIZE)):
             frame = picture.draw(settings, SIZE, 0.0)
@@ -246,7 +247,7 @@ def test_the_nearer_of_two_solids_is_seen(gpu):
     """A small red square before a large one of another color; chunks keep the nearest points of all."""
     front = '<xform weight="1" color="1" symmetry="-1" square="0.4" coefs="1 0 0 1 0 0" yzPost="1 0 0 1 0 0.5"/>'
     key = solid_plane(0.0, SOLID, front + '<color index="254" rgb="255 0 0"/>')
-    settings = replace(flame_picture.settings_from_keyframe(key), quality=100.0)
+    settings = replace(settings_from_keyframe(key), quality=100.0)
     picture = flame_picture.Picture(gpu)
     for _ in range(picture.sample_count(settings, SIZE)):
         whole = picture.draw(settings, SIZE, 0.0).read()
@@ -268,7 +269,7 @@ def test_occlusion_darkens_creases_and_tiles_agree(gpu):
     posts = ((1.0, 0.0, 0.0, 0.0, 0.0, c, 0.0, 0.0, 0.0, sign * s, 1.0, 0.0) for sign in (1, -1))
     xforms = tuple(replace(walls.flame.xforms[0], affine=IDENTITY_3D, post=post) for post in posts)
     flame = replace(walls.flame, xforms=xforms, solid=replace(walls.flame.solid, search_radius=60.0, lights=()))
-    settings = replace(flame_picture.settings_from_keyframe(replace(walls, flame=flame)), quality=100.0)
+    settings = replace(settings_from_keyframe(replace(walls, flame=flame)), quality=100.0)
     picture = flame_picture.Picture(gpu)
     count, tile = picture.sample_count(settings, SIZE), (16, 8, 24, 20)
     for _ in range(count):

@@ -20,11 +20,12 @@ from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
+from renderer.flames.settings import Settings
 from renderer.flames.temporal import Pass
 from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.pictures.flame import Picture, Settings
+from renderer.pictures.flame import Picture
 
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
 FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}

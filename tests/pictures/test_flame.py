@@ -16,6 +16,7 @@ from renderer.errors import InputError
 from renderer.export.render import format_duration
 from renderer.flames import evolve, kernel_cache
 from renderer.flames.genome import Xform
+from renderer.flames.settings import Settings
 from renderer.formats.images import read_pixels, read_recipe
 from renderer.paths import SCENES
 from renderer.pictures import flame as picture_module
@@ -32,9 +33,7 @@ def test_non_blocking_pictures_equal_blocking_ones(gpu, rng):
     non_blocking.never_block()
     for _ in range(3):
         flame = evolve.random_flame(rng)
-        settings = picture_module.Settings(
-            xforms=flame.xforms, final_xform=flame.final_xform, palette=flame.palette, quality=400.0
-        )
+        settings = Settings(xforms=flame.xforms, final_xform=flame.final_xform, palette=flame.palette, quality=400.0)
         for _ in range(2):
             pixels = non_blocking.draw(settings, size, 0.0).read()
         blocking.draw(settings, size, 0.0)
@@ -61,7 +60,7 @@ def test_scenes_draw_their_fractal(gpu, name):
 def test_the_view_pans_and_zooms_and_turns(gpu):
     """A map onto one point: where it is seen follows from the view alone; y grows upwards."""
     xforms = (Xform((0.0, 0.0, 1.0, 0.0, 0.0, 0.5)),)
-    settings = picture_module.Settings(xforms=xforms, colors=((255.0,) * 3,) * 256, filter_radius=0.0, quality=2.0)
+    settings = Settings(xforms=xforms, colors=((255.0,) * 3,) * 256, filter_radius=0.0, quality=2.0)
 
     def seen(view, y_axis="up"):
         picture = picture_module.Picture(gpu)
@@ -144,7 +143,7 @@ def test_transparent_pictures_have_alpha_where_light_is(gpu):
 def test_bad_samples_are_replaced(gpu):
     """A map that is never finite, drawn half of the time: the finished picture still has its samples."""
     xforms = (Xform(), Xform(variations={"modulus": 1.0}), Xform((0.5, 0.0, 0.1, 0.0, 0.5, 0.1)))
-    settings = picture_module.Settings(xforms=xforms, quality=200.0)
+    settings = Settings(xforms=xforms, quality=200.0)
     picture, size = picture_module.Picture(gpu), (64, 64)
     for _ in range(picture.sample_count(settings, size)):
         picture.draw(settings, size, 0.0)
@@ -241,7 +240,7 @@ def test_zero_weights_and_dead_end_xaos_are_rejected(gpu):
         ((Xform(xaos=(1.0, 0.0)), Xform(xaos=(0.0, 0.0))), "xaos of xform 1 excludes every xform"),
     ):
         with pytest.raises(InputError) as error:
-            picture_module.Picture(gpu).draw(picture_module.Settings(xforms=xforms), (8, 8), 0.0)
+            picture_module.Picture(gpu).draw(Settings(xforms=xforms), (8, 8), 0.0)
         assert message in str(error.value)
 
 
@@ -249,6 +248,6 @@ def test_diverging_points_count_as_bad_values(gpu):
     """Twice a map that triples, once one that halves: points leave for infinity and come back at random."""
     xforms = (Xform((3.0, 0, 0, 0, 3.0, 0), weight=2.0), Xform((0.5, 0, 0, 0, 0.5, 0)))
     picture = picture_module.Picture(gpu)
-    pixels = picture.draw(picture_module.Settings(xforms=xforms), (64, 64), 0.0).read()
+    pixels = picture.draw(Settings(xforms=xforms), (64, 64), 0.0).read()
     assert picture.report()["bad_values"] > 1000
     assert np.isfinite(pixels).all()

@@ -8,10 +8,11 @@ import pytest
 
 from renderer.flames import edit, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
 from renderer.flames.xml.read import read_flames
 from renderer.paths import SCENES
 from renderer.pictures import load, load_for_window, open_picture
-from renderer.pictures.flame import Picture, Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
+from renderer.pictures.flame import Picture
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.window.app.key_bindings import ACTIONS

@@ -14,9 +14,9 @@ import numpy as np
 from renderer.flames import edit, evolve, framing, palettes
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.settings import Settings, keyframes_for_file, to_keyframe
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
-from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
 from renderer.window.controls import theme

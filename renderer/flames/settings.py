@@ -1,0 +1,84 @@
+"""A flame with its view: the settings of the pictures flame and flame3d, and the key frames of files that they are."""
+
+from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+from typing import Literal, Self
+
+from renderer.errors import UserError
+from renderer.flames.camera import FlameView, Size
+from renderer.flames.genome import EMPTY, Flame, Xform, read_only
+from renderer.flames.interpolation import KeyFrame
+from renderer.scene.schema import PictureSettings, setting
+
+
+@dataclass(frozen=True)
+class Settings(Flame, PictureSettings):
+    """A flame and its view. y points up in flames of scene files, down in .flame files.
+
+    With key frames, they give the flame of each time, and the view is relative to the first one's.
+    """
+
+    view: FlameView = FlameView()
+    y_axis: Literal["up", "down"] = "up"
+    seed: int = 0
+    transparent: bool = setting(False, help="alpha instead of the background")
+    early_clip: bool = setting(False, help="tone map and clip buckets before the spatial filter, for sharper edges")
+    pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel over its height")
+    keyframes: tuple[KeyFrame, ...] = ()
+    ignored: dict[str, int] = field(default_factory=lambda: EMPTY)  # what of a file is not drawn
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        times = [key.time for key in self.keyframes]
+        if any(two <= one for one, two in pairwise(times)):
+            raise ValueError(f"keyframes: the times {times} must increase")
+
+    def for_denoising(self) -> Self:
+        """The flame with a third of the radius of density estimation.
+
+        The denoiser takes wide blurs for the picture, and loses thin lines among single hits: a third was best of 0, a
+        third and all of the radius for three flames at quality 50.
+        """
+        keyframes = tuple(replace(key, flame=_less_blurred(key.flame)) for key in self.keyframes)
+        return replace(self, estimator_radius=self.estimator_radius / 3, keyframes=keyframes)
+
+
+def _less_blurred(flame: Flame) -> Flame:
+    return replace(flame, estimator_radius=flame.estimator_radius / 3)
+
+
+def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) -> Settings:
+    """The settings that draw a flame of a file."""
+    values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
+    values["quality"] = min(max(key.quality, 1e-3), 1e9)
+    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keyframes)
+
+
+def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "") -> KeyFrame:
+    """The flame and its view as a key frame of `size`, with the settings' y_axis."""
+    flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
+    view, extra = settings.view, read_only({"name": name} if name else {})
+    return KeyFrame(
+        flame, time, size, (view.center[0], -view.center[1]), size[1] / view.height, 0.0, view.rotation_degrees,
+        settings.pixel_aspect, extra=extra,
+    )  # fmt: skip
+
+
+def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFrame]:
+    """The key frames that a .flame file of the settings contains; their y points down."""
+    keyframes = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
+    if settings.y_axis == "down":
+        return list(keyframes)
+    return [replace(key, flame=flip_y(key.flame)) for key in keyframes]
+
+
+def flip_y(flame: Flame) -> Flame:
+    """The flame whose points have the opposite y, by a mirror after its final xform."""
+    final = flame.final_xform or Xform(color_speed=0.0)
+    if final.opacity != 1:
+        raise UserError(
+            f"a flame with y_axis up and a final xform of opacity {final.opacity:g} cannot be written as a .flame file;"
+            " its opacity must be 1"
+        )
+    a, b, c, d, e, f = final.post
+    return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
