@@ -13,7 +13,7 @@ from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span, raise_first
 from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import Data, component_types
@@ -57,11 +57,21 @@ class Compilation:
             for item in items:
                 if isinstance(item, ast.VariableDeclaration):
                     self.run_globally(item)
-            for function in functions.all():
-                if checked and function not in functions.prelude_functions:
-                    self.check(function)
+            if checked:
+                self.check_all([f for f in functions.all() if f not in functions.prelude_functions])
         except TooLarge:
             raise too_large(Span(self.source, 0, 1)) from None
+
+    def check_all(self, functions: list[UserFunction]) -> None:
+        """Checks functions; the first error raised shows those of other functions too."""
+        errors: dict[tuple[int, str], ProgramError] = {}  # an error in a function that others call is one error
+        for function in functions:
+            try:
+                self.check(function)
+            except ProgramError as error:
+                errors.setdefault((error.span.start, error.code), error)
+                self.restart(self.source)
+        raise_first(list(errors.values()))
 
     def run_globally(self, statement: ast.AstNode) -> None:
         """Runs a statement in the scope of the program's constants."""

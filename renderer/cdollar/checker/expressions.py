@@ -11,6 +11,7 @@ from renderer.cdollar.checker.program import Variable
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
 from renderer.cdollar.ir import types as ty
 
 SWIZZLES = ("xyzw", "rgba")
@@ -92,9 +93,10 @@ class ExpressionLowering(CallLowering):
             return result
         if tree.operator == "*":
             message = "`*` before a value reduces by products, but nothing here is reduced"
-            raise ProgramError("CS0308", tree.span, message, "there are no pointers")
+            is_power = tree.span.source.text[tree.span.start - 1 : tree.span.start] == "*"
+            raise ProgramError("CS0308", tree.span, message, SIGNS["**"] if is_power else "there are no pointers")
         message = f"`{tree.operator}` is not defined for {value.type}"
-        raise ProgramError("CS0403", tree.span, message, operator_hint(value.type))
+        raise ProgramError("CS0403", tree.span, message, operator_hint(tree.operator, value.type))
 
     def _lower_Binary(self, tree: ast.Binary) -> Value:
         # A chain a + b + c is a tree that is deep on its left side.
@@ -124,7 +126,7 @@ class ExpressionLowering(CallLowering):
         if result is None:
             result = self._user_operator(tree, [a, b])
         if result is None:
-            hint = operator_hint(a.type if isinstance(a.type, ty.Record) else b.type)
+            hint = operator_hint(name, a.type, b.type)
             if scalars == set(ty.INTEGERS):
                 hint = "cast one of them: `(int) x` or `(uint) x`"
             elif ty.BOOL in (a.type, b.type):
@@ -222,7 +224,7 @@ def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
                 type_ = ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar)
                 return DataValue(type_, tuple(value.nodes[k] for k in indices))
     known = ", ".join(name for name, _, _ in ty.fields(value.type))
-    hint = f"members: {known}" if known else "a number has no members"
+    hint = f"members: {known}" if known else MEMBERS.get(tree.name, "a number has no members")
     raise ProgramError("CS0206", tree.name_span, f"{value.type} has no member `{tree.name}`", hint)
 
 
@@ -233,8 +235,12 @@ def check_condition(value: Operand, span: Span, hint: str = "compare it: `x != 0
     return value
 
 
-def operator_hint(type_: ty.Type) -> str:
-    """How a type that an operator does not take can be used with it."""
-    if type_ == ty.BOOL:
+def operator_hint(operator: str, *types: ty.Type) -> str:
+    """How types that an operator does not take can be used with it."""
+    if ty.BOOL in types:
         return BOOL_HINT
-    return f"define it: `{type_} operator +({type_} a, {type_} b) {{ ... }}`" if isinstance(type_, ty.Record) else ""
+    record = next((t for t in types if isinstance(t, ty.Record)), None)
+    if record is not None:
+        parameters = ", ".join(f"{t} {name}" for t, name in zip(types, "ab", strict=False))
+        return f"define it: `{record} operator {operator}({parameters}) {{ ... }}`"
+    return "`^` is the exclusive or of integers; a power is `pow(x, 2)`" if operator == "^" else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import NoReturn
 
 from renderer.cdollar.checker.domain_inference import InferenceContext
@@ -13,6 +12,7 @@ from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import children, walk
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import FLOAT, Scalar, Type
 
@@ -47,8 +47,8 @@ class NameResolver:
             )  # fmt: skip
         scopes = (self.body.scope, self.program.globals)
         names = {name for scope in scopes for name, _ in scope.variables()} | self.program.functions.overloads.keys()
-        close = get_close_matches(tree.name, sorted(names | FUNCTIONS.keys() | CONSTANTS.keys()), 1)
-        hint = f"did you mean `{close[0]}`?" if close else "declare it before its use"
+        known = names | FUNCTIONS.keys() | CONSTANTS.keys()
+        hint = WORDS.get(tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
         raise ProgramError("CS0202", tree.span, f"the name `{tree.name}` is not declared", hint)
 
     def is_index_call(self, callee: ast.AstNode) -> bool:

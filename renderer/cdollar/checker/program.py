@@ -17,6 +17,7 @@ from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.ir.dag import (
     UNKNOWN,
     ArraySource,
@@ -173,7 +174,8 @@ class TypeTable:
             if tree.name in self.types:
                 return self.types[tree.name]
             later = "it is declared further down, or contains itself" if tree.name in self.declared_later else ""
-            hint = later or "types: " + ", ".join(sorted(self.types))
+            hint = later or WORDS.get(tree.name) or did_you_mean(tree.name, self.types)
+            hint = hint or "types: " + ", ".join(sorted(self.types))
             raise ProgramError("CS0201", tree.span, f"unknown type `{tree.name}`", hint)
         assert isinstance(tree, ast.FunctionalType)
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)

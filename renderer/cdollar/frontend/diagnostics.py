@@ -5,11 +5,13 @@ Every code has its page in assets/reference/cdollar_errors.md.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 from renderer.errors import InputError, UserError
 
 MAX_LINE_CHARS = 160
+MAX_SHOWN_ERRORS = 5
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,14 @@ class ProgramError(InputError):
 
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
         self.code, self.span, self.message, self.hint = code, span, message, hint
+        self.others: list[ProgramError] = []  # of the same program, in its order
         super().__init__(self.render())
+
+    def __str__(self) -> str:
+        errors = [self, *self.others]
+        shown = [error.render() for error in errors[:MAX_SHOWN_ERRORS]]
+        hidden = len(errors) - len(shown)
+        return "\n".join([*shown, *([f"and {hidden} more errors"] if hidden else [])])
 
     def render(self) -> str:
         """The message with the line, a caret below the span, and the hint."""
@@ -71,14 +80,29 @@ class ProgramError(InputError):
         first = max(0, column - 1 - MAX_LINE_CHARS // 2)
         cut, indent = text[first : first + MAX_LINE_CHARS], column - 1 - first
         width = max(1, min(span.end - span.start, len(cut) - indent))
+        shift, carets = display_width(cut[:indent]), display_width(cut[indent : indent + width])
         lines = [
             f"{source.name}:{line}:{column}: error {self.code}: {self.message}",
             "    " + cut,
-            "    " + " " * indent + "^" * width,
+            "    " + " " * shift + "^" * max(1, carets),
         ]
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def raise_first(errors: list[ProgramError]) -> None:
+    """Raise the first of the errors of a program, which shows the others too; nothing if there is none."""
+    if errors:
+        first, *others = sorted(errors, key=lambda error: error.span.start)
+        first.others = others
+        raise first
+
+
+def display_width(text: str) -> int:
+    """The columns that a terminal gives a text: two for wide characters (CJK), none for combining ones."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) != 0 for c in text)
 
 
 class ArgumentError(UserError):

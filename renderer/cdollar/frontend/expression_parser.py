@@ -233,7 +233,7 @@ class ExpressionParser(TokenStream):
                 arguments.append(self.expression())
             if self.accept(close):
                 return arguments, restrictions
-            self.expect(",", "between arguments")
+            self.expect_next(close, "between arguments")
 
     def at_restriction(self) -> bool:
         """Whether a restriction is next."""
@@ -264,7 +264,8 @@ class ExpressionParser(TokenStream):
         if self.token.is_name:
             name = self.advance()
             return ast.Name(name.span, name.text)
-        self.fail("CS0105", f"expected an expression, found {self.describe_token()}")
+        hint = self.hint_for("an expression")
+        self.fail("CS0105", f"expected an expression, found {self.describe_token()}", hint)
 
     def constructor_call(self) -> ast.AstNode:
         """`float3(1, 2, 3)`."""

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.hints import WORDS, hint_for_character, hint_for_unexpected
 
 MAX_SOURCE_CHARS = 1 << 20
 MAX_NESTING = 120
@@ -77,7 +78,7 @@ def fail_at_character(source: SourceFile, position: int) -> NoReturn:
     if first == '"':
         raise ProgramError("CS0102", here, "this string is never closed", 'end it with " on the same line')
     shown = first if first.isprintable() else f"U+{ord(first):04X}"
-    raise ProgramError("CS0103", here, f"the character `{shown}` has no meaning here")
+    raise ProgramError("CS0103", here, f"the character `{shown}` has no meaning here", hint_for_character(first))
 
 
 class TokenStream:
@@ -124,13 +125,18 @@ class TokenStream:
         if self.at(text):
             return self.advance()
         message = f"expected `{text}` {where}, found {self.describe_token()}"
-        raise ProgramError("CS0104", self.missing_token_span(text), message)
+        raise ProgramError("CS0104", self.missing_token_span(text), message, self.hint_for(text))
 
     def expect_identifier(self, what: str) -> Token:
         """Takes a name; raises CS0105 if another token is next."""
         if not self.token.is_name:
-            self.fail("CS0105", f"expected {what}, found {self.describe_token()}")
+            self.fail("CS0105", f"expected {what}, found {self.describe_token()}", self.hint_for(what))
         return self.advance()
+
+    def hint_for(self, expected: str) -> str:
+        """What the next token, or a word of another language before it, may have been meant to be."""
+        before = WORDS.get(self.previous.text, "") if self.previous.is_name else ""
+        return hint_for_unexpected(expected, self.token.text) or before
 
     def fail(self, code: str, message: str, hint: str = "", span: Span | None = None) -> NoReturn:
         """Raises an error at a span, or at the next token."""
@@ -166,7 +172,13 @@ class TokenStream:
         while not self.accept(close):
             yield
             if not self.at(close):
-                self.expect(",", where)
+                self.expect_next(close, where)
+
+    def expect_next(self, close: str, where: str) -> None:
+        """Takes the comma of a list that has not ended; raises CS0104."""
+        if not self.accept(","):
+            message = f"expected `,` or `{close}` {where}, found {self.describe_token()}"
+            self.fail("CS0104", message, self.hint_for(","))
 
     @contextmanager
     def nesting(self) -> Iterator[None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NoReturn
 
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.diagnostics import MAX_SHOWN_ERRORS, ProgramError, SourceFile, Span, raise_first
 from renderer.cdollar.frontend.expression_parser import ExpressionParser
-from renderer.cdollar.frontend.lexer import Token
+from renderer.cdollar.frontend.hints import WORDS, did_you_mean
+from renderer.cdollar.frontend.lexer import KEYWORDS, Token
 
+FOREIGN = ("def", "fn", "func", "function")  # words that begin functions in other languages
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
@@ -35,10 +37,22 @@ class Parser(ExpressionParser):
         if self.at("var", "const", "let"):
             kind, type_of_const = ("type", self.type()) if self.accept("const") else (self.advance().text, None)
             return self.variable_declarator(kind, type_of_const, start)
+        if self.token.text in FOREIGN:
+            self.fail("CS0107", f"expected a function, found `{self.token.text}`", WORDS["def"])
         if not (self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
             message = f"expected a function, class, type or constant, found {self.describe_token()}"
             self.fail("CS0107", message, "a function starts with the type it returns: `float f(float x) { ... }`")
         return self.function_or_constant(start, attributes)
+
+    def skip_declaration(self) -> None:
+        """After an error: goes to the next word at the start of a line, where another declaration may begin."""
+        self.advance()
+        self.depth = 0
+        while self.token.kind != "eof":
+            starts_line = self.source.line_and_column(self.token.span.start)[1] == 1
+            if starts_line and self.token.is_identifier:
+                return
+            self.advance()
 
     def skip_modifiers(self) -> None:
         """Takes C# modifiers, which mean nothing here."""
@@ -204,7 +218,7 @@ class Parser(ExpressionParser):
         state = self.position, self.depth
         type_ = self.try_type()
         if type_ is None and self.token.is_name and self.peek().is_identifier:
-            self.fail("CS0201", f"unknown type `{self.token.text}`", "types: " + ", ".join(sorted(self.type_names)))
+            self.fail_unknown_type()
         if type_ is not None and self.token.is_name:
             if self.peek().text != ":":
                 return self.variable_declarations("type", type_, start)
@@ -212,6 +226,12 @@ class Parser(ExpressionParser):
             return [self.restriction()]
         self.rewind(state)
         return [self.assignment(start)]
+
+    def fail_unknown_type(self) -> NoReturn:
+        """Raises CS0201 for a word before a name; it may be a keyword with a mistake."""
+        word = self.token.text
+        hint = WORDS.get(word) or did_you_mean(word, self.type_names | KEYWORDS)
+        self.fail("CS0201", f"unknown type `{word}`", hint or "types: " + ", ".join(sorted(self.type_names)))
 
     def variable_declarations(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
         """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
@@ -267,10 +287,16 @@ class Parser(ExpressionParser):
 
 
 def parse(source: SourceFile) -> list[ast.AstNode]:
-    """The declarations of a program's text; raises ProgramError."""
+    """The declarations of a program's text; raises ProgramError, with the errors of later declarations."""
     parser, items = Parser(source), []
-    while parser.token.kind != "eof":
-        items.append(parser.declaration())
+    errors: list[ProgramError] = []
+    while parser.token.kind != "eof" and len(errors) <= MAX_SHOWN_ERRORS:
+        try:
+            items.append(parser.declaration())
+        except ProgramError as error:
+            errors.append(error)
+            parser.skip_declaration()
+    raise_first(errors)
     return items
 
 

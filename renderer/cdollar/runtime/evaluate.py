@@ -17,6 +17,7 @@ from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.hints import did_you_mean
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import BoundVariable, Range
@@ -85,7 +86,13 @@ def main_of(compilation: Compilation) -> UserFunction:
     """The function main; raises ProgramError unless there is exactly one."""
     overloads = compilation.program.functions.get("main")
     if not overloads:
-        span, hint = Span(compilation.source, 0, 1), "`float main(float[] a) { return sum(a); }`"
+        functions = compilation.program.functions
+        own = {f.name: f for f in functions.all() if f not in functions.prelude_functions}
+        close = did_you_mean("main", own)
+        span, hint = Span(compilation.source, 0, 1), close or "`float main(float[] a) { return sum(a); }`"
+        if close:
+            span = next(f.declaration.name_span for name, f in own.items() if f"`{name}`" in close)
+            hint = "name it `main`"
         raise ProgramError("CS0215", span, "the program has no `main`", hint)
     if len(overloads) > 1:
         span = overloads[1].declaration.name_span
