@@ -39,9 +39,11 @@ def handle_mouse(
     if imgui.is_item_activated():
         app.active = index
     moved_by, is_click = _drag(CLICK_RADIUS * scale)
-    u, v = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
+    panel = app.panels[index]
+    at = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
+    u, v = panel.zoom.picture_point(*at)
     if imgui.is_item_hovered():
-        app.panels[index].comparison.wipe = min(max(u, 0.0), 1.0)
+        panel.comparison.wipe = min(max(at[0], 0.0), 1.0)
         if app.inspector:
             pixel_inspector.draw(app.panels[index], rect, fonts, scale)
     if index == app.active and edit(app.panel, methodcaller("mouse", rect)):
@@ -53,6 +55,8 @@ def handle_mouse(
         view_actions.focus(app, u, v)
         return
     if is_click and open_files.open_scene_at(app, index, u, v):
+        return
+    if _zoom_pixels(panel, at, (moved_by[0] / width, moved_by[1] / height)):
         return
     view = app.panels[index].settings().view
     moved = view if view is None else _moved_view(view, rect, moved_by, is_click)
@@ -82,6 +86,18 @@ def _drag(radius: float) -> tuple[tuple[float, float], bool]:
             return (0.0, 0.0), imgui.is_item_deactivated() and imgui.is_mouse_released(0)
         storage.set_bool(item, True)
     return (delta.x, delta.y), False
+
+
+def _zoom_pixels(panel: Panel, at: tuple[float, float], drag: tuple[float, float]) -> bool:
+    """Ctrl with the wheel magnifies pixels, Ctrl with a drag moves over them; whether this frame did."""
+    io = imgui.get_io()
+    if not io.key_ctrl:
+        return False
+    if imgui.is_item_hovered() and io.mouse_wheel:
+        panel.zoom = panel.zoom.zoomed(_bounded(io.mouse_wheel), *at)
+        return True
+    panel.zoom = panel.zoom.panned(*(_bounded(way) for way in drag)) if panel.zoom.is_on else panel.zoom
+    return panel.zoom.is_on
 
 
 def _moved_view(view, rect: Rect, moved_by: tuple[float, float], is_click: bool):

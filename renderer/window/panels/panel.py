@@ -30,7 +30,9 @@ from renderer.window.panels.completion import Clock, SuspendableWork, finish_tim
 from renderer.window.panels.denoising import Denoiser
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS, FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
+from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.panel_scene import PanelScene
+from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.panels.row_tiles import DrawKey, Fallback, RowTiles
 
 REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
@@ -70,6 +72,8 @@ class Panel(PanelScene):
         self.tone_mapping: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None
         self.comparison = Comparison(gpu.gl)
+        self.inspection = Inspection(gpu.gl)
+        self.zoom = PixelZoom()
         # the current sample
         self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
         self._size = (1, 1)
@@ -190,7 +194,7 @@ class Panel(PanelScene):
         """Closes the panel and frees what it displays; if it is shown again, its next draw opens it."""
         self.reopen()
         self.frame = self.display_texture = None
-        self.comparison = Comparison(self._gpu.gl)
+        self.comparison, self.inspection = Comparison(self._gpu.gl), Inspection(self._gpu.gl)
 
     def _release(self) -> None:
         """Drops the picture and its device memory; what is displayed stays."""
@@ -270,6 +274,11 @@ class Panel(PanelScene):
         """True if whole samples of the current settings are displayed: none outdated, none partly drawn."""
         complete = self.display_texture is not None and self.tiles is not None and self.tiles.done == 0
         return complete and self.samples > 0 and self._displayed_state == self._requested_state()
+
+    @property
+    def sample_key(self) -> tuple:
+        """Changes where views of the picture are made anew: what is drawn, and as samples double or end."""
+        return self._drawn, self.samples.bit_length(), self.samples >= self.target_samples
 
     def is_finished(self) -> bool:
         """Whether all samples are drawn."""
@@ -370,6 +379,8 @@ class Panel(PanelScene):
         """Takes over a frame that a compute device has finished, if there is one."""
         self._poll_denoising()
         self.work.poll()
+        self.inspection.update(self)
+        self.comparison.poll()
         if self._pending is None or not self._pending.done():
             return
         pending, self._pending = self._pending, None
@@ -419,6 +430,11 @@ class Panel(PanelScene):
             self.display_texture = self._gpu.gl.texture(self.frame.size, 4, "f1")
         self.tone_mapping(self.frame, self.scene.tone, self.display_texture)
         self._applied_tone = self.scene.tone
+
+    def measure(self) -> None:
+        """Measures how far the displayed picture is from the reference of comparisons."""
+        if self.display_texture is not None:
+            self.comparison.measure(self.display_texture, self._wake)
 
     # Denoising
 

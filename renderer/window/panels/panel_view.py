@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from renderer.gpu.gl import Texture
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.panels.inspection import COLOR
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.pixel_zoom import draw_values
 from renderer.window.panels.statistics import format_value, is_empty, is_series
 
 BAR_HEIGHT = 26  # of the title bar and of the status bar, at scale 1
@@ -29,6 +33,7 @@ class PanelView:
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
         if panel.display_texture is not None:
             self._image(panel, panel.display_texture, image_rect, now)
+            self._values(panel, panel.display_texture, image_rect)
             if overlay:
                 overlay()
         elif not panel.error:
@@ -49,19 +54,39 @@ class PanelView:
         """The picture, or the two that are compared, side by side at the wipe position."""
         draw, comparison = imgui.get_window_draw_list(), panel.comparison
         low, high = corners(rect)
-        left, right, split = comparison.textures(picture, now)
+        shown, zoom = panel.inspection.texture, panel.zoom
+        left, right, split = comparison.textures(picture, now) if shown is None else (shown, None, 1.0)
         middle = low.x + split * (high.x - low.x)
         end = (middle, high.y)
-        draw.add_image(imgui.ImTextureRef(left.texture.glo), low, end, (0, 0), (split, 1))
+        draw.add_image(
+            imgui.ImTextureRef(left.texture.glo), low, end, zoom.picture_point(0, 0), zoom.picture_point(split, 1)
+        )
         if right is not None:
             begin = (middle, low.y)
             texture = imgui.ImTextureRef(right.texture.glo)
-            draw.add_image(texture, begin, high, (split, 0), (1, 1))
+            draw.add_image(texture, begin, high, zoom.picture_point(split, 0), zoom.picture_point(1, 1))
             draw.add_line(begin, end, theme.color_u32(theme.TEXT), 1.5 * self.scale)
-        if comparison.mode != "off":
+        label = f"{comparison.mode}: {comparison.label}" if comparison.mode != "off" else ""
+        if panel.inspection.name != COLOR:
+            label = f"{panel.inspection.name}: {panel.inspection.meaning}"
+        if zoom.is_on:
+            label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
+        if label:
             size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
-            label = f"{comparison.mode}: {comparison.label}"
             theme.shadow_text(draw, self.fonts.text, size, low.x + pad, high.y - size - pad, theme.ACCENT, label)
+
+    def _values(self, panel: Panel, picture: Texture, rect: Rect) -> None:
+        """The values of large pixels: those of the view, or the linear ones of the picture."""
+        values = panel.inspection.values
+        if panel.zoom.is_on and values is not None and panel.inspection.texture is not None:
+            picture = panel.inspection.texture
+
+            def read(left: int, top: int, width: int, height: int) -> np.ndarray:
+                return values[top : top + height, left : left + width]
+
+            draw_values(panel.zoom, rect, picture.size, read, self.fonts, self.scale)
+        elif panel.zoom.is_on and panel.frame is not None:
+            draw_values(panel.zoom, rect, panel.frame.size, panel.frame.read_region, self.fonts, self.scale)
 
     def _bars(self, panel: Panel, rect: Rect, now: float, active: bool) -> None:
         """The title bar with the frame rate; the status bar with the statistics, the size and the samples."""

@@ -33,7 +33,7 @@ def draw(panel: Panel, rect: Rect, fonts: theme.Fonts, scale: float) -> None:
     """Draws a tooltip for the pixel of `panel` under the pointer, if there is one."""
     left, top, width, height = rect
     pointer, displayed = imgui.get_io().mouse_pos, panel.display_texture
-    u, v = (pointer.x - left) / width, (pointer.y - top) / height
+    u, v = panel.zoom.picture_point((pointer.x - left) / width, (pointer.y - top) / height)
     if panel.frame is None or displayed is None or not (0 <= u < 1 and 0 <= v < 1):
         return
     x, y = int(u * displayed.size[0]), int(v * displayed.size[1])
@@ -44,6 +44,9 @@ def draw(panel: Panel, rect: Rect, fonts: theme.Fonts, scale: float) -> None:
             imgui.text_disabled(f"x {x}  y {y}      linear  sRGB")
             for line in pixel_lines(panel.frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
                 imgui.text(line)
+            if (values := panel.inspection.values) is not None:
+                value = values[int(v * values.shape[0]), int(u * values.shape[1])]
+                imgui.text(f"{panel.inspection.name} {np.array2string(value, precision=5)}")
 
 
 def _magnifier(texels: np.ndarray, x: int, y: int, side: float) -> None:

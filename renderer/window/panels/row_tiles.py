@@ -3,6 +3,8 @@
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures.picture import Frame, Picture, Size, Tile
@@ -119,6 +121,16 @@ class RowTiles:
         texture = interop.texture(frame)
         self.transfer = interop.transfer
         return texture
+
+    def layers(self) -> dict[str, np.ndarray]:
+        """The layers of the picture, from the tiles that drew it; those of a post-processed one are its own."""
+        if self.count == 1 or self._drawn[0] is not self.picture:
+            return self.picture.layers(self._settings, self._size)
+        bounds = [self._size[1] * k // self.count for k in range(self.count + 1)]
+        parts = []
+        for picture, top, bottom in zip((self.picture, *self._clones), bounds, bounds[1:], strict=False):
+            parts.append(picture.layers(self._settings, self._size, (0, top, self._size[0], bottom - top)))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def report(self) -> dict[str, Any]:
         """What the picture reports; lists of counts, such as rays by depth, are summed over the tiles."""

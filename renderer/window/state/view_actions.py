@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.app_state import AppState
 
 
@@ -55,3 +56,13 @@ def reset_view(app: AppState) -> None:
     original = app.panel.original.settings.view
     if original is not None and type(original) is type(app.panel.settings().view):
         app.set_view(original)
+
+
+def cycle_view(app: AppState, direction: int) -> None:
+    """Shows the next (1) or the previous (-1) view of the active panel's picture."""
+    app.show_message(f"view: {app.panel.inspection.cycle(app.panel, direction)}")
+
+
+def reset_zoom(app: AppState) -> None:
+    """Shows the whole picture."""
+    app.panel.zoom = PixelZoom()

@@ -1,0 +1,85 @@
+"""The controls that look closely: view, pixel zoom, histogram, comparison with its numbers."""
+
+from pathlib import Path
+
+import numpy as np
+
+from renderer.images.inspection import BINS, STOPS
+from renderer.window.boundary import contained
+from renderer.window.controls.settings import label
+from renderer.window.controls.toolkit import imgui, implot
+from renderer.window.panels.comparison import MODES
+from renderer.window.panels.panel import Panel
+from renderer.window.panels.pixel_zoom import PixelZoom
+
+MAX_GAIN = 256.0  # of a difference
+
+
+def draw(panel: Panel, scale: float) -> None:
+    """Draws the controls of a panel in the current Dear ImGui window, folded until a view is chosen by its key."""
+    if panel.inspection.opens_controls:
+        imgui.set_next_item_open(True)
+        imgui.set_scroll_here_y(0.0)
+        panel.inspection.opens_controls = False
+    if not imgui.collapsing_header("Look closely"):
+        return
+    _view(panel)
+    if panel.zoom.is_on and imgui.button("show the whole picture"):
+        panel.zoom = PixelZoom()
+    label("histogram")
+    panel.inspection.shows_histogram = imgui.checkbox("##histogram", panel.inspection.shows_histogram)[1]
+    if panel.inspection.shows_histogram and panel.inspection.counts is not None:
+        _histogram(*panel.inspection.counts, scale)
+    _comparison(panel)
+
+
+def _view(panel: Panel) -> None:
+    inspection, names = panel.inspection, panel.inspection.names(panel)
+    label("view")
+    if imgui.begin_combo("##view", inspection.name):
+        for name in names:
+            if imgui.selectable(name, name == inspection.name)[0]:
+                inspection.select(name)
+        imgui.end_combo()
+    if inspection.meaning and inspection.name != names[0]:
+        imgui.text_wrapped(inspection.meaning)
+
+
+def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> None:
+    """The counts of red, green and blue over stops, and what lies outside of them."""
+    stops = np.linspace(*STOPS, BINS, endpoint=False)
+    flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title | implot.Flags_.no_legend
+    if implot.begin_plot("##histogram plot", (-1, 110 * scale), flags):
+        axis = implot.AxisFlags_
+        implot.setup_axes("log2 of the value", "", axis.no_menus, axis.no_decorations)
+        implot.setup_axes_limits(*STOPS, 0, max(1.0, float(counts.max()) * 1.05), imgui.Cond_.always)
+        for name, values, color in zip(
+            ("red", "green", "blue"), counts, ((1, 0.35, 0.3, 1), (0.4, 0.9, 0.4, 1), (0.4, 0.6, 1, 1)), strict=True
+        ):
+            implot.plot_line(name, stops, values.astype("f8"), implot.Spec(line_color=imgui.ImVec4(*color)))
+        implot.end_plot()
+    left_out = ", ".join(f"{count:,} {name}" for name, count in outside.items() if count)
+    if left_out:
+        imgui.text_wrapped(f"outside: {left_out}")
+
+
+def _comparison(panel: Panel) -> None:
+    comparison = panel.comparison
+    label("compare")
+    changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))
+    if changed:
+        comparison.mode = MODES[index]
+    if comparison.mode == "difference":
+        label("gain")
+        logarithmic = imgui.SliderFlags_.logarithmic | imgui.SliderFlags_.always_clamp
+        comparison.gain = imgui.slider_float("##gain", comparison.gain, 1.0, MAX_GAIN, "%.3g", logarithmic)[1]
+    label("reference file")
+    entered, name = imgui.input_text("##reference", "", imgui.InputTextFlags_.enter_returns_true)
+    if entered and name:
+        with contained("opening a reference", lambda error, sentence: setattr(comparison, "numbers", sentence)):
+            comparison.set_reference_file(Path(name).expanduser())
+            comparison.numbers = f"reference: {comparison.label}"
+    if imgui.button("MSE, PSNR, FLIP"):
+        panel.measure()
+    if comparison.numbers:
+        imgui.text_wrapped(comparison.numbers)

@@ -1,0 +1,180 @@
+"""The numbers and pictures that the window shows of a picture, against NumPy, FLIP's own package and brute force."""
+
+import numpy as np
+import pytest
+
+from renderer.formats.images import write_png
+from renderer.images.flip import flip_map
+from renderer.images.inspection import BINS, STOPS, differences, false_color, histogram, id_colors, layer_picture
+from renderer.pictures import load
+from renderer.window.controls.toolkit import imgui
+from renderer.window.panels.comparison import MODES
+from renderer.window.panels.pixel_zoom import PixelZoom
+from tests.window.headless import center, finish, frames, point, press, until, window
+
+BOX = """title = "box"
+picture = "raytrace"
+[settings]
+samples = 2
+max_depth = 3
+horizon = [0.5, 0.5, 0.5]
+zenith = [0.2, 0.3, 0.6]
+view = { position = [0.0, 1.0, 4.0], target = [0.0, 0.5, 0.0] }
+spheres = [{ center = [0.0, 0.5, 0.0], radius = 0.5, material = "gray" }]
+materials = [{ name = "gray" }]
+[[settings.quads]]
+material = "gray"
+corners = [[-3.0, 0.0, 3.0], [3.0, 0.0, 3.0], [3.0, 0.0, -3.0], [-3.0, 0.0, -3.0]]
+"""
+flip_evaluator = pytest.importorskip("flip_evaluator")
+
+
+def pictures(rng, height=45, width=61):
+    """A picture of edges and gradients, and the same one with noise, a shift and a colored patch."""
+    y, x = np.mgrid[:height, :width]
+    base = np.stack([x / width, y / height, (x // 7 + y // 5) % 2], -1)
+    other = np.roll(base, 1, 1) + rng.normal(0, 0.05, base.shape)
+    other[10:20, 10:30] = (0.9, 0.1, 0.2)
+    return [(np.clip(picture, 0, 1) * 255 + 0.5).astype("u1") for picture in (base, other)]
+
+
+def test_flip_equals_its_package(rng):
+    for reference, test in (pictures(rng), pictures(rng, 30, 20), [np.full((9, 9, 3), v, "u1") for v in (0, 255)]):
+        images = [picture / np.float32(255) for picture in (reference, test)]
+        wanted, mean, _ = flip_evaluator.evaluate(*images, "LDR", applyMagma=False)
+        found = flip_map(reference, test)
+        assert np.abs(found - np.asarray(wanted).reshape(*found.shape, -1)[..., 0]).max() < 2e-3
+        assert found.mean() == pytest.approx(mean, abs=1e-4)
+
+
+def test_equal_pictures_have_no_error(rng):
+    reference, _ = pictures(rng)
+    assert differences(reference, reference) == {"MSE": 0.0, "PSNR": float("inf"), "FLIP": 0.0}
+
+
+def test_differences_are_those_of_algebra():
+    a, b = np.zeros((8, 8, 3), "u1"), np.full((8, 8, 3), 51, "u1")
+    found = differences(a, b)
+    assert found["MSE"] == pytest.approx(0.04) and found["PSNR"] == pytest.approx(10 * np.log10(25))
+    with pytest.raises(ValueError, match="8 x 8 and 9 x 8"):
+        differences(a, np.zeros((8, 9, 3), "u1"))
+
+
+def test_histogram_equals_numpys(rng):
+    linear = np.exp2(rng.uniform(-14, 10, (40, 30, 4))).astype("f4")
+    linear[0, :5, 0] = (0.0, -1.0, np.nan, np.inf, 2.0**-12)
+    counts, outside = histogram(linear)
+    stops = np.linspace(*STOPS, BINS + 1)
+    with np.errstate(all="ignore"):
+        logs = np.log2(linear[..., :3])
+    for channel in range(3):
+        values = logs[..., channel].ravel()
+        wanted = np.histogram(values[np.isfinite(values) & (values < STOPS[1])], stops)[0]
+        assert np.abs(np.cumsum(counts[channel]) - np.cumsum(wanted)).max() <= 1  # a value on an edge
+    assert outside["NaN"] == 1
+    assert counts.sum() + sum(outside.values()) == 40 * 30 * 3
+
+
+def test_false_color_goes_from_blue_to_yellow_and_shows_nan():
+    colors = false_color(np.array([[0.0, 1.0, 2.0, np.nan, 99.0, -np.inf]]), 0.0, 2.0)[0]
+    assert tuple(colors[0]) == tuple(colors[5]) == (68, 1, 84) and tuple(colors[2]) == tuple(colors[4]) == (
+        253,
+        231,
+        37,
+    )
+    assert tuple(colors[3]) == (255, 0, 255)
+    ramp = false_color(np.linspace(0, 1, 50)[None], 0.0, 1.0)[0].astype(int)
+    assert (np.diff(ramp @ (2126, 7152, 722)) > 0).all()  # brighter is more
+
+
+def test_layers_as_pictures():
+    ids = np.array([[0, 1, 2], [3, 4, 5]], "u4")
+    colors = id_colors(ids)
+    assert (colors[0, 0] == 0).all() and len({tuple(c) for c in colors.reshape(-1, 3)}) == 6
+    assert layer_picture("id", ids)[1] == "5 primitives seen"
+    normal = np.zeros((2, 3, 3), "f4")
+    normal[..., 2] = 1
+    assert tuple(layer_picture("normal", normal)[0][0, 0]) == (128, 128, 255)
+    depth = np.array([[1.0, 3.0, np.inf]], "f4")
+    picture, meaning = layer_picture("depth", depth)
+    assert meaning == "1 (blue) to 3 (yellow)" and tuple(picture[0, 2]) == tuple(picture[0, 1])
+    albedo = np.full((2, 2, 3), 0.5, "f4")
+    assert layer_picture("albedo", albedo)[0][0, 0, 0] == 188
+
+
+def test_a_zoom_keeps_the_point_under_the_pointer_and_stays_inside():
+    zoom = PixelZoom().zoomed(10, 0.3, 0.7)
+    assert zoom.picture_point(0.3, 0.7) == pytest.approx((0.3, 0.7)) and zoom.is_on
+    assert zoom.panel_point(*zoom.picture_point(0.1, 0.9)) == pytest.approx((0.1, 0.9))
+    moved = zoom.panned(0.2, -9.0)
+    assert moved.left == pytest.approx(zoom.left - 0.2 / zoom.factor) and moved.top == 1 - 1 / zoom.factor
+    columns, rows = PixelZoom(4.0, 0.5, 0.0).pixels((100, 50))
+    assert (columns, rows) == (range(50, 75), range(0, 13))
+    assert zoom.zoomed(-99, 0.5, 0.5) == PixelZoom()
+
+
+@pytest.mark.slow
+def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
+    path = tmp_path / "box.toml"
+    path.write_text(BOX)
+    with window([load(path)], gpu, gl, (900, 600)) as screen:
+        finish(screen)
+        panel, app = screen.app.panel, screen.app
+        press(screen, "Ctrl+L")
+        frames(screen, 3)
+        size = panel.frame.size
+        wanted = panel.picture.layers(panel.settings(), size)
+        for name in ("albedo", "normal", "depth", "id"):
+            assert panel.inspection.name == name
+            assert np.array_equal(panel.inspection.values, wanted[name])
+            assert np.array_equal(panel.inspection.texture.read()[..., :3], layer_picture(name, wanted[name])[0])
+            press(screen, "Ctrl+L")
+            frames(screen, 3)
+        assert panel.inspection.name == "variance" and "noise_threshold" in panel.inspection.meaning
+        press(screen, "Ctrl+Shift+L")
+        frames(screen, 3)
+        io = imgui.get_io()
+        point(screen, *center(screen, 0))
+        io.add_key_event(imgui.Key.mod_ctrl, True)
+        for _ in range(20):
+            io.add_mouse_wheel_event(0, 1)
+            screen.frame()
+        io.add_key_event(imgui.Key.mod_ctrl, False)
+        screen.frame()
+        assert panel.zoom.factor == pytest.approx(1.25**20)
+        x, y, width, height = app.image_rects[0]
+        u, v = panel.zoom.picture_point(0.5, 0.5)
+        texel = panel.inspection.texture.read()[int(v * size[1]), int(u * size[0]), :3]
+        shown = screen.pixels()[y + height // 2 - 9 : y + height // 2 + 9, x + width // 2 - 9 : x + width // 2 + 9]
+        assert (shown.reshape(-1, 3) == texel).all(1).any()  # a pixel fills the middle, but for its number
+        press(screen, "Ctrl+Home")
+        assert not panel.zoom.is_on
+        panel.inspection.select("color")
+        press(screen, "S")
+        press(screen, "Ctrl+M")
+        until(screen, lambda: panel.comparison.numbers != "measuring")
+        assert panel.comparison.numbers == "MSE 0   PSNR inf   FLIP 0"
+        panel.inspection.shows_histogram = True
+        panel.inspection.opens_controls = True
+        for mode in MODES:
+            panel.comparison.mode = mode
+            frames(screen, 3)
+            assert not app.message.startswith("internal"), app.message
+        assert panel.inspection.counts[0].sum() > 0
+
+
+def test_a_reference_from_a_file_is_measured(screen, tmp_path, rng):
+    finish(screen)
+    panel = screen.app.panel
+    shown = panel.display_texture.read()[..., :3]
+    write_png(tmp_path / "other.png", 255 - shown)
+    panel.comparison.set_reference_file(tmp_path / "other.png")
+    panel.measure()
+    until(screen, lambda: panel.comparison.numbers != "measuring")
+    wanted = differences(shown, 255 - shown)
+    assert panel.comparison.numbers == "   ".join(f"{name} {value:.4g}" for name, value in wanted.items())
+    write_png(tmp_path / "small.png", shown[:5])
+    panel.comparison.set_reference_file(tmp_path / "small.png")
+    panel.measure()
+    until(screen, lambda: panel.comparison.numbers != "measuring")
+    assert "only pictures of one size" in panel.comparison.numbers
