@@ -57,9 +57,14 @@ class KernelCache:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(2, "compiler")
 
-    def prefer_generic(self) -> None:
-        """From now on run the generic kernel where it was compiled before, and after a few flames: for many flames."""
+    def prefer_generic(self, flames: int = 0) -> None:
+        """From now on run the generic kernel where it was compiled before, and after a few flames: for many flames.
+
+        `flames`: their number, if it is known; of many GPUs run it at once, for it compiles as long as a few others.
+        """
         self._prefers_generic = True
+        if flames > 2 * REQUESTS_BEFORE_GENERIC:
+            self._requests = REQUESTS_BEFORE_GENERIC
 
     def wait_ready(self) -> None:
         """Wait for the generic kernel of 2D flames."""

@@ -170,9 +170,9 @@ class Picture(AccumulatingPicture):
         """From now on the generic kernel draws flames whose specialized kernel is not compiled."""
         self._game.kernels.never_block()
 
-    def prefer_generic(self) -> None:
-        """From now on the generic kernel draws most flames: this picture draws many, and each only once."""
-        self._game.kernels.prefer_generic()
+    def prefer_generic(self, flames: int) -> None:
+        """From now on the generic kernel draws most flames: this picture draws so many, and each only once."""
+        self._game.kernels.prefer_generic(flames)
 
     def wait_ready(self) -> None:
         """After never_block(), wait until draws of new flames need not wait."""

@@ -20,6 +20,9 @@ class Settings(flame_settings.Settings):
         super().__post_init__()
         if not self.is_3d:
             raise ValueError(f"affine has {len(self.xforms[0].affine)} numbers; a 3D xform has 12")
+        for name in ("solid", "cam_zdimish", "cam_dof"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is of the cameras of the picture flame; this picture has a camera of its own")
 
 
 class Picture(flame.Picture):

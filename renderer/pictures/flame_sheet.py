@@ -80,7 +80,6 @@ class Picture(AccumulatingPicture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._flame = flame.Picture(gpu)
-        self._flame.prefer_generic()
         self._pixels = np.zeros((1, 1, 4), "f4")
         self._buffer: Any = None
         self._entries: list[FileEntry] = []
@@ -102,6 +101,7 @@ class Picture(AccumulatingPicture):
         """Read the file and clear the sheet."""
         require_untiled("contact sheet", size, tile)
         self._entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
+        self._flame.prefer_generic(len(self._entries))
         self._pixels = np.full((size[1], size[0], 4), PAPER, "f4")
         self._pixels[..., 3] = 1.0
         self._buffer = self.gpu.device.buffer((size[1], size[0], 4))

@@ -20,6 +20,7 @@ from renderer.flames.xml.read import parse_flames, parse_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import linear_to_srgb
 from renderer.pictures import flame as flame_picture
+from renderer.pictures import load
 
 RED, BLUE = '<color index="0" rgb="255 0 0"/>', '<color index="0" rgb="0 0 255"/>'
 HEAD = 'size="60 40" scale="20" quality="20" version="JWildfire V8.50"'
@@ -294,3 +295,10 @@ def test_bad_solids_are_refused(attributes, words):
     text = f'<flame version="JWildfire V7" sld_render_enabled="1" {attributes}>{point(0, 0)}</flame>'
     with pytest.raises(InputError, match=re.escape(words)):
         parse_flames(text)
+
+
+def test_flames_with_a_pinhole_camera_refuse_what_is_of_the_other(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text('title = "a"\npicture = "flame3d"\n[settings]\ncam_zdimish = 0.5\n')
+    with pytest.raises(InputError, match="cam_zdimish is of the cameras of the picture flame"):
+        load(path)

@@ -147,7 +147,8 @@ def test_depth_of_field_blurs_by_the_distance(device):
 
 def test_cameras_survive_a_file():
     text = (
-        '<flame name="a" version="JWF 7" size="64 48" cam_pitch="0.5" cam_persp="0.2" cam_dof="0.3" preserve_z="1">'
+        '<flame name="a" version="JWildfire V7.00" size="64 48" cam_pitch="0.5" cam_persp="0.2" cam_dof="0.3" '
+        'preserve_z="1">'
         '<xform weight="1" color="0" coefs="1 0 0 1 0 0" spherical3D="0.5" pre_julia3D="0.2" pre_julia3D_power="3" '
         'post_bubble="0.3" var_color="0.4"/><color index="0" rgb="9 9 9"/></flame>'
     )

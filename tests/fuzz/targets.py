@@ -733,7 +733,27 @@ def read_native(path: Path) -> None:
 # ---- flames
 
 
-@target("flame", lambda: bundled("*.flame"), nested(TEXT), "renderer.pictures.flame")
+def flame_seeds() -> dict[str, bytes]:
+    """The bundled flames, and one of JWildfire with layers, final xforms and solid rendering."""
+    xform = (
+        '<xform weight="1" color="0.3" symmetry="0.5" color_type="DISTANCE" linear3D="0.5" material="1" mod_hue="0.2" '
+        'mod_hue_speed="-0.5" coefs="0.6 0.2 -0.2 0.6 0.3 0" yzCoefs="1 0 0 0.5 0 1" zxPost="0 1 -1 0 0 0"/>'
+    )
+    final, colors = xform.replace("xform weight", "finalxform weight"), '<color index="0" rgb="9 90 200"/>'
+    solid = (
+        'sld_render_enabled="1" sld_render_ao_search_radius="8" sld_render_material_count="2" '
+        'sld_render_material_diffuse1="0.4" sld_render_material_light_diif_func1="COSA_HALVE" '
+        'sld_render_ligtht_count="1" sld_render_light_altitude0="30" sld_render_light_red0="1"'
+    )
+    text = (
+        f'<jwf-flame version="JWildfire V7.00" size="64 48" scale="20" cam_zdimish="0.1" cam_zdimcolor="1 0 0" {solid}>'
+        f'<layer weight="0.5" density="0.7">{xform}{final}{final}{colors}</layer>'
+        f'<layer visible="1">{xform}{xform}{colors}</layer></jwf-flame>'
+    )
+    return bundled("*.flame") | {"jwildfire.flame": text.encode()}
+
+
+@target("flame", flame_seeds, nested(TEXT), "renderer.pictures.flame")
 def read_flame(path: Path) -> None:
     from renderer.pictures import load
     from renderer.scene.animation import settings_at
