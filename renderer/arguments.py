@@ -47,6 +47,11 @@ def positive(text: str) -> int:
     return _whole(text, 1, MAX_WHOLE, "must be a whole number of")
 
 
+def count(text: str) -> int:
+    """A whole number of at least 0."""
+    return _whole(text, 0, MAX_WHOLE, "must be a whole number of")
+
+
 def seed(text: str) -> int:
     """A seed of random numbers, 0 to 2^31 - 1."""
     return _whole(text, 0, MAX_WHOLE, "must be a whole number of")

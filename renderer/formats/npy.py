@@ -7,11 +7,13 @@ system takes them back; and staging memory needs the copy that a mapping would s
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
+import io
 import json
 import math
 import os
 import re
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -143,6 +145,11 @@ class ArraySource:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
+    @property
+    def is_fortran(self) -> bool:
+        """Whether the elements come with the first index fastest, and another order would differ."""
+        return False
+
     def read_into(self, out: np.ndarray, first: int) -> None:
         """Fills out, bytes (n,) uint8, from element `first` on; InputError when a file has shrunk."""
         raise NotImplementedError
@@ -150,9 +157,16 @@ class ArraySource:
 
 @dataclass(frozen=True)
 class NpyFile(ArraySource):
-    """The numbers of a .npy file, from byte `start` on."""
+    """The numbers of a .npy file, from byte `start` on, in native byte order once they are read."""
 
     start: int
+    fortran: bool = False
+    is_swapped: bool = False
+
+    @property
+    def is_fortran(self) -> bool:
+        """See ArraySource."""
+        return self.fortran and len(self.shape) > 1
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """See ArraySource."""
@@ -164,6 +178,54 @@ class NpyFile(ArraySource):
                 if not done:
                     raise InputError(f"{self.path}: became shorter while it was read: it ends before byte {offset + 1}")
                 view, offset = view[done:], offset + done
+        if self.is_swapped:
+            out.view(self.dtype).byteswap(inplace=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PipeSource(ArraySource):
+    """The numbers of a .npy stream that can be read once, from the first to the last: a pipe.
+
+    Threads that read pieces of it wait for their turn.
+    """
+
+    file: IO[bytes]
+    fortran: bool
+    is_swapped: bool
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    position: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def is_fortran(self) -> bool:
+        """See ArraySource."""
+        return self.fortran and len(self.shape) > 1
+
+    def read_into(self, out: np.ndarray, first: int) -> None:
+        """See ArraySource; InputError where the stream ends too early, for all who wait too."""
+        with self.changed:
+            self.changed.wait_for(lambda: not 0 <= self.position[0] < first)
+            assert self.position[0] in (first, -1), "a pipe is read once, in order"
+            view = memoryview(out.data)
+            while len(view) and self.position[0] >= 0:
+                done = self.file.readinto(view) if isinstance(self.file, io.BufferedIOBase) else 0
+                view = view[done:]
+                if not done:
+                    self.position[0] = -1
+            if self.position[0] >= 0:
+                self.position[0] = first + out.size // self.dtype.itemsize
+            self.changed.notify_all()
+            if self.position[0] < 0:
+                raise InputError(f"{self.path}: ends before the {self.count} numbers that its header promises")
+        if self.is_swapped:
+            out.view(self.dtype).byteswap(inplace=True)
+
+
+def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS) -> PipeSource:
+    """The numbers of a .npy stream; InputError for others."""
+    header = read_header(file, name, 1 << 64)
+    native = header.dtype.newbyteorder("=")
+    check_numbers(native, name, wanted)
+    return PipeSource(name, native, header.shape, file, header.is_fortran, not header.dtype.isnative)
 
 
 @dataclass(frozen=True)
@@ -183,21 +245,27 @@ def as_source(numbers: Any) -> ArraySource:
     if isinstance(numbers, ArraySource):
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
-        return open_npy(Path(numbers))
+        return open_npy(Path(numbers), any_layout=True)
     array = np.ascontiguousarray(numbers)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     check_numbers(array.dtype, "array", NUMBERS)
     return HostArray("array", array.dtype, array.shape, array)
 
 
-def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
+def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False) -> NpyFile:
     """The file, its header read and its length checked.
 
-    InputError, which says what is `wanted`, for other files than C-order arrays of numbers.
+    InputError, which says what is `wanted`, for other files than arrays of numbers; those that are empty, in Fortran
+    order or in the other byte order are taken with `any_layout`.
     """
     with open_input(path) as file, reading(path):
         header = read_header(file, str(path), file_size(file))
         start = file.tell()
-    check_numbers(header.dtype, path, wanted)
+    native = header.dtype.newbyteorder("=") if any_layout else header.dtype
+    check_numbers(native, path, wanted)
+    if any_layout:
+        return NpyFile(Path(path), native, header.shape, start, header.is_fortran, not header.dtype.isnative)
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:

@@ -63,7 +63,7 @@ def member_bomb() -> bytes:
 
 SUFFIXES = {
     "scene": (".toml",), "recipe": (".png",), "session": (".json",), "sum_npy": (".npy",), "cdollar_npy": (".npy",),
-    "matrix_npy": (".npy",),
+    "matrix_npy": (".npy",), "sum_npz": (".npz",), "sum_pipe": (".npy",),
     "rhs_npy": (".npy",), "band_npz": (".npz",), "mtx_band": (".mtx", ".mtx.gz"), "mtx_rhs": (".mtx",),
     "image": (".png", ".jpeg"), "exr": (".exr",), "hdr": (".hdr",), "mesh": (".obj", ".ply", ".stl"),
     "gltf": (".glb", ".gltf"), "flame": (".flame",), "palettes": (".xml",), "cdollar": (".cb",),

@@ -254,7 +254,7 @@ ARRAY_MUTATORS = (mutate.npy_header,) * 4 + BYTES
 def read_sum_array(path: Path) -> None:
     from renderer.formats.npy import open_npy
 
-    found = open_npy(path)
+    found = open_npy(path, any_layout=True)
     count = min(found.count, 1 << 16)
     found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
 
@@ -321,6 +321,31 @@ def read_band_arrays(path: Path) -> None:
 
     band = read_band(path)
     checked_band(band.ab, band.kl, band.ku)
+
+
+def npz_seeds() -> dict[str, bytes]:
+    numbers = np.random.default_rng(4).standard_normal((4, 3))
+    arrays = {"a": numbers, "b": np.asfortranarray(numbers.astype(">f4")), "c": np.zeros((0, 2)), "d": np.arange(5)}
+    return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays)}
+
+
+@target("sum_npz", npz_seeds, BAND_MUTATORS)
+def open_arrays(path: Path) -> None:
+    from renderer.formats.npz_arrays import open_npz
+
+    for found in open_npz(path):
+        count = min(found.count, 1 << 16)
+        found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
+
+
+@target("sum_pipe", array_seeds, ARRAY_MUTATORS)
+def read_pipe(path: Path) -> None:
+    from renderer.formats.npy import open_pipe
+
+    with path.open("rb") as file:
+        found = open_pipe(file, "stdin")
+        for start in range(0, min(found.count, 1 << 12), 16):
+            found.read_into(np.empty(min(16, found.count - start) * found.dtype.itemsize, "u1"), start)
 
 
 def matrix_seeds() -> dict[str, bytes]:

@@ -1,5 +1,6 @@
 """Sums: exact ones against math.fsum, integers and NumPy twins; the same bits in any order and chunking; bad files."""
 
+import io
 import json
 import math
 import threading
@@ -302,7 +303,7 @@ def test_sums_by_key(rng, dtype):
     assert groups.means() == [rounded_fraction(t.fraction() / t.count) for t in wanted]
 
 
-@pytest.mark.parametrize("spread", [0, 12, 300])
+@pytest.mark.parametrize("spread", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (12, 300))])
 def test_sums_by_many_keys_are_those_of_fsum(rng, spread):
     """Keys of a few numbers and of many, as near to one another as they cancel; a wide and a narrow range of keys."""
     n = 20_000
@@ -430,6 +431,107 @@ def test_command_statistics(tmp_path, capsys, rng):
     assert float(out) == math.fsum(numbers) and "GB/s" in err
 
 
+@pytest.mark.parametrize("layout", ["fortran", "swapped", "stored", "packed"])
+def test_arrays_of_any_layout(tmp_path, capsys, rng, layout):
+    numbers = rng.standard_normal((30, 40)) * 10.0 ** rng.integers(-30, 30, (30, 40))
+    name = "x.npz" if layout in ("stored", "packed") else "x.npy"
+    if layout == "fortran":
+        np.save(tmp_path / name, np.asfortranarray(numbers))
+    elif layout == "swapped":
+        np.save(tmp_path / name, numbers.astype(">f8"))
+    else:
+        save = np.savez if layout == "stored" else np.savez_compressed
+        save(tmp_path / name, b=numbers[:7], a=np.asfortranarray(numbers[7:].astype(">f8")))
+    for statistic, value in (("sum", math.fsum(numbers.ravel())), ("max", numbers.max())):
+        assert summed(capsys, tmp_path / name, "--statistic", statistic)["value"] == value
+    assert summed(capsys, tmp_path / name)["count"] == numbers.size
+
+
+def test_orders_that_differ_are_not_paired(tmp_path, capsys):
+    np.save(tmp_path / "c.npy", np.ones((3, 4)))
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.ones((3, 4))))
+    assert cli.main(["sum", str(tmp_path / "c.npy"), str(tmp_path / "f.npy"), "--statistic", "dot"]) == 5
+    assert "f.npy: is in Fortran order" in capsys.readouterr().err
+    same_order = summed(capsys, tmp_path / "f.npy", tmp_path / "f.npy", "--statistic", "dot")
+    assert same_order["value"] == 12
+
+
+def test_sums_of_nothing(tmp_path, capsys):
+    np.save(tmp_path / "e.npy", np.zeros((0, 3)))
+    np.save(tmp_path / "x.npy", np.array([2.0, 5.0]))
+    assert summed(capsys, tmp_path / "e.npy")["value"] == 0
+    assert summed(capsys, tmp_path / "e.npy", "--statistic", "norm")["value"] == 0
+    assert summed(capsys, tmp_path / "e.npy", "--statistic", "mean")["value"] == "nan"
+    assert summed(capsys, tmp_path / "e.npy", tmp_path / "x.npy", "--statistic", "max")["value"] == 5
+    assert cli.main(["sum", str(tmp_path / "e.npy"), "--statistic", "min"]) == 5
+    assert "they have no --statistic min" in capsys.readouterr().err
+
+
+class Piped(io.BytesIO):
+    """stdin's binary side, of a pipe."""
+
+    @property
+    def buffer(self):
+        return self
+
+
+def test_a_pipe_is_read_once(tmp_path, capsys, rng, monkeypatch):
+    numbers = rng.standard_normal(1_200_000).astype(">f4")
+    stream = io.BytesIO()
+    np.save(stream, numbers)
+    for options, value in (
+        (["--device", "cpu", "--device", "cpu"], math.fsum(numbers.astype("f8"))),
+        (["--statistic", "min"], numbers.min()),
+    ):
+        monkeypatch.setattr("sys.stdin", Piped(stream.getvalue()))
+        assert summed(capsys, "-", *options)["value"] == value
+    monkeypatch.setattr("sys.stdin", Piped(stream.getvalue()))
+    assert cli.main(["sum", "-", "--statistic", "variance"]) == 2
+    assert "stdin can be read once; allowed is one of sum, mean, min, max" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Piped(stream.getvalue()[:-5]))
+    assert cli.main(["sum", "-", "--device", "cpu", "--device", "cpu"]) == 5
+    assert "stdin: ends before the 1200000 numbers" in capsys.readouterr().err
+
+
+def test_statistics_run_over_all_files(tmp_path, capsys, rng):
+    """Against fractions: variance with ddof, norm, extremes, and the weighted mean of two files."""
+    parts = [rng.standard_normal(n) * 10.0 ** rng.integers(-9, 9, n) for n in (31, 50, 7)]
+    paths = [tmp_path / f"{i}.npy" for i in range(3)]
+    for path, part in zip(paths, parts, strict=True):
+        np.save(path, part)
+    numbers = [Fraction(float(v)) for part in parts for v in part]
+    mean = sum(numbers) / len(numbers)
+    squares = sum((v - mean) ** 2 for v in numbers)
+    found = {name: summed(capsys, *paths, "--statistic", name)["value"] for name in ("mean", "min", "max", "norm")}
+    assert found["mean"] == float(mean) and found["max"] == float(max(numbers)) and found["min"] == float(min(numbers))
+    assert found["norm"] == rounded_root(sum(v * v for v in numbers))
+    for ddof in (0, 1):
+        variance = summed(capsys, *paths, "--statistic", "variance", "--ddof", ddof)["value"]
+        assert variance == float(squares / (len(numbers) - ddof))
+    np.save(tmp_path / "w.npy", rng.random(31))
+    weights = [Fraction(float(v)) for v in np.load(tmp_path / "w.npy")]
+    weighted = sum(w * v for w, v in zip(weights, numbers[:31], strict=True)) / sum(weights)
+    assert summed(capsys, paths[0], tmp_path / "w.npy", "--statistic", "weighted-mean")["value"] == float(weighted)
+    assert cli.main(["sum", str(paths[0]), "--ddof", "1"]) == 2 and "only variance" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_farm_gives_statistics(tmp_path, rng, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    from renderer.numerics.sums import command
+
+    numbers = rng.standard_normal(3000)
+    np.save(tmp_path / "x.npy", numbers)
+    monkeypatch.setattr(command, "TASK_BYTES", 8 * 777)
+    files = [open_npy(tmp_path / "x.npy")]
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        for name in ("variance", "norm", "max"):
+            parts, devices = command.parts_on_farm(client, files, name)
+            alone = command._parts(command.open_context().devices, name, files)
+            assert len(parts) == 4 and devices
+            assert command._finish_statistic(name, parts, 1) == command._finish_statistic(name, alone, 1)
+
+
 def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
     distributed = pytest.importorskip("distributed")
     from renderer.numerics.sums import command
@@ -460,9 +562,6 @@ def _bad_files(folder):
     huge.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + shape.ljust(117) + b"\n")
     return {
         npy("objects.npy", np.array([1, "a", None], object), allow_pickle=True): "Python objects",
-        npy("fortran.npy", np.asfortranarray(np.ones((3, 4)))): "Fortran order",
-        npy("swapped.npy", np.arange(5, dtype=">f4")): "byte order",
-        npy("empty.npy", np.zeros((0, 3))): "empty",
         npy("complex.npy", np.ones(3, "c16")): "complex128",
         npy("text-array.npy", np.array(["a"])): "can be summed",
         truncated: "truncated",
@@ -495,7 +594,7 @@ def test_mismatched_pairs_are_told(tmp_path, capsys):
     ):
         assert cli.main(["sum", *words]) == 5, words
         assert told in capsys.readouterr().err
-    assert cli.main(["sum", a, a, "--statistic", "mean"]) == 2
+    assert cli.main(["sum", a, a, a, "--statistic", "dot"]) == 2
     assert cli.main(["sum", a, "--mode", "fast", "--statistic", "mean"]) == 2
     if find_spec("distributed"):
         assert cli.main(["sum", a, "--farm", "somewhere"]) == 2

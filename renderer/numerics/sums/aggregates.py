@@ -29,18 +29,34 @@ def mean(devices: list[Device], numbers: Numbers) -> float:
 def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
     """The mean squared deviation from the mean, rounded once; the divisor is count - ddof."""
     x = as_source(numbers)
-    if x.count <= ddof:
+    return variance_of(array_sum(devices, x), array_sum(devices, x, y=x), ddof)
+
+
+def variance_of(sums: ExactSum, squares: ExactSum, ddof: int = 0) -> float:
+    """The variance of `sums.count` numbers from their sum and that of their squares, rounded once."""
+    if sums.count <= ddof or sums.non_finite is not None:
         return math.nan
-    sums, squares = array_sum(devices, x), array_sum(devices, x, y=x)
-    if sums.non_finite is not None:
-        return math.nan
-    return rounded_fraction((squares.fraction() - sums.fraction() ** 2 / x.count) / (x.count - ddof))
+    return rounded_fraction((squares.fraction() - sums.fraction() ** 2 / sums.count) / (sums.count - ddof))
 
 
 def norm(devices: list[Device], numbers: Numbers) -> float:
     """The Euclidean norm, rounded once; squares neither overflow nor underflow on the way."""
-    squares = array_sum(devices, numbers, y=numbers)
+    x = as_source(numbers)
+    return norm_of(array_sum(devices, x, y=x))
+
+
+def norm_of(squares: ExactSum) -> float:
+    """The root of a sum of squares, rounded once."""
     return squares.non_finite if squares.non_finite is not None else exact_sum.rounded_root(squares.fraction())
+
+
+def weighted_mean(devices: list[Device], numbers: Numbers, weights: Numbers) -> float:
+    """The sum of the products with the weights over the sum of the weights, rounded once; NaN where that is zero."""
+    x, w = as_source(numbers), as_source(weights)
+    products, total = array_sum(devices, x, y=w), array_sum(devices, w)
+    if products.non_finite is not None or total.non_finite is not None or total.fraction() == 0:
+        return math.nan
+    return rounded_fraction(products.fraction() / total.fraction())
 
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
@@ -48,20 +64,27 @@ def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
     return array_sum(devices, x, y=y).rounded()
 
 
-def minmax(devices: list[Device], numbers: Numbers) -> tuple:
-    """The minimum and the maximum as Python numbers, on the first device; NaN if any number is NaN."""
+def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> tuple:
+    """The minimum and the maximum as Python numbers, on the first device; NaN if any number is NaN.
+
+    `index_range` (first, end) restricts them. InputError for no numbers.
+    """
     x = as_source(numbers)
-    if x.count == 0:
+    first, end = index_range or (0, x.count)
+    if first >= end:
         raise InputError(f"{x.path}: the array is empty; it has no minimum")
     device, dtype, plan = devices[0], x.dtype, LaunchPlan.of(devices[0])
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
     constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "IS_HALF": int(dtype == np.float16)}
     kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=plan.group, **constants)
     chunk = chunk_length(device, dtype)
-    staging, out = device.staging_buffer(min(chunk, x.count) * dtype.itemsize), device.buffer(2 * plan.groups, value)
+    staging, out = (
+        device.staging_buffer(min(chunk, end - first) * dtype.itemsize),
+        device.buffer(2 * plan.groups, value),
+    )
     nans, found = device.buffer(1, "u4").fill(0), []
-    for start in range(0, x.count, chunk):
-        count = min(chunk, x.count - start)
+    for start in range(first, end, chunk):
+        count = min(chunk, end - start)
         tiles_per_group = -(-count // (8 * plan.group * plan.groups))
         used = -(-count // (8 * plan.group * tiles_per_group))
         x.read_into(staging.map()[: count * dtype.itemsize], start)
@@ -97,6 +120,8 @@ def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
     x = as_source(numbers)
     if x.dtype not in (np.float32, np.float64):
         raise InputError(f"{x.path}: holds {x.dtype}; pairwise summation takes float32 and float64")
+    if x.count == 0:
+        raise InputError(f"{x.path}: the array is empty; pairwise summation begins with one number")
     chunk = 1 << (chunk_length(device, x.dtype).bit_length() - 1)
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "DOT": 0, "ABSOLUTE": 0}
     constants |= {"BLOCKED_ARRANGEMENT": 1, "STRICT": 1}

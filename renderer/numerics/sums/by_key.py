@@ -16,7 +16,7 @@ from renderer.errors import InputError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.host import available_cores, available_memory
 from renderer.numerics.error_free import split
-from renderer.numerics.sums.device_sums import Numbers
+from renderer.numerics.sums.device_sums import Numbers, check_same_order
 from renderer.numerics.sums.exact_sum import (
     NAN,
     NEGATIVE_INFINITY,
@@ -155,6 +155,7 @@ def reduce_by_key(keys: Numbers, numbers: Numbers, chunk: int | None = None) -> 
     k, x = as_source(keys), as_source(numbers)
     if k.shape != x.shape:
         raise InputError(f"{k.path}: keys of shape {k.shape}, but {x.path} has the shape {x.shape}")
+    check_same_order(k, x)
     if k.dtype.kind not in "iub":
         raise InputError(f"{k.path}: keys are {k.dtype}; integers are wanted")
     cores = available_cores()

@@ -1,4 +1,4 @@
-"""`rayfold sum`: sums and other aggregates of .npy files, on one device, several, or a farm of Dask workers."""
+"""`rayfold sum`: sums and other aggregates of .npy and .npz files, on one device, several, or Dask workers."""
 
 import argparse
 import json
@@ -13,32 +13,43 @@ from typing import Any
 
 import numpy as np
 
+from renderer import arguments
 from renderer.errors import InputError, UserError
 from renderer.farm import Farm, open_client, parse_farm
-from renderer.formats.npy import NpyFile, open_npy
+from renderer.formats.npy import ArraySource, PipeSource, open_npy, open_pipe
+from renderer.formats.npz_arrays import open_npz
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
 from renderer.host import available_cores
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
+from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.progress import Progress
 
-STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot")
+STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-mean")
+PAIRED = ("dot", "weighted-mean")  # statistics of two arrays
+READ_ONCE = ("sum", "mean", "min", "max")  # statistics that a pipe can give
 TASK_BYTES = 1 << 28  # of numbers that one task of a farm sums
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold sum`."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE.npy", help="read in chunks, never at once; the sum runs over all files"
+        "files",
+        nargs="+",
+        metavar="FILE.npy",
+        help="read in chunks, never at once; all arrays of a .npz; - is a .npy on stdin; sums run over all of them",
     )
     parser.add_argument("--mode", choices=MODES, default="exact", help="default: exact")
     parser.add_argument(
         "--device", action="append", help="repeatable: several devices share the chunks; gl: by OpenGL fragment passes"
     )
     parser.add_argument("--statistic", choices=STATISTICS, default="sum", help="made from exact sums, rounded once")
+    parser.add_argument(
+        "--ddof", type=arguments.count, default=0, metavar="N", help="of --statistic variance: divides by count - N"
+    )
     parser.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
     parser.add_argument(
         "--bound",
@@ -55,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold sum`; returns its exit code."""
     farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
-    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, tuple(args.device or ()), farm)
+    devices = tuple(args.device or ())
+    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, devices, farm, args.ddof)
     if args.json:
         print(json.dumps(_in_json(result), allow_nan=False))
     else:
@@ -71,14 +83,15 @@ def sum_files(
     bound: bool = False,
     devices: tuple[str, ...] = (),
     farm: Farm | None = None,
+    ddof: int = 0,
 ) -> dict[str, Any]:
-    """What `rayfold sum` reports of .npy files, as it goes into JSON: value, count, dtype, seconds and more.
+    """What `rayfold sum` reports of .npy and .npz files, as it goes into JSON: value, count, dtype, seconds and more.
 
-    `devices` are spellings as of --device, `by` is a file of keys, `farm` Dask workers. UserError for
-    combinations that do not go together, InputError for bad files.
+    `devices` are spellings as of --device, `by` is a file of keys, `farm` Dask workers, `ddof` what a variance's
+    divisor is less than the count. UserError for combinations that do not go together, InputError for bad files.
     """
-    files = [open_npy(path) for path in paths]
-    _check(files, mode, statistic, by, bound, devices, farm)
+    files = [source for path in paths for source in _open_sources(path)]
+    _check(files, mode, statistic, by, bound, devices, farm, ddof)
     uses_gl = devices == ("gl",)
     gpu = open_context(*(() if uses_gl else devices))
     if uses_gl:
@@ -91,7 +104,7 @@ def sum_files(
     elif by:
         result = _by_key(by, files[0])
     elif statistic != "sum":
-        result = {"value": _statistic(gpu.devices, statistic, files)}
+        result = _statistic(gpu, statistic, files, devices, farm, ddof)
     else:
         result = _sum(gpu, files, mode, devices, farm)
     seconds = time.perf_counter() - started
@@ -110,26 +123,41 @@ def sum_files(
     return result
 
 
+def _open_sources(path: str | Path) -> list[ArraySource]:
+    if str(path) == "-":
+        return [open_pipe(sys.stdin.buffer, "stdin")]
+    if str(path).lower().endswith(".npz"):
+        return open_npz(path)
+    return [open_npy(path, any_layout=True)]
+
+
 def _check(
-    files: list[NpyFile],
+    files: list[ArraySource],
     mode: str,
     statistic: str,
     by: str | None,
     bound: bool,
     devices: tuple[str, ...],
     farm: Farm | None,
+    ddof: int,
 ) -> None:
     dtypes = {npy.dtype for npy in files}
-    if len(dtypes) > 1 and statistic != "dot":
+    if len(dtypes) > 1 and statistic not in PAIRED:
         found = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
         raise InputError(f"files of several dtypes: {found}; they must have one dtype to be added up")
-    wanted = 1 if by or bound else {"sum": None, "dot": 2}.get(statistic, 1)
+    wanted = 1 if by or bound else 2 if statistic in PAIRED else None
     if wanted and len(files) != wanted:
-        raise UserError(f"{len(files)} files given, but --statistic, --by or --bound takes exactly {wanted}")
-    if farm and (by or bound or statistic != "sum"):
-        raise UserError("--farm supports plain sums only, without --by, --bound and --statistic")
+        raise UserError(f"{len(files)} arrays given, but --statistic, --by or --bound takes exactly {wanted}")
+    if farm and (by or bound or statistic in PAIRED):
+        raise UserError(f"--farm takes no --by, no --bound and none of {', '.join(PAIRED)}")
     if mode != "exact" and (by or statistic != "sum"):
         raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
+    if ddof and statistic != "variance":
+        raise UserError(f"--ddof {ddof}: --statistic is {statistic}; only variance takes it")
+    pipes = [npy for npy in files if isinstance(npy, PipeSource)]
+    if pipes and (farm or bound or statistic not in READ_ONCE or len(pipes) > 1):
+        allowed = f"one of {', '.join(READ_ONCE)}, without --farm and --bound"
+        raise UserError(f"stdin can be read once; allowed is {allowed}")
     if "gl" not in devices:
         return
     if len(devices) > 1:
@@ -141,7 +169,7 @@ def _check(
 
 
 def _sum(
-    gpu: DeviceContext, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: Farm | None
+    gpu: DeviceContext, files: list[ArraySource], mode: str, devices: tuple[str, ...], farm: Farm | None
 ) -> dict[str, Any]:
     names = None
     if farm:
@@ -156,16 +184,59 @@ def _sum(
     return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": names}
 
 
-def _statistic(devices: list[Device], name: str, files: list[NpyFile]) -> float:
+def _statistic(
+    gpu: DeviceContext,
+    name: str,
+    files: list[ArraySource],
+    spellings: tuple[str, ...],
+    farm: Farm | None,
+    ddof: int,
+) -> dict[str, Any]:
+    """The value of a statistic of all numbers of the files, and the devices of a farm."""
     if name == "dot":
-        return aggregates.dot(devices, *files)
+        return {"value": aggregates.dot(gpu.devices, *files)}
+    if name == "weighted-mean":
+        return {"value": aggregates.weighted_mean(gpu.devices, *files)}
+    if not farm:
+        return {"value": _finish_statistic(name, _parts(gpu.devices, name, files), ddof)}
+    with open_client(farm) as client:
+        parts, names = parts_on_farm(client, files, name, spellings)
+    return {"value": _finish_statistic(name, parts, ddof), "devices": names}
+
+
+def _parts(
+    devices: list[Device], name: str, files: list[ArraySource], index_range: tuple[int, int] | None = None
+) -> list[Any]:
+    """What the files, or a range of one, contribute: exact sums of the numbers and of their squares, or extremes."""
     if name in ("min", "max"):
-        return aggregates.minmax(devices, files[0])[name == "max"]
-    return {"mean": aggregates.mean, "variance": aggregates.variance, "norm": aggregates.norm}[name](devices, files[0])
+        full = [npy for npy in files if npy.count]
+        extreme = 1 if name == "max" else 0
+        return [aggregates.minmax(devices, npy, index_range)[extreme] for npy in full]
+    sums, squares = ExactSum(), ExactSum()
+    for npy in files:
+        if name != "norm":
+            sums += array_sum(devices, npy, index_range=index_range)
+        if name != "mean":
+            squares += array_sum(devices, npy, y=npy, index_range=index_range)
+    return [(sums, squares)]
 
 
-def _by_key(keys: str, npy: NpyFile) -> dict[str, Any]:
-    groups = reduce_by_key(open_npy(keys, "keys must be integers"), npy)
+def _finish_statistic(name: str, parts: list[Any], ddof: int) -> float:
+    """The statistic from the parts of all files and ranges."""
+    if name in ("min", "max"):
+        if not parts:
+            raise InputError(f"no numbers: the arrays are empty; they have no --statistic {name}")
+        if any(part != part for part in parts):
+            return math.nan
+        return max(parts) if name == "max" else min(parts)
+    sums, squares = (sum((part[k] for part in parts), start=ExactSum()) for k in range(2))
+    if name == "mean":
+        return mean_of(sums)
+    return aggregates.norm_of(squares) if name == "norm" else aggregates.variance_of(sums, squares, ddof)
+
+
+def _by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
+    groups = reduce_by_key(open_npy(keys, "keys must be integers", any_layout=True), npy)
     columns = {
         "keys": groups.keys.tolist(),
         "counts": groups.counts.tolist(),
@@ -177,7 +248,7 @@ def _by_key(keys: str, npy: NpyFile) -> dict[str, Any]:
     return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
 
 
-def _sum_by_gl(gl: GlContext, statistic: str, files: list[NpyFile]) -> dict[str, Any]:
+def _sum_by_gl(gl: GlContext, statistic: str, files: list[ArraySource]) -> dict[str, Any]:
     if statistic == "dot":
         state = array_sum_gl(gl, files[0], files[1])
     else:
@@ -213,14 +284,14 @@ def _in_json(value: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------- farm
-def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()) -> tuple[Any, list[str]]:
+def sum_on_farm(
+    client: Any, files: list[ArraySource], mode: str, spellings: tuple[str, ...] = ()
+) -> tuple[Any, list[str]]:
     """The merged sum of all files, and the names of the devices used, by the workers of a Dask client.
 
     The workers find the files under the same paths.
     """
-    step = max(1, TASK_BYTES // files[0].dtype.itemsize)
-    tasks = [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]
-    futures = [client.submit(_task, *task, mode, spellings, pure=False) for task in tasks]
+    futures = [client.submit(_task, *task, mode, spellings, pure=False) for task in _ranges(files)]
     state, devices = empty_sum(mode, files[0].dtype), set()
     for part, names in client.gather(futures):
         state += part
@@ -228,12 +299,35 @@ def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[s
     return state, sorted(devices)
 
 
+def parts_on_farm(
+    client: Any, files: list[ArraySource], statistic: str, spellings: tuple[str, ...] = ()
+) -> tuple[list[Any], list[str]]:
+    """What each range of the files contributes to a statistic, and the names of the devices used."""
+    futures = [client.submit(_statistic_task, *task, statistic, spellings, pure=False) for task in _ranges(files)]
+    found = client.gather(futures)
+    names = {name for _parts_of_range, own in found for name in own}
+    return [part for parts, _own in found for part in parts], sorted(names)
+
+
+def _ranges(files: list[ArraySource]) -> list[tuple[ArraySource, int, int]]:
+    """The ranges of numbers that one task of a farm takes."""
+    step = max(1, TASK_BYTES // files[0].dtype.itemsize)
+    return [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]
+
+
 @lru_cache(maxsize=4)
 def _devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
     return open_context(*spellings).devices
 
 
-def _task(npy: NpyFile, first: int, end: int, mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
+def _task(npy: ArraySource, first: int, end: int, mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
     devices = _devices_of_worker(spellings)
     state = array_sum(devices, npy, mode, index_range=(first, end))
     return state, [device.name for device in devices]
+
+
+def _statistic_task(
+    npy: ArraySource, first: int, end: int, statistic: str, spellings: tuple[str, ...]
+) -> tuple[list[Any], list[str]]:
+    devices = _devices_of_worker(spellings)
+    return _parts(devices, statistic, [npy], (first, end)), [device.name for device in devices]

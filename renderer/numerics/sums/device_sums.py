@@ -183,6 +183,13 @@ def empty_sum(mode: str, dtype) -> Any:
     return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
 
 
+def check_same_order(x: ArraySource, y: ArraySource) -> None:
+    """InputError where the elements of two arrays come in different orders."""
+    if x.is_fortran != y.is_fortran:
+        fortran, c = (x, y) if x.is_fortran else (y, x)
+        raise InputError(f"{fortran.path}: is in Fortran order, but {c.path} is in C order; both must be in one")
+
+
 def chunk_length(device: Device, dtype) -> int:
     """Numbers in one streamed chunk."""
     return LaunchPlan.of(device).chunk_bytes // np.dtype(dtype).itemsize
@@ -212,6 +219,8 @@ def array_sum(
         raise InputError(
             f"{factors.path}: {factors.dtype} of shape {factors.shape}, but {x.path} is {x.dtype} of shape {x.shape}"
         )
+    if factors is not None:
+        check_same_order(x, factors)
     if mode == "reproducible" and (factors is not None or magnitudes):
         mode = "exact"
     first, end = index_range or (0, x.count)

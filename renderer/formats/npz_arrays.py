@@ -1,0 +1,58 @@
+"""The arrays of numbers in a .npz, as sources for sums: stored ones are read chunk by chunk, packed ones at once."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import InputError, UnavailableError
+from renderer.files import file_size, open_input
+from renderer.formats.archive import open_member, open_zip
+from renderer.formats.npy import NUMBERS, ArraySource, HostArray, NpyFile, check_numbers, read_data, read_header
+from renderer.host import available_memory, format_bytes
+
+LOCAL_HEADER = 30  # bytes before the name of a member, in front of its data (PKWARE's APPNOTE, 4.3.7)
+
+
+def open_npz(path: Path | str) -> list[ArraySource]:
+    """The arrays of a .npz in the order of their names; InputError for damaged files and arrays of no numbers."""
+    path = Path(path)
+    with open_zip(path) as archive:
+        infos = sorted(
+            (info for info in archive.infolist() if info.filename.endswith(".npy")), key=lambda i: i.filename
+        )
+        if not infos:
+            raise InputError(f"{path}: holds no arrays")
+        return [_open_array(path, archive, info) for info in infos]
+
+
+def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ArraySource:
+    name = f"{path}: {info.filename.removesuffix('.npy')}"
+    with open_member(archive, info, name) as file:
+        header = read_header(file, name, info.file_size)
+        native = header.dtype.newbyteorder("=")
+        check_numbers(native, name, NUMBERS)
+        is_swapped = not header.dtype.isnative
+        if info.compress_type == zipfile.ZIP_STORED:
+            start = _data_offset(path, info) + file.tell()
+            return NpyFile(path, native, header.shape, start, header.is_fortran, is_swapped)
+        free = available_memory()
+        if header.nbytes > free // 2:
+            sizes = f"{format_bytes(header.nbytes)}, and {format_bytes(free)} of memory are free"
+            raise UnavailableError(f"{name}: is packed and takes {sizes}; numpy.savez stores it unpacked")
+        array = np.ascontiguousarray(read_data(file, header, name).astype(native))
+    return HostArray(name, native, array.shape, array)
+
+
+def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:
+    """Where the bytes of a stored member begin in the file."""
+    with open_input(path) as file:
+        file.seek(info.header_offset)
+        head = file.read(LOCAL_HEADER)
+        if len(head) < LOCAL_HEADER:
+            raise InputError(f"{path}: the zip is damaged: {info.filename} begins behind its end")
+        start = info.header_offset + LOCAL_HEADER + int.from_bytes(head[26:28], "little")
+        start += int.from_bytes(head[28:30], "little")
+        if start + info.file_size > file_size(file):
+            raise InputError(f"{path}: the zip is damaged: {info.filename} goes beyond its end")
+    return start
