@@ -25,6 +25,7 @@ from renderer.lightfields.aperture import (
     view_shifts,
     view_weights,
 )
+from renderer.lightfields.depth_colors import COLOR_COUNT, gray_table, perceptual_table, smoothing_decays
 from renderer.lightfields.device_views import DeviceViews
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
 from renderer.lightfields.kernels import LightFieldKernels
@@ -65,6 +66,12 @@ class Settings(PictureSettings):
     disparity_max: float = setting(0.0, -64.0, 64.0, "disparity of the nearest of these planes")
     plane_count: int = setting(24, 2, 256, "planes from disparity_min to disparity_max")
     window_radius: int = setting(2, 0, 16, "pixels to each side over which sharpness and matching cost are averaged")
+    smoothing: float = setting(
+        12.0, 0.0, 1e4, "pixels over which a disparity map follows confident neighbors of like color; 0: none"
+    )
+    shading: Literal["perceptual", "gray"] = setting(
+        "perceptual", help="colors of a disparity map: violet is far and yellow near, or black and white"
+    )
     pattern: str = setting("", help="pattern of the views' names: {row} and {col}, {v} and {u}, or {index}")
     layout: Literal["auto", "lenslet", "tiled"] = setting("auto", help="how one image holds all views")
     grid: tuple[int, int] = setting((0, 0), 0, 256, "rows and columns of cameras, where the names do not give them")
@@ -155,6 +162,7 @@ class Picture(AccumulatingPicture):
         self._views = DeviceViews(device, field, settings.memory_mib << 20)
         self._kernels = LightFieldKernels(device, field)
         self._picture, self._best = device.buffer((height, width, 4)), device.buffer((height, width, 4))
+        self._weighted = device.buffer((height, width, 2))
         self._score, self._previous_cost = device.buffer((height, width)), device.buffer((height, width))
         self._linear = device.buffer(256).write(srgb_to_linear(np.arange(256, dtype="u1")))
         self._shift_buffer = device.buffer(len(field.pixels), VIEW_SHIFT)
@@ -220,9 +228,9 @@ class Picture(AccumulatingPicture):
         if settings.output == "disparity":
             self._flatten("variance", disparity, self._score)
             self._kernels["keep_min_cost"](
-                pixels, self._score, self._best, self._previous_cost, radius, disparity, is_first_plane
+                pixels, self._score, self._guide(), self._best, self._previous_cost, radius, disparity, is_first_plane
             )
-            self._kernels["shade_disparity"](pixels, self._best, self._picture, low, high, step)
+            self._shade_disparity(settings, (low, high), step)
         else:
             self._flatten(settings.flatten, disparity, self._picture)
         if settings.output == "focal_stack":
@@ -231,6 +239,31 @@ class Picture(AccumulatingPicture):
             self._kernels["keep_sharpest"](pixels, self._picture, self._best, self._score, radius, is_first_plane)
             shown = self._best
         self._blit(shown, rectangle)
+
+    def _shade_disparity(self, settings: Settings, limits: tuple[float, float], step: float) -> None:
+        """The disparities of the planes so far as colors; those of all planes are smoothed along the view."""
+        width, height = self._field.size
+        self._kernels["weigh_disparity"](width * height, self._best, self._weighted, step)
+        if settings.smoothing and self.samples + 1 == settings.plane_count:  # not while planes are missing
+            guide = self._guide()
+            for decay in smoothing_decays(settings.smoothing):
+                self._kernels["smooth_rows"](height, self._weighted, guide, decay)
+                self._kernels["smooth_columns"](width, self._weighted, guide, decay)
+        make_table = perceptual_table if settings.shading == "perceptual" else gray_table
+        device = self.gpu.device
+        colors = self._cached("colors", settings.shading, lambda: device.buffer((COLOR_COUNT, 4)).write(make_table()))
+        self._kernels["shade_disparity"](width * height, self._weighted, colors, self._picture, *limits)
+
+    def _guide(self) -> Any:
+        """The view nearest to the camera on the device, (height, width, 4) float32 sRGB, 0 to 1."""
+        view = int(np.linalg.norm(self._field.camera_positions - self._position, axis=1).argmin())
+        return self._cached("guide", view, lambda: self._upload_view(view))
+
+    def _upload_view(self, view: int) -> Any:
+        width, height = self._field.size
+        texels = np.ones((height, width, 4), "f4")
+        texels[..., :3] = self._field.pixels[view][..., :3] / np.float32(255)
+        return self.gpu.device.buffer((height, width, 4)).write(texels)
 
     def _flatten(self, method: str, disparity: float, target: Any) -> None:
         """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`."""

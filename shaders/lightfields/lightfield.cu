@@ -340,25 +340,36 @@ KERNEL variance(FLATTEN_ARGUMENTS(float)) {
     image[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
 }
 
-// Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius`. `best` holds (least
-// cost, its disparity, cost of the plane before, cost of the plane after); shade_disparity fits a parabola to these.
-KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL float4 *best, GLOBAL float *previous, int radius,
-                     float disparity, int is_first_plane) {
+#define MIN_CONFIDENCE 1e-6f
+#define COST_NOISE 1e-4f  // variance of views that see the same, by their rounding to 8 bits and compression
+#define STEP_PIXELS 200.0f
+#define LIKENESS 12.0f  // of the sum of the differences of sRGB's channels, 0 to 1 each
+#define COLOR_COUNT 256
+
+// Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius` in which pixels count
+// by their likeness to the middle one in `guide` (K. Yoon and I. Kweon, "Adaptive support-weight approach", 2006), so that
+// near things do not grow over their edges. `best` holds (least cost, its disparity, cost of the plane before, cost of
+// the plane after); weigh_disparity fits a parabola to these.
+KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
+                     GLOBAL float *previous, int radius, float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y >= HEIGHT) return;
-    float sum = 0.0f;
-    int seen = 0;
+    int index = y * WIDTH + x;
+    float4 color = guide[index];
+    float sum = 0.0f, weights = 0.0f;
     for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
         for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
             float value = variances[j * WIDTH + i];
             if (value < FLT_MAX) {
-                sum += value;
-                seen++;
+                float4 other = guide[j * WIDTH + i];
+                float weight =
+                    exp(-LIKENESS * (fabs(other.x - color.x) + fabs(other.y - color.y) + fabs(other.z - color.z)));
+                sum += weight * value;
+                weights += weight;
             }
         }
     }
-    int index = y * WIDTH + x;
-    float cost = seen ? sum / (float)seen : FLT_MAX;
+    float cost = weights > 0.0f ? sum / weights : FLT_MAX;
     float4 best_so_far = best[index];
     if (is_first_plane || cost < best_so_far.x) {
         best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);
@@ -368,18 +379,63 @@ KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL float4 *best, GLOBAL 
     previous[index] = cost;
 }
 
-// Disparities of keep_min_cost as gray values that are linear in sRGB: disparity_min is black, disparity_max white.
-KERNEL shade_disparity(GLOBAL const float4 *best, GLOBAL float4 *image, float disparity_min, float disparity_max,
-                       float step) {
+// (confidence times disparity, confidence) of keep_min_cost's disparities. Where the matching cost has a sharp minimum near
+// zero the confidence is large; without texture the cost has no minimum, at occlusions a high one.
+KERNEL weigh_disparity(GLOBAL const float4 *best, GLOBAL float2 *weighted, float step) {
     int index = (int)thread_index();
     if (index >= WIDTH * HEIGHT) return;
-    float4 best_so_far = best[index];
-    float disparity = best_so_far.y, curve = best_so_far.z - 2.0f * best_so_far.x + best_so_far.w;
-    if (best_so_far.z < FLT_MAX && best_so_far.w < FLT_MAX && curve > 0.0f)
-        disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
-    float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
-    shade = srgb_to_linear(shade);
-    image[index] = make_float4(shade, shade, shade, 1.0f);
+    float4 least = best[index];
+    float disparity = least.y, curve = least.z - 2.0f * least.x + least.w, confidence = MIN_CONFIDENCE;
+    if (least.z < FLT_MAX && least.w < FLT_MAX && curve > 0.0f) {
+        disparity += step * clamp(0.5f * (least.z - least.w) / curve, -0.5f, 0.5f);
+        confidence += curve / (least.x + COST_NOISE);
+    }
+    weighted[index] = make_float2(confidence * disparity, confidence);
+}
+
+// The recursive edge-aware filter of E. Gastal and M. Oliveira, "Domain Transform for Edge-Aware Image and Video
+// Processing", 2011, along `count` pixels from `start` on, `stride` apart, in place: `decay` is that of one pixel without an
+// edge in the guide, and a step of the guide's color counts as STEP_PIXELS pixels a unit.
+DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int start, int stride, int count,
+                        float decay) {
+    for (int direction = 1; direction >= -1; direction -= 2) {
+        int index = direction > 0 ? start : start + (count - 1) * stride;
+        float2 sum = weighted[index];
+        float4 color = guide[index];
+        for (int k = 1; k < count; k++) {
+            index += direction * stride;
+            float4 next = guide[index];
+            float edge = fabs(next.x - color.x) + fabs(next.y - color.y) + fabs(next.z - color.z);
+            float kept = pow(decay, 1.0f + STEP_PIXELS * edge);
+            float2 own = weighted[index];
+            sum = make_float2(own.x + kept * (sum.x - own.x), own.y + kept * (sum.y - own.y));
+            weighted[index] = sum;
+            color = next;
+        }
+    }
+}
+
+KERNEL smooth_rows(GLOBAL float2 *weighted, GLOBAL const float4 *guide, float decay) {
+    int y = (int)thread_index();
+    if (y < HEIGHT) smooth_line(weighted, guide, y * WIDTH, 1, WIDTH, decay);
+}
+
+KERNEL smooth_columns(GLOBAL float2 *weighted, GLOBAL const float4 *guide, float decay) {
+    int x = (int)thread_index();
+    if (x < WIDTH) smooth_line(weighted, guide, x, WIDTH, HEIGHT, decay);
+}
+
+// Disparities as colors of a table of COLOR_COUNT: disparity_min is its first, disparity_max its last.
+KERNEL shade_disparity(GLOBAL const float2 *weighted, GLOBAL const float4 *colors, GLOBAL float4 *image,
+                       float disparity_min, float disparity_max) {
+    int index = (int)thread_index();
+    if (index >= WIDTH * HEIGHT) return;
+    float2 sum = weighted[index];
+    float place = clamp((sum.x / sum.y - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
+    float entry = place * (float)(COLOR_COUNT - 1);
+    int first = min((int)entry, COLOR_COUNT - 2);
+    float fraction = entry - (float)first;
+    image[index] = colors[first] * (1.0f - fraction) + colors[first + 1] * fraction;
 }
 
 DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }

@@ -22,6 +22,7 @@ from renderer.lightfields.aperture import (
     view_shifts,
     view_weights,
 )
+from renderer.lightfields.depth_colors import gray_table, perceptual_table
 from renderer.paths import ROOT
 from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
@@ -224,11 +225,13 @@ def test_view_between_cameras_is_interpolated(picture, field_file, rng):
     assert psnr(linear_to_srgb(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
 
 
-def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng):
+@pytest.mark.parametrize("smoothing", [0.0, 12.0])
+def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng, smoothing):
     """Disparity of least matching cost and colors of greatest sharpness, against the known layers."""
     views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
     truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
     settings = Settings(field_file(views), disparity_min=-2.0, disparity_max=3.0, plane_count=21, output="disparity")
+    settings = replace(settings, shading="gray", smoothing=smoothing)
     shade = linear_to_srgb(drawn(picture, settings))[..., 0] / 255.0
     edge = np.abs((np.arange(96) + 12) % 24 - 12)  # columns from an edge; nearer ones are hidden from some cameras
     error = np.abs(-2 + 5 * shade - truth)[10:-10, edge >= 8]
@@ -242,6 +245,39 @@ def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng):
         )
         inner = (slice(10, -10), slice(10, -10))
         assert psnr(sharp[inner], views[2, 2][inner]) > psnr(one[inner], views[2, 2][inner]) + 3
+
+
+def test_smoothing_follows_confidence_and_stops_at_edges(device, rng):
+    """The kernels against the domain transform's recursion written out; a doubtful half takes the other's values."""
+    height, width, decay = 7, 40, 0.9
+    guide = np.ones((height, width, 4), "f4")
+    guide[:, 20:, :3] = 0.2  # an edge in the middle
+    disparity, confidence = np.full((height, width), 1.0), np.full((height, width), 1e-6)
+    disparity[:, 20:], disparity[:, 2], confidence[:, 2], confidence[:, 30] = 3.0, 2.0, 1.0, 1.0
+    weighted = np.stack([disparity * confidence, confidence], -1).astype("f4")
+    expected = weighted.astype("f8")
+    edges = np.abs(np.diff(guide[..., :3].astype("f8"), axis=1)).sum(-1)
+    for x in (*range(1, width), *range(-2, -width - 1, -1)):
+        before = x - 1 if x > 0 else x + 1
+        edge = edges[:, x - 1] if x > 0 else edges[:, x + 1 if x < -1 else -1]
+        kept = decay ** (1 + 200 * edge)[:, None]
+        expected[:, x] += kept * (expected[:, before] - expected[:, x])
+    field = types.SimpleNamespace(size=(width, height), pixels=np.zeros((1, height, width, 3), "u1"))
+    compiled = kernels.LightFieldKernels(device, field)
+    buffer, guide_buffer = device.buffer(weighted.shape).write(weighted), device.buffer(guide.shape).write(guide)
+    compiled["smooth_rows"](height, buffer, guide_buffer, decay)
+    np.testing.assert_allclose(buffer.read(), expected, rtol=2e-4, atol=1e-9)
+    ratio = buffer.read()[..., 0] / buffer.read()[..., 1]
+    assert np.abs(ratio[:, :20] - 2).max() < 0.01 and np.abs(ratio[:, 20:] - 3).max() < 0.01
+
+
+def test_color_tables_rise_evenly_in_lightness():
+    for table in (perceptual_table(), gray_table()):
+        y = table[:, :3] @ [0.2126, 0.7152, 0.0722]
+        lightness = np.cbrt(y)  # as Oklab's and CIELAB's
+        assert table.shape == (256, 4) and (np.diff(lightness) > 0).all() and (table >= 0).all() and (table <= 1).all()
+    steps = np.diff(np.cbrt(perceptual_table()[:, :3] @ [0.2126, 0.7152, 0.0722]))
+    assert steps.max() < 2 * steps.min()
 
 
 def test_focal_stack_shows_its_planes_in_order(picture, field_file, rng):
