@@ -77,6 +77,9 @@ COMMANDS = {
         "rayfold solve band.npz rhs.npy -o x.npy",
         "renderer.numerics.band_lu.command",
     ),
+    "warm": Command(
+        "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.warm"
+    ),
     "bench": Command(
         "measure frame rates and find regressions", "rayfold bench run mirrors -o today.jsonl", "renderer.bench"
     ),

@@ -23,7 +23,7 @@ LAYERS = [
     {"images", "raytracing"},
     {"pictures"},
     {"bench", "doctor", "export"},
-    {"demo"},
+    {"demo", "warm"},
     {"window"},
 ]
 SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors

@@ -21,7 +21,7 @@ from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import Bvh, Bvh2, upload_bvh2, upload_primitives
-from renderer.bvh.primitives import HostPrimitives
+from renderer.bvh.primitives import PRIMITIVE, HostPrimitives
 from renderer.gpu import Buffer, Device
 
 MIN_DEVICE_PRIMS = 1_000  # from which `auto` builds on a GPU
@@ -80,11 +80,17 @@ def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
     if host.count < 2 or not whole.cost or not may_split:
         return whole
     splits = presplit.choose_splits(host.rows, whole.cost, limit)
-    split = None if splits is None else _presplit_bvh2(device, host.rows, splits)
+    split = None if splits is None else _presplit_bvh2(device, host.rows, splits, min_device_prims)
     return split if split and split.cost < presplit.MAX_COST_RATIO * whole.cost else whole
 
 
-def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray) -> Bvh2 | None:
-    """SAH over references, primitive i split splits[i] times; None where the BVH is too deep to traverse."""
+def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray, min_device_refs: int = 2) -> Bvh2 | None:
+    """SAH over references, primitive i split splits[i] times; None where the BVH is too deep to traverse.
+
+    Fewer than `min_device_refs` are built on the host, which has no kernels to compile.
+    """
     refs = presplit.PrimRefs(device, primitives, splits)
+    if refs.count < min_device_refs:
+        boxes, rows = refs.boxes.read(), refs.primitives.read().view(PRIMITIVE).ravel()
+        return upload_bvh2(device, rows, build_host_sah(boxes[:, :3], boxes[:, 4:7]))
     return device_sah.build_device_sah(device, lambda: refs.primitives, refs.count, refs.boxes)[0]

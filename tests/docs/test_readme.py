@@ -27,7 +27,7 @@ FEWER = {
     "local:4": "local:1",
 }
 # Commands that need a display or a server, or compare commits for minutes: only their words are checked here.
-WORDS_ONLY = ("view", "serve", "demo", "bench ab", "bench aa", "bench report", "run")
+WORDS_ONLY = ("view", "serve", "demo", "warm", "bench ab", "bench aa", "bench report", "run")
 
 
 def commands() -> list[list[str]]:
