@@ -49,6 +49,19 @@ def false_color(values: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.where(np.isnan(values)[..., None], (255, 0, 255), colors + 0.5).astype("u1")
 
 
+def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
+    """A stencil of active rays as (height, width, 3) uint8 pixels.
+
+    `live` (height, width) says which rays are active, `occupancy` (rows, columns) the fraction of them in each word, a
+    block of 4 rows and 8 columns. A word has the color of its occupancy, from dark blue to yellow; ended rays in it are
+    a third as bright, words without a ray are black.
+    """
+    height, width = live.shape
+    by_pixel = np.kron(occupancy, np.ones((4, 8)))[:height, :width]
+    bright = np.where(live, 1.0, np.where(by_pixel > 0, 1 / 3, 0.0))
+    return (false_color(by_pixel, 0.0, 1.0) * bright[..., None] + 0.5).astype("u1")
+
+
 def layer_picture(name: str, values: np.ndarray) -> tuple[np.ndarray, str]:
     """A layer as (height, width, 3) uint8 pixels, and what its colors mean.
 

@@ -5,6 +5,7 @@ Picture or AccumulatingPicture of this module and has `settings_type = Settings`
 """
 
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,15 +22,28 @@ Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 Frame = Buffer | Texture  # (height, width, 4) float32, linear Rec. 709, row 0 on top
 
 
+@dataclass(frozen=True)
+class AlgorithmView:
+    """The steps of an algorithm as pictures; `unit` is what a step is called, such as "bounce"."""
+
+    unit: str
+    pictures: tuple[np.ndarray, ...]  # (height, width, 3) uint8, one a step
+    values: tuple[np.ndarray, ...]  # what they show, (height, width)
+    meaning: str  # of the colors
+    rows: tuple[dict[str, Any], ...]  # numbers of each step
+
+
 class Picture:
     """Draws one kind of scene on one DeviceContext.
 
-    `tone` is the tone mapping of scenes that set none. `layer_names` are the names of what layers() returns.
+    `tone` is the tone mapping of scenes that set none. `layer_names` are the names of what layers() returns,
+    `algorithm_names` those that algorithm() takes.
     """
 
     settings_type: ClassVar[type] = PictureSettings
     tone: ToneMapping = ToneMapping()
     layer_names: tuple[str, ...] = ()
+    algorithm_names: tuple[str, ...] = ()
     can_clone = False
     can_pick = False
     can_open = False
@@ -114,6 +128,10 @@ class Picture:
     def layers(self, settings: Any, size: Size, tile: Tile | None = None) -> dict[str, np.ndarray]:
         """Further images of the picture that was drawn last, for EXR files: name -> (height, width) or (..., 3)."""
         return {}
+
+    def algorithm(self, name: str, settings: Any, size: Size) -> AlgorithmView:
+        """The steps of the algorithm that draws the picture, one of algorithm_names; waits for the device."""
+        raise NotImplementedError
 
     def pick(self, settings: Any, size: Size, x: float, y: float) -> float | None:
         """Distance along the view of what is seen at pixel (x, y); None for nothing. Where can_pick is true."""

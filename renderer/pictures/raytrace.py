@@ -1,6 +1,7 @@
 """Ray tracer: path tracing, a sample of every pixel a draw (shaders/raytracing/raytrace.cu)."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from renderer.formats.gltf.animation import animation_keys
 from renderer.formats.mesh import ignored_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
-from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.images.inspection import stencil_picture
+from renderer.pictures.picture import AccumulatingPicture, AlgorithmView, Frame, Size, Tile
 from renderer.profile import stage
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
@@ -19,8 +21,9 @@ from renderer.raytracing.kernels import aov_source, compile_constants, launch_pa
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
-from renderer.raytracing.schedules import SCHEDULES, SceneArgs, with_schedule
+from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
+from renderer.raytracing.stage_trace import StageTrace, trace_stages
 from renderer.scene.scene import Scene
 
 __all__ = ["Picture", "Settings", "open_file"]
@@ -32,6 +35,7 @@ class Picture(AccumulatingPicture):
 
     settings_type = Settings
     layer_names = ("albedo", "normal", "depth", "id", "variance", "samples")
+    algorithm_names = ("stencil",)
     can_clone = can_pick = True
     tone = TONE
 
@@ -43,6 +47,7 @@ class Picture(AccumulatingPicture):
         self._lights_key: tuple | None = None
         self._rays_key: tuple | None = None
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
+        self._tracer: Picture | None = None  # draws samples stage by stage
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # drawn ranges that wait for earlier ones
 
     @classmethod
@@ -77,7 +82,7 @@ class Picture(AccumulatingPicture):
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""
         other = super().clone()
-        other._rays_key = None
+        other._rays_key = other._tracer = None
         return other
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
@@ -241,6 +246,31 @@ class Picture(AccumulatingPicture):
         pick(1, params, np.float32(x), np.float32(y), out, *self._geometry.kernel_args)
         distance = float(out.read()[0])
         return distance if np.isfinite(distance) else None
+
+    def algorithm(self, name: str, settings: Settings, size: Size) -> AlgorithmView:
+        """The stencil of active rays as each bounce begins."""
+        trace = self.trace_stages(settings, size)
+        depths = range(trace.depths)
+        live = [trace.live_rays(depth) for depth in depths]
+        pictures = [stencil_picture(live[depth], trace.occupancy(depth)) for depth in depths]
+        meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
+        return AlgorithmView("bounce", tuple(pictures), tuple(live), meaning, tuple(trace.rows()))
+
+    def trace_stages(self, settings: Settings, size: Size, sample: int = 0) -> StageTrace:
+        """The stages of sample number `sample` as the wavefront draws it; the picture drawn so far stays."""
+        if self._tracer is None:
+            self._tracer = self.clone()
+        tracer, settings = self._tracer, replace(settings, schedule="wavefront", stencil="bits")
+        self._update_geometry(settings)
+        tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # as this picture has them now
+        is_new = tracer._drawn is None or tracer._drawn[:2] != (settings, size)
+        tracer.begin_if_changed(settings, size, 0.0, (0, 0, *size))
+        assert isinstance(tracer._schedule, Wavefront)
+        if is_new:
+            tracer._draw_sample(sample, 0)  # compilers and caches are not timed
+        tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
+        arguments = tracer._settings, size, tracer._params[()], tracer._scene_args()
+        return trace_stages(self.device, tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
         rows = material_rows(settings, self._geometry.models)

@@ -4,6 +4,7 @@
 than "bits" needs the wavefront.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -94,23 +95,33 @@ class Wavefront(Schedule):
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film."""
+        for _ in self.stages(settings, params, scene):
+            pass
+
+    def stages(self, settings: Settings, params: Any, scene: SceneArgs) -> Iterator[tuple[str, int, Buffer | None]]:
+        """Launches the stages of a sample; after each gives its name, its depth and the mask that it writes, if any."""
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
         run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
+        yield "generate", 0, masks[0]
         for depth in range(settings.max_depth):
             run["trace"](
                 rays.launch_threads, params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
                 scene.lights,
             )  # fmt: skip
+            yield "trace", depth, rays.hit_mask
             run["shade"](
                 rays.launch_threads, params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
                 rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
+            yield "shade", depth, masks[depth + 1]
             if settings.direct_lighting != "bsdf" and scene.light_count:
                 run["connect"](
                     rays.launch_threads, rays.shadow_mask, rays.origins, *rays.shadow_rays, rays.radiances,
                     *scene.geometry,
                 )  # fmt: skip
+                yield "connect", depth, rays.shadow_mask
         run["accumulate"](rays.padded_count, params, rays.radiances, *rays.film)
+        yield "accumulate", settings.max_depth, None
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth; nothing without a stencil of bits."""

@@ -5,7 +5,16 @@ import pytest
 
 from renderer.formats.images import write_png
 from renderer.images.flip import flip_map
-from renderer.images.inspection import BINS, STOPS, differences, false_color, histogram, id_colors, layer_picture
+from renderer.images.inspection import (
+    BINS,
+    STOPS,
+    differences,
+    false_color,
+    histogram,
+    id_colors,
+    layer_picture,
+    stencil_picture,
+)
 from renderer.pictures import load
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.comparison import MODES
@@ -149,6 +158,17 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         assert (shown.reshape(-1, 3) == texel).all(1).any()  # a pixel fills the middle, but for its number
         press(screen, "Ctrl+Home")
         assert not panel.zoom.is_on
+        panel.inspection.select("stencil")
+        until(screen, lambda: panel.inspection.algorithm)
+        trace = panel.picture.trace_stages(panel.settings(), size)
+        for bounce in range(3):
+            frames(screen, 2)
+            assert np.array_equal(
+                panel.inspection.texture.read()[..., :3],
+                stencil_picture(trace.live_rays(bounce), trace.occupancy(bounce)),
+            )
+            press(screen, "Ctrl+]")
+        assert app.current_message(app.now()) == "bounce 2"
         panel.inspection.select("color")
         press(screen, "S")
         press(screen, "Ctrl+M")

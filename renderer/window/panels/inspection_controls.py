@@ -9,8 +9,10 @@ from renderer.window.boundary import contained
 from renderer.window.controls.settings import label
 from renderer.window.controls.toolkit import imgui, implot
 from renderer.window.panels.comparison import MODES
+from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
+from renderer.window.panels.statistics import format_value
 
 MAX_GAIN = 256.0  # of a difference
 
@@ -43,6 +45,31 @@ def _view(panel: Panel) -> None:
         imgui.end_combo()
     if inspection.meaning and inspection.name != names[0]:
         imgui.text_wrapped(inspection.meaning)
+        _steps(inspection)
+
+
+def _steps(inspection: Inspection) -> None:
+    """The scrubber over the steps of an algorithm, and their numbers."""
+    view = inspection.algorithm
+    if view is None:
+        return
+    label(view.unit)
+    always_clamp = imgui.SliderFlags_.always_clamp
+    inspection.step = imgui.slider_int("##step", inspection.step, 0, len(view.pictures) - 1, "%d", always_clamp)[1]
+    columns = [name for name in view.rows[0] if name != view.unit]
+    flags = imgui.TableFlags_.sizing_fixed_fit | imgui.TableFlags_.row_bg | imgui.TableFlags_.scroll_x
+    height = imgui.get_text_line_height_with_spacing() * (len(view.rows) + 1.8)
+    if imgui.begin_table("steps", 1 + len(columns), flags, (0, height)):
+        for name in (view.unit, *columns):
+            imgui.table_setup_column(name)
+        imgui.table_headers_row()
+        for step, row in enumerate(view.rows):
+            imgui.table_next_row()
+            for name in (view.unit, *columns):
+                imgui.table_next_column()
+                text = format_value(row[name])
+                (imgui.text if step == inspection.step else imgui.text_disabled)(text)
+        imgui.end_table()
 
 
 def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> None:

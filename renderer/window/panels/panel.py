@@ -56,7 +56,7 @@ class Panel(PanelScene):
         base: SceneText | None = None,
     ):
         super().__init__(scene, base)
-        self._now, self._wake = now, wake
+        self.now, self._wake = now, wake
         self._gpu, self._completion_thread = gpu, completion_thread
         self.error = ""  # why nothing can be drawn
         self.update_error = ""  # why an edited file is not used; the picture before it stays
@@ -111,7 +111,7 @@ class Panel(PanelScene):
             return
         other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
         self.scene = scene
-        self._interacted_at = self._now() if moved else self._interacted_at
+        self._interacted_at = self.now() if moved else self._interacted_at
         if other_picture:
             self.reopen()
         elif self.error:
@@ -232,7 +232,7 @@ class Panel(PanelScene):
 
     def scrub(self, time: float) -> None:
         """Pauses at a time in seconds: coarse while the user goes on, then with all samples."""
-        self.paused, self.scene_time, self._interacted_at = True, max(time, 0.0), self._now()
+        self.paused, self.scene_time, self._interacted_at = True, max(time, 0.0), self.now()
 
     def pick(self, u: float, v: float) -> float | None:
         """The distance along the view at these fractions of width and height; None if nothing is there."""
@@ -274,6 +274,11 @@ class Panel(PanelScene):
         """True if whole samples of the current settings are displayed: none outdated, none partly drawn."""
         complete = self.display_texture is not None and self.tiles is not None and self.tiles.done == 0
         return complete and self.samples > 0 and self._displayed_state == self._requested_state()
+
+    @property
+    def drawn_settings(self) -> Any:
+        """The settings of the displayed picture."""
+        return self._drawn.settings if self._drawn is not None else None
 
     @property
     def sample_key(self) -> tuple:
@@ -333,7 +338,7 @@ class Panel(PanelScene):
             self.budget.divisor, self._replanned = self._divisor(size, now), False
             self._start_picture(key)
         self.budget.divisor = self._divisor(size, now)
-        self.started = self._now()
+        self.started = self.now()
         with self.errors_stay():
             self._size = key.size
             self._last_frame = self.tiles.draw(key.time)
@@ -341,9 +346,9 @@ class Panel(PanelScene):
             self.target_samples = self.tiles.picture.sample_count(key.settings, key.size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
-                self._complete(self._now())
+                self._complete(self.now())
             else:
-                self._pending = self._completion_thread.submit(finish_time, self._last_frame.device, self._now)
+                self._pending = self._completion_thread.submit(finish_time, self._last_frame.device, self.now)
                 self._pending.add_done_callback(lambda _: self._wake())
 
     def _start_picture(self, key: DrawKey) -> None:
@@ -379,7 +384,7 @@ class Panel(PanelScene):
         """Takes over a frame that a compute device has finished, if there is one."""
         self._poll_denoising()
         self.work.poll()
-        self.inspection.update(self)
+        self.inspection.update(self, self.now())
         self.comparison.poll()
         if self._pending is None or not self._pending.done():
             return

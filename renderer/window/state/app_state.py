@@ -178,7 +178,7 @@ class AppState:
     def activity(self, now: float) -> str:
         """The state of the main loop: "drawing", "waiting" (a compute device works), "compiling", "flipping" or "idle".
 
-        "flipping" means that comparisons show their two pictures in turn.
+        "flipping" means that comparisons show their two pictures in turn, or that views are made anew soon.
         """
         works = [self.work, *(panel.work for panel in self.panels)]
         if any(work.is_ready for work in works):
@@ -196,7 +196,8 @@ class AppState:
             return "waiting"
         if any(work.is_waiting for work in works):
             return "compiling"
-        return "flipping" if any(panel.comparison.mode == "flip" for panel in self.panels) else "idle"
+        changes = any(p.comparison.mode == "flip" or p.inspection.is_due(p) for p in self.panels)
+        return "flipping" if changes else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
         """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.

@@ -66,3 +66,32 @@ def cycle_view(app: AppState, direction: int) -> None:
 def reset_zoom(app: AppState) -> None:
     """Shows the whole picture."""
     app.panel.zoom = PixelZoom()
+
+
+def move_step(app: AppState, direction: int) -> None:
+    """Shows the next (1) or the previous (-1) step of the active panel's algorithm."""
+    app.show_message(app.panel.inspection.move_step(direction))
+
+
+SCHEDULES = {  # what is compared, by title
+    "stencil of bits": {"schedule": "wavefront", "stencil": "bits"},
+    "a flag (int) a ray": {"schedule": "wavefront", "stencil": "flags"},
+    "no test of ended rays": {"schedule": "wavefront", "stencil": "off"},
+    "megakernel": {"schedule": "megakernel", "stencil": "bits"},
+    "regeneration": {"schedule": "regenerate", "stencil": "bits"},
+}
+
+
+def compare_schedules(app: AppState) -> None:
+    """Opens a panel for each way of treating ended rays, each drawn again and again for its cost."""
+    scene = app.panel.scene
+    if scene.picture != "raytrace":
+        app.show_message(f"a {scene.picture} picture has no schedules of rays to compare")
+        return
+    scenes = [
+        replace(scene, title=f"{title}: {scene.title}", settings=replace(scene.settings, **values))
+        for title, values in SCHEDULES.items()
+    ]
+    app.add_panels(scenes)
+    for panel in app.panels[-len(scenes) :]:
+        panel.free_run = True
