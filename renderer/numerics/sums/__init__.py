@@ -10,9 +10,11 @@
 `rayfold sum` is command.py; sum_files() there is the same for programs.
 """
 
-from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, variance
+from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, variance, weighted_mean
 from renderer.numerics.sums.by_key import reduce_by_key
+from renderer.numerics.sums.dask_sums import dask_total
 from renderer.numerics.sums.device_sums import BinnedSum, FastSum, array_sum
+from renderer.numerics.sums.exact_blas import axis_mean, axis_sum, axis_variance, matmul, matvec
 from renderer.numerics.sums.exact_sum import ExactSum
 
 __all__ = [
@@ -20,11 +22,18 @@ __all__ = [
     "ExactSum",
     "FastSum",
     "array_sum",
+    "axis_mean",
+    "axis_sum",
+    "axis_variance",
+    "dask_total",
     "dot",
+    "matmul",
+    "matvec",
     "mean",
     "minmax",
     "norm",
     "pairwise_sum",
     "reduce_by_key",
     "variance",
+    "weighted_mean",
 ]

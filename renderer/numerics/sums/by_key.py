@@ -187,16 +187,20 @@ def _read(source: ArraySource, start: int, count: int) -> np.ndarray:
 
 def aggregate(keys: np.ndarray, numbers: np.ndarray) -> KeyedAggregates:
     """The aggregates of one chunk, at most 2^26 numbers."""
-    assert len(keys) <= 1 << 26
     order, keys = _sorted(keys)
-    numbers = numbers[order]
     firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    counts = np.diff(firsts, append=len(keys))
+    return aggregate_runs(keys[firsts], numbers[order], firsts)
+
+
+def aggregate_runs(keys: np.ndarray, numbers: np.ndarray, firsts: np.ndarray) -> KeyedAggregates:
+    """The aggregates of runs (k,) of numbers (n,), at most 2^26; run i begins at firsts[i], which ascend from 0."""
+    assert len(numbers) <= 1 << 26
+    counts = np.diff(firsts, append=len(numbers))
     with np.errstate(invalid="ignore"):
         extremes = np.minimum.reduceat(numbers, firsts), np.maximum.reduceat(numbers, firsts)
     flags = np.full(len(firsts), NOT_NEGATIVE_ZERO, "u1")
     if numbers.dtype.kind != "f":
-        return KeyedAggregates(keys[firsts], counts, *extremes, flags, carried(_integer_digits(numbers, firsts)))
+        return KeyedAggregates(keys, counts, *extremes, flags, carried(_integer_digits(numbers, firsts)))
     values = numbers.astype("f8")
     is_special = ~np.isfinite(values)
     if is_special.any() or (np.signbit(values) & (values == 0)).any():
@@ -205,7 +209,7 @@ def aggregate(keys: np.ndarray, numbers: np.ndarray) -> KeyedAggregates:
         flags = np.bitwise_or.reduceat(each.astype("u1"), firsts)
         values[is_special] = 0
     digits = _float_digits(values, firsts, SIGNIFICANT_BITS[numbers.dtype.str[1:]])
-    return KeyedAggregates(keys[firsts], counts, *extremes, flags, carried(digits))
+    return KeyedAggregates(keys, counts, *extremes, flags, carried(digits))
 
 
 def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,52 @@
+"""Exact sums of Dask arrays, chunk by chunk where the chunks are: only ExactSums travel, and they merge in any order.
+
+    dask_total(array).compute().rounded()                # the sum of a Dask array of any size
+    dask_total(array, y=other).compute().rounded()       # the dot product of two
+
+A program's own aggregates, a DuckDB or Arrow function, do the same: array_sum() of each batch, and + of the results.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError, UnavailableError
+from renderer.gpu import Device, open_context
+from renderer.numerics.sums.device_sums import array_sum
+from renderer.numerics.sums.exact_sum import ExactSum
+
+FAN_IN = 16  # partial sums that one task merges
+
+
+def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> Any:
+    """A dask.delayed ExactSum of a Dask array, or of its products with `y`, on each worker's devices.
+
+    `spellings` are devices as of --device. InputError for arrays whose chunks differ, UnavailableError without Dask.
+    """
+    try:
+        from dask import delayed
+    except ImportError as error:
+        raise UnavailableError("Dask is not installed: pip install 'rayfold[farm]'") from error
+    if y is not None and (array.shape != y.shape or array.chunks != y.chunks):
+        raise InputError(f"chunks of {array.shape} and of {y.shape} differ; y.rechunk(x.chunks) makes them the same")
+    blocks = array.to_delayed().ravel()
+    others = [None] * len(blocks) if y is None else y.to_delayed().ravel()
+    sums = [delayed(_block_sum)(block, other, spellings) for block, other in zip(blocks, others, strict=True)]
+    merge = delayed(_merge)
+    while len(sums) > 1:
+        sums = [merge(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+    return sums[0] if sums else delayed(ExactSum)()
+
+
+@lru_cache(maxsize=4)
+def _devices(spellings: tuple[str, ...]) -> list[Device]:
+    return open_context(*spellings).devices
+
+
+def _block_sum(block: np.ndarray, other: np.ndarray | None, spellings: tuple[str, ...]) -> ExactSum:
+    return array_sum(_devices(spellings), block, y=other)
+
+
+def _merge(parts: list[ExactSum]) -> ExactSum:
+    return sum(parts, start=ExactSum())

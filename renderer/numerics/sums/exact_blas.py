@@ -1,0 +1,154 @@
+"""Correctly rounded sums, means and variances along an axis, and matrix products, on the host's cores.
+
+Every element of a result is the exact value rounded once, so that it has the same bits on every machine, in any order
+and chunking. Products are split into two doubles without error (TwoProduct: Dekker 1971), and all are added as
+by_key.py does, digit by digit in integers: a reference, and for where the order must not matter.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.host import available_cores
+from renderer.numerics.error_free import split
+from renderer.numerics.sums.by_key import KeyedAggregates, aggregate_runs
+from renderer.numerics.sums.exact_sum import rounded_fraction
+
+BLOCK = 1 << 19  # numbers that are added together
+PRODUCT_RANGE = 2.0**-950, 2.0**990  # of products of which both halves are normal doubles
+
+
+def axis_sum(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The sums along an axis of real numbers of any shape: float64, rounded once; zeros along an axis of length 0."""
+    return _along(x, axis, lambda rows: _runs(rows).rounded_sums(), 0.0)
+
+
+def axis_mean(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The means along an axis, rounded once; NaN along an axis of length 0."""
+    return _along(x, axis, lambda rows: _runs(rows).rounded_means(), np.nan)
+
+
+def axis_variance(x: np.ndarray, axis: int = -1, ddof: int = 0) -> np.ndarray:
+    """The mean squared deviations from the means along an axis, rounded once; the divisor is the length - ddof."""
+
+    def work(rows: np.ndarray) -> np.ndarray:
+        length = rows.shape[1]
+        if length <= ddof:
+            return np.full(len(rows), np.nan)
+        out = np.empty(len(rows))
+        for i, (row, sums) in enumerate(zip(rows, _runs(rows).totals, strict=True)):
+            if sums.non_finite is not None:
+                out[i] = np.nan
+                continue
+            squares = _exact_dot(row, row)
+            out[i] = rounded_fraction((squares - sums.fraction() ** 2 / length) / (length - ddof))
+        return out
+
+    return _along(x, axis, work, np.nan)
+
+
+def matvec(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The product (m,) of a (m, k) and x (k,), every element rounded once."""
+    return matmul(a, np.asarray(x)[:, None])[:, 0] if np.ndim(x) == 1 else matmul(a, x)
+
+
+def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product (m, n) of a (m, k) and b (k, n), float64, every element rounded once.
+
+    InputError for arrays that are no real matrices of fitting shapes.
+    """
+    a, b = (_real(v, name) for v, name in ((a, "a"), (b, "b")))
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise InputError(f"a is {a.shape} and b is {b.shape}; they must be (m, k) and (k, n)")
+    length, columns = b.shape
+    if not a.size or not b.size:
+        return np.zeros((len(a), columns))
+    across = np.ascontiguousarray(b.T)
+    step_columns = min(columns, max(1, BLOCK // length))
+    step_rows = max(1, BLOCK // (length * step_columns))
+    out = np.empty((len(a), columns))
+
+    def work(place: tuple[int, int]) -> None:
+        rows, own = slice(place[0], place[0] + step_rows), slice(place[1], place[1] + step_columns)
+        out[rows, own] = _products(a[rows], across[own])
+
+    places = [(i, j) for i in range(0, len(a), step_rows) for j in range(0, columns, step_columns)]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        list(pool.map(work, places))
+    return out
+
+
+def _products(a: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The dot products (r, c) of rows of a (r, k) and rows of `across` (c, k)."""
+    shape = len(a), len(across)
+    with np.errstate(all="ignore"):
+        product = (a[:, None, :] * across[None]).reshape(shape[0] * shape[1], -1)
+        (a_high, a_low), (b_high, b_low) = split(a[:, None, :]), split(across[None])
+        lost = a_low * b_low - ((product.reshape(*shape, -1) - a_high * b_high) - a_low * b_high - a_high * b_low)
+    lost = lost.reshape(product.shape)
+    size = np.abs(product)
+    is_zero = ((a == 0)[:, None, :] | (across == 0)[None]).reshape(product.shape)
+    finite = (np.isfinite(a)[:, None, :] & np.isfinite(across)[None]).reshape(product.shape)
+    usual = (size > PRODUCT_RANGE[0]) & (size < PRODUCT_RANGE[1])
+    usual &= ((np.abs(a) < PRODUCT_RANGE[1])[:, None, :] & (np.abs(across) < PRODUCT_RANGE[1])[None]).reshape(
+        size.shape
+    )
+    lost[~usual | (lost == 0)] = -0.0
+    result = _runs(np.concatenate([product, lost], axis=1)).rounded_sums()
+    for i in np.flatnonzero((~usual & ~is_zero & finite).any(axis=1)):
+        row, column = divmod(int(i), shape[1])
+        if np.isfinite(a[row]).all() and np.isfinite(across[column]).all():
+            result[i] = rounded_fraction(_exact_dot(a[row], across[column]))
+        else:  # an overflow beside an infinity must not make another one
+            result[i] = np.where(finite[i], 0.0, product[i]).sum()
+    return result.reshape(shape)
+
+
+def _exact_dot(x: np.ndarray, y: np.ndarray) -> Fraction:
+    return sum((Fraction(u) * Fraction(v) for u, v in zip(x.tolist(), y.tolist(), strict=True)), start=Fraction(0))
+
+
+def _runs(rows: np.ndarray) -> KeyedAggregates:
+    """The aggregates of each row of numbers (r, k), k at least 1."""
+    return aggregate_runs(np.arange(len(rows)), rows.ravel(), np.arange(len(rows)) * rows.shape[1])
+
+
+def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], of_nothing: float) -> np.ndarray:
+    """work(rows) of the lines of x along an axis, a block of rows at a time by all cores."""
+    x = _real(x, "x")
+    if not -x.ndim <= axis < x.ndim:
+        raise InputError(f"axis is {axis}; x has {x.ndim} axes")
+    lines = np.moveaxis(x, axis, -1)
+    rows = lines.reshape(-1, lines.shape[-1]) if x.size else np.zeros((0, 1))
+    if not x.size:
+        return np.full(lines.shape[:-1], of_nothing)
+    if rows.shape[1] > 1 << 26:
+        raise InputError(f"axis {axis} has {rows.shape[1]} numbers; at most {1 << 26} are added along an axis")
+    step = max(1, BLOCK // rows.shape[1])
+    out = np.empty(len(rows))
+
+    def one(first: int) -> None:
+        out[first : first + step] = work(np.ascontiguousarray(rows[first : first + step]))
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        list(pool.map(one, range(0, len(rows), step)))
+    return out.reshape(lines.shape[:-1])
+
+
+def _real(values: np.ndarray, name: str) -> np.ndarray:
+    """The numbers in float64; InputError unless it holds them all."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim == 0:
+        raise InputError(
+            f"{name} is {array.shape} {array.dtype}; it must be an array of real numbers of at most 8 bytes"
+        )
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size and _magnitude(array) > 1 << 53:
+        raise InputError(f"{name} holds integers beyond 2^53, which float64 does not hold")
+    return array.astype("f8", copy=False)
+
+
+def _magnitude(array: np.ndarray) -> int:
+    return max(abs(int(array.min())), abs(int(array.max())))

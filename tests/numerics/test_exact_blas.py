@@ -1,0 +1,93 @@
+"""Correctly rounded sums along axes and products, against fractions and fsum."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from renderer.errors import InputError
+from renderer.numerics.sums.exact_blas import axis_mean, axis_sum, axis_variance, matmul, matvec
+from renderer.numerics.sums.exact_sum import rounded_fraction
+
+
+def spread(rng, shape, decades):
+    return rng.standard_normal(shape) * 10.0 ** rng.integers(-decades, decades + 1, shape)
+
+
+def dots(a, b):
+    rows = [[Fraction(v) for v in row] for row in a.tolist()]
+    columns = [[Fraction(v) for v in column] for column in b.T.tolist()]
+    return np.array([[rounded_fraction(sum(u * v for u, v in zip(r, c, strict=True))) for c in columns] for r in rows])
+
+
+@pytest.mark.parametrize("decades", [0, 8, 150])
+def test_products_are_rounded_once(rng, decades):
+    """Rows that cancel too; decades of 150 reach beyond where a product's error is a double."""
+    a, b = spread(rng, (9, 12), decades), spread(rng, (12, 5), decades)
+    a[:, 6:], b[6:] = -a[:, :6], b[:6] * (1 + 2.0**-52)
+    assert np.array_equal(matmul(a, b), dots(a, b))
+    assert np.array_equal(matvec(a, b[:, 0]), dots(a, b)[:, 0])
+    assert np.array_equal(
+        matmul(a.astype("f4") if decades < 9 else a, b), dots(a.astype("f4") if decades < 9 else a, b)
+    )
+
+
+def test_large_products_are_those_of_small_ones(rng, monkeypatch):
+    from renderer.numerics.sums import exact_blas
+
+    a, b = spread(rng, (20, 30), 3), spread(rng, (30, 17), 3)
+    whole = matmul(a, b)
+    monkeypatch.setattr(exact_blas, "BLOCK", 64)
+    assert np.array_equal(matmul(a, b), whole)
+    order = rng.permutation(30)
+    assert np.array_equal(matmul(a[:, order], b[order]), whole)
+
+
+def test_products_that_are_not_finite_or_nothing():
+    a = np.array([[1, np.inf, 0.0], [1e200, 1e200, 1], [np.nan, 0, 0], [1e-200, 0, 1e-200], [1e300, np.inf, 1]])
+    b = np.array([[1.0, 1e200], [1, 1e200], [1, -1e-200]])
+    found = matmul(a, b)
+    assert found[0].tolist() == [np.inf, np.inf] and found[4].tolist() == [np.inf, np.inf]
+    assert found[1].tolist() == [2e200, np.inf] and np.isnan(found[2]).all()
+    assert found[3].tolist() == [2e-200, 1.0] and matmul(np.zeros((2, 0)), np.zeros((0, 3))).tolist() == [[0] * 3] * 2
+
+
+def test_sums_along_axes(rng):
+    x = spread(rng, (4, 7, 5), 20)
+    x[:, 3] = -x[:, 2]
+    for axis in (0, 1, -1):
+        lines = np.moveaxis(x, axis, -1)
+        sums, means, variances = axis_sum(x, axis), axis_mean(x, axis), axis_variance(x, axis, 1)
+        for index in np.ndindex(lines.shape[:-1]):
+            line = [Fraction(float(v)) for v in lines[index]]
+            mean = sum(line) / len(line)
+            assert sums[index] == math.fsum(lines[index]) and means[index] == float(mean)
+            assert variances[index] == float(sum((v - mean) ** 2 for v in line) / (len(line) - 1))
+    assert axis_sum(np.zeros((3, 0))).tolist() == [0, 0, 0] and np.isnan(axis_mean(np.zeros((3, 0)))).all()
+    assert axis_sum(np.array([[1, 2], [3, 4]], "i4"), 0).tolist() == [4, 6]
+
+
+def test_arrays_that_do_not_fit_are_told():
+    for wrong, words in (
+        (lambda: matmul(np.ones((2, 3)), np.ones((2, 3))), r"\(2, 3\) and b is \(2, 3\)"),
+        (lambda: matmul(np.ones((2, 3), "c16"), np.ones((3, 3))), "complex128"),
+        (lambda: axis_sum(np.array([[1 << 60]])), "beyond 2.53"),
+        (lambda: axis_sum(np.ones((2, 2)), 2), "axis is 2"),
+    ):
+        with pytest.raises(InputError, match=words):
+            wrong()
+
+
+def test_dask_arrays_are_added_where_their_chunks_are(rng):
+    dask_array = pytest.importorskip("dask.array")
+    from renderer.numerics.sums.dask_sums import dask_total
+
+    x, y = spread(rng, (60, 50), 12), spread(rng, (60, 50), 12)
+    chunked, other = (dask_array.from_array(v, chunks=(13, 20)) for v in (x, y))
+    total = dask_total(chunked, spellings=("cpu",))
+    assert total.compute(scheduler="synchronous").rounded() == math.fsum(x.ravel())
+    product = dask_total(chunked, other, ("cpu",)).compute(scheduler="synchronous")
+    assert product.rounded() == dots(x.reshape(1, -1), y.reshape(-1, 1))[0, 0] and product.count == 3000
+    with pytest.raises(InputError, match="chunks of"):
+        dask_total(chunked, other.rechunk((60, 50)))
