@@ -6,6 +6,7 @@ The structures are those of dlpack.h; the capsule's protocol is the Python array
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,17 +43,16 @@ _DLManagedTensor._fields_ = (
     ("context", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
-_CapsuleDestructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _api = ctypes.pythonapi
 _api.PyCapsule_New.restype = ctypes.py_object
-_api.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _CapsuleDestructor)
+_api.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
-_raw_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_raw_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_api.PyCapsule_IsValid.argtypes = (ctypes.py_object, ctypes.c_char_p)
 NEW, USED = b"dltensor", b"used_dltensor"  # names of capsules; kept alive here, as capsules only point to them
 _exported: dict[int, tuple] = {}  # what each exported tensor keeps alive, by its address
+_capsules: list[tuple[Any, int]] = []  # that were given away, with the addresses of their tensors
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ def import_tensor(source: Any) -> Tensor:
 def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
     """A capsule with the memory at `pointer` on a device (type, id); `owner` lives until the consumer is done."""
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+    _forget_unused()
     managed = _DLManagedTensor()
     managed.tensor = _DLTensor(
         pointer, *device, len(shape), CODES[dtype.kind], 8 * dtype.itemsize, 1,
@@ -114,7 +115,8 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
     managed.deleter = _forget
     address = ctypes.addressof(managed)
     _exported[address] = (managed, sizes, owner)
-    return _api.PyCapsule_New(address, NEW, _delete_unused)
+    _capsules.append((_api.PyCapsule_New(address, NEW, None), address))
+    return _capsules[-1][0]
 
 
 @_Deleter
@@ -122,8 +124,15 @@ def _forget(managed: Any) -> None:
     _exported.pop(ctypes.addressof(managed.contents), None)
 
 
-@_CapsuleDestructor
-def _delete_unused(capsule: int) -> None:
-    """A capsule that nobody consumed frees what it holds."""
-    if _raw_is_valid(capsule, NEW):
-        _exported.pop(_raw_get_pointer(capsule, NEW), None)
+def _forget_unused() -> None:
+    """Let go what capsules that nobody holds any more, and nobody consumed, keep alive.
+
+    A destructor in Python could not do it: a consumer that refuses a capsule frees it while its exception is set.
+    """
+    kept = []
+    for entry in _capsules:
+        if sys.getrefcount(entry[0]) > 2:  # the entry's and the argument's
+            kept.append(entry)
+        elif _api.PyCapsule_IsValid(entry[0], NEW):
+            _exported.pop(entry[1], None)
+    _capsules[:] = kept

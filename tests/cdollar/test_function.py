@@ -9,7 +9,7 @@ import renderer
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
 from renderer.cdollar.runtime.function import MAX_RECORDINGS
 from renderer.errors import InputError, UserError
-from renderer.gpu import list_devices
+from renderer.gpu import dlpack, list_devices
 
 SAXPY = "float[] saxpy(float a, float[] x, float[] y) { var r(i) = a * x(i) + y(i); return r; }"
 BACKEND = next((info.backend for info in list_devices()[0]), None)
@@ -80,10 +80,24 @@ def test_dlpack_goes_in_and_out(saxpy, xy):
     x, y = xy
     for _ in range(3):
         result = saxpy(2.0, Foreign(x), Foreign(y))
-        assert np.allclose(np.from_dlpack(result), 2 * x + y, rtol=1e-6, atol=1e-6)
+        if result.__dlpack_device__() == (1, 0):
+            assert np.allclose(np.from_dlpack(result), 2 * x + y, rtol=1e-6, atol=1e-6)
+        else:
+            with pytest.raises((BufferError, RuntimeError)):  # NumPy takes tensors of the host alone
+                np.from_dlpack(result)
+        assert np.allclose(result, 2 * x + y, rtol=1e-6, atol=1e-6)
         x, y = y.copy(), x
     with pytest.raises(ArgumentError, match="x: the tensor is not in C order"):
         saxpy(2.0, Foreign(np.ones((4, 4), "f4").T[1]), Foreign(y[:4]))
+
+
+@needs_device
+def test_tensors_that_nobody_takes_are_let_go(xy):
+    saxpy = renderer.cdollar.function(SAXPY, target=BACKEND)
+    for _ in range(5):
+        saxpy(2.0, *xy).__dlpack__()
+    kept = saxpy(2.0, *xy).__dlpack__()
+    assert len(dlpack._exported) <= 3 and kept is not None
 
 
 @needs_device
