@@ -1,39 +1,62 @@
-// The body of a kernel that multiplies matrices on a CPU: a work-item computes THREAD_ROWS x THREAD_COLUMNS elements.
-// Its inner loops run along the columns, so that the compiler vectorizes them. The generated text before it defines
-// TYPE, LOAD_LEFT(value) at (batch, row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row,
-// column).
-const int blocks_across = (columns + THREAD_COLUMNS - 1) / THREAD_COLUMNS;
-const int blocks_down = (rows + THREAD_ROWS - 1) / THREAD_ROWS, blocks = blocks_across * blocks_down;
-const int block = (int)thread_index() % blocks, batch = (int)thread_index() / blocks;
-const int row0 = (block % blocks_down) * THREAD_ROWS, column0 = (block / blocks_down) * THREAD_COLUMNS;
-if (batch < batches) {
-    TYPE sum[THREAD_ROWS][THREAD_COLUMNS];
-    for (int i = 0; i < THREAD_ROWS; i++)
-        for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] = 0;
-    for (int k = 0; k < depth; k++) {
-        TYPE left_line[THREAD_ROWS], right_line[THREAD_COLUMNS];
-        for (int i = 0; i < THREAD_ROWS; i++) {
-            const int row = min(row0 + i, rows - 1);
-            LOAD_LEFT(left_line[i])
-        }
-        if (column0 + THREAD_COLUMNS <= columns) {
-            for (int j = 0; j < THREAD_COLUMNS; j++) {
+// The body of a kernel that multiplies matrices on a CPU (Goto, van de Geijn 2008): a work-item packs a panel of the
+// right operand, PANEL_K x PANEL_WIDTH, and multiplies it with ROWS packed rows of the left one at a time, whose sums
+// stay in vector registers. The generated text before it defines TYPE, WIDE (a vector of 8), LOAD_LEFT(value) at (batch,
+// row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row, column). `parts` work-items share
+// the rows of a panel.
+#define ROWS 6
+#define PANEL_K 256
+#define PANEL_WIDTH 16
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+
+const int across = (columns + PANEL_WIDTH - 1) / PANEL_WIDTH, item = (int)thread_index();
+const int batch = item / (across * parts), column0 = item % across * PANEL_WIDTH;
+const int span = ((rows + parts - 1) / parts + ROWS - 1) / ROWS * ROWS, first_row = item / across % parts * span;
+const int last_row = min(rows, first_row + span);
+TYPE packed[PANEL_K * PANEL_WIDTH], lines[PANEL_K * ROWS], edge[ROWS * PANEL_WIDTH];
+for (int k0 = 0; batch < batches && first_row < last_row && k0 < depth; k0 += PANEL_K) {
+    const int deep = min(depth - k0, PANEL_K);
+    for (int p = 0; p < deep; p++) {
+        const int k = k0 + p;
+        if (column0 + PANEL_WIDTH <= columns) {
+            for (int j = 0; j < PANEL_WIDTH; j++) {
                 const int column = column0 + j;
-                LOAD_RIGHT(right_line[j])
+                LOAD_RIGHT(packed[p * PANEL_WIDTH + j])
             }
         } else {
-            for (int j = 0; j < THREAD_COLUMNS; j++) {
+            for (int j = 0; j < PANEL_WIDTH; j++) {
                 const int column = min(column0 + j, columns - 1);
-                LOAD_RIGHT(right_line[j])
+                LOAD_RIGHT(packed[p * PANEL_WIDTH + j])
             }
         }
-        for (int i = 0; i < THREAD_ROWS; i++)
-            for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] += left_line[i] * right_line[j];
     }
-    for (int i = 0; i < THREAD_ROWS; i++) {
-        for (int j = 0; j < THREAD_COLUMNS; j++) {
-            const int row = row0 + i, column = column0 + j;
-            if (row < rows && column < columns) out0[OUTPUT_INDEX] = sum[i][j];
+    for (int row0 = first_row; row0 < last_row; row0 += ROWS) {
+        for (int i = 0; i < ROWS; i++) {
+            const int row = min(row0 + i, last_row - 1);
+            for (int p = 0; p < deep; p++) {
+                const int k = k0 + p;
+                LOAD_LEFT(lines[i * PANEL_K + p])
+            }
+        }
+#define START(r) WIDE low##r = SPLAT(WIDE, 0), high##r = SPLAT(WIDE, 0);
+        EACH_ROW(START)
+        for (int p = 0; p < deep; p++) {
+            const WIDE right_low = vload8(2 * p, packed), right_high = vload8(2 * p + 1, packed);
+#define MULTIPLY(r)                                     \
+    {                                                   \
+        low##r += lines[r * PANEL_K + p] * right_low;   \
+        high##r += lines[r * PANEL_K + p] * right_high; \
+    }
+            EACH_ROW(MULTIPLY)
+        }
+#define KEEP(r) vstore8(low##r, 2 * r, edge), vstore8(high##r, 2 * r + 1, edge);
+        EACH_ROW(KEEP)
+        for (int i = 0; i < min(ROWS, last_row - row0); i++) {
+            const int row = row0 + i;
+            for (int j = 0; j < min(PANEL_WIDTH, columns - column0); j++) {
+                const int column = column0 + j;
+                GLOBAL TYPE *sum = out0 + (OUTPUT_INDEX);
+                *sum = (k0 > 0 ? *sum : 0) + edge[i * PANEL_WIDTH + j];
+            }
         }
     }
 }

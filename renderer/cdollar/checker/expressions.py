@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from renderer.cdollar.checker.array_literals import lower_array_literal
 from renderer.cdollar.checker.calls import CallLowering
 from renderer.cdollar.checker.node_builder import CONSTANTS
 from renderer.cdollar.checker.overload_resolution import BOOL_HINT
@@ -31,6 +32,9 @@ class ExpressionLowering(CallLowering):
         """An expression that is part of a whole one; `expected` is the type that a lambda takes on."""
         if isinstance(tree, ast.Lambda):
             return self._lower_lambda(tree, expected)
+        if isinstance(tree, ast.ArrayLiteral):
+            self.body.require_host()
+            return lower_array_literal(self, tree, expected)
         return getattr(self, "_lower_" + type(tree).__name__)(tree)
 
     def _lower_Literal(self, tree: ast.Literal) -> Value:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from renderer.cdollar.checker.program import Program
-from renderer.cdollar.checker.values import FunctionValue, Operand
+from renderer.cdollar.checker.values import FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import Range
 from renderer.cdollar.ir.primitives import SUMMED, primitive
-from renderer.cdollar.ir.types import INT, FunctionType, Scalar
+from renderer.cdollar.ir.types import INT, FunctionType, Scalar, Type
 
 SIGNATURES = {
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
@@ -25,6 +25,9 @@ class Lowering(Protocol):
 
     def lower_operand(self, tree: ast.AstNode) -> Operand:
         """Data or a function."""
+
+    def convert(self, value: Value, expected: Type, span: Span) -> Operand:
+        """The value in the type; raises if there is no implicit conversion."""
 
     def host_int(self, tree: ast.AstNode) -> int | None:
         """A number that the host knows; None while it is unknown."""

@@ -131,6 +131,12 @@ class LetIn(AstNode):
     body: AstNode
 
 
+class ArrayLiteral(AstNode):
+    """`[1, 2, 3]`; rows are literals too."""
+
+    elements: list[AstNode]
+
+
 class Lambda(AstNode):
     """`x => body`."""
 

@@ -258,6 +258,10 @@ class ExpressionParser(TokenStream):
                 self.fail("CS0104", "expected `)`, found `,`", hint)
             self.expect(")", "after the expression")
             return result
+        if self.accept("["):
+            with self.nesting():
+                elements = [self.expression() for _ in self.items("]", "between elements")]
+            return ast.ArrayLiteral(self.span_from(token.span), elements)
         self.accept("new")
         if token.is_identifier and self.token.text in self.type_names:
             return self.constructor_call()

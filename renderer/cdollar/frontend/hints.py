@@ -50,7 +50,7 @@ MEMBERS |= {
     name: f"a reduction is `{name}(a)`" for name in ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all")
 }
 SIGNS = {
-    "=": "`==` compares, `=` is for variables", "[": "an array is made of its indices, `var a(i : 0..3) = i;`",
+    "=": "`==` compares, `=` is for variables",
     "**": "a power is `pow(x, 2)`", "->": "write `=>`", "|>": "write `f(x)`",
 }  # fmt: skip
 QUOTES = "“”„‟‘’"

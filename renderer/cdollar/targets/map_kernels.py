@@ -11,7 +11,7 @@ from renderer.cdollar.targets.emitter import Emitter, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
-from renderer.cdollar.targets.matrix_product import match_matrix_product
+from renderer.cdollar.targets.matrix_product import is_contiguous_along, match_matrix_product
 from renderer.cdollar.targets.reduction_kernels import plan_reduction
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.gpu import DeviceProperties
@@ -19,6 +19,7 @@ from renderer.gpu import DeviceProperties
 MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a work-group for each
 MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a work-group
 MIN_MATMUL_DEPTH = 4
+MIN_ROW_LENGTH = 64  # elements of a row that a work-item of a CPU reduces with vectors
 
 
 def plan_kernel(
@@ -30,16 +31,26 @@ def plan_kernel(
     product = None if strict else match_matrix_product(node)
     if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
         if properties.scalar_threads:
-            return plan_cpu_matmul(product, ranges_of)
+            return plan_cpu_matmul(product, ranges_of, properties.compute_units)
         if schedule == DEFAULT:
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)
     reduction = whole_reduction(node)
     is_split = reduction is not None and not reduction.attribute[0].ordered
+    if reduction is not None and is_split and properties.scalar_threads and is_row_reduction(reduction):
+        return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
     if reduction is not None and is_split and not properties.scalar_threads:
         if volume(node.attribute) <= MAX_REDUCTION_OUTPUTS and volume(reduction.attribute[1]) >= MIN_REDUCTION_LENGTH:
             return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
     return plan_map(node, ranges_of, schedule, properties.scalar_threads, strict)
+
+
+def is_row_reduction(reduction: Node) -> bool:
+    """Whether a work-item of a CPU reduces neighbors in memory, many enough to be worth a work-group."""
+    operator, variables = reduction.attribute
+    is_plain = operator.function is None and not operator.name.startswith("arg")
+    is_long = len(variables) == 1 and volume(variables) >= MIN_ROW_LENGTH
+    return is_plain and is_long and is_contiguous_along(reduction.inputs, variables)
 
 
 def whole_reduction(node: Node) -> Node | None:

@@ -5,6 +5,7 @@ As in BLAS, the output has m rows and n columns, and each element is a sum of k 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from renderer.cdollar.targets.dialects import CDialect
@@ -14,7 +15,7 @@ from renderer.cdollar.targets.kernel_plan import KernelKind, KernelPlan, finish_
 from renderer.cdollar.targets.matrix_product import MatrixProduct, emit_operand, is_contiguous_along, operand_factors
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule
 
-CPU_ROWS, CPU_COLUMNS = 4, 32  # the block of the output that a work-item computes
+CPU_ROWS, CPU_COLUMNS = 48, 16  # the least rows of a work-item, and the columns of its panel
 BAND_TILES = 8  # tile rows that groups traverse together, so that the L2 cache serves both operands
 LOCAL_MEMORY_BYTES = 48 * 1024  # what every device has
 MIN_OCCUPANCY = 0.9  # tiles per compute unit that a tile size must leave
@@ -61,20 +62,25 @@ def plan_tiled_matmul(product: MatrixProduct, ranges_of: RangesOf, schedule: Sch
     return plan
 
 
-def plan_cpu_matmul(product: MatrixProduct, ranges_of: RangesOf) -> KernelPlan:
-    """A work-item computes a 4 x 32 block."""
-    constants = {"THREAD_ROWS": CPU_ROWS, "THREAD_COLUMNS": CPU_COLUMNS}
-    blocks = -(-volume(product.rows) // CPU_ROWS) * -(-volume(product.columns) // CPU_COLUMNS)
-    return plan_product(product, ranges_of, "cpu_matmul", constants, 1, blocks * volume(product.batch))
+def plan_cpu_matmul(product: MatrixProduct, ranges_of: RangesOf, compute_units: int) -> KernelPlan:
+    """About eight work-items a core, each with a panel of columns and at least CPU_ROWS rows."""
+    if product.node.attribute[-1] in product.rows:  # rows of the output are what vectors run along
+        left, right, rows, columns = product.right, product.left, product.columns, product.rows
+        product = replace(product, left=left, right=right, rows=rows, columns=columns)
+    panels = -(-volume(product.columns) // CPU_COLUMNS) * volume(product.batch)
+    parts = max(1, min(-(-8 * compute_units // panels), volume(product.rows) // CPU_ROWS))
+    wide = {"WIDE": f"{product.type}8"}
+    return plan_product(product, ranges_of, "cpu_matmul", wide, 1, panels * parts, {"parts": parts})
 
 
 def plan_product(
     product: MatrixProduct,
     ranges_of: RangesOf,
     kind: KernelKind,
-    constants: dict[str, int],
+    constants: Mapping[str, int | str],
     group_size: int,
     group_count: int,
+    more_sizes: Mapping[str, int] | None = None,
 ) -> KernelPlan:
     """The kernel shaders/cdollar/`kind`.h with its constants, loads of the operands and index of the output."""
     emitter = Emitter(CDialect(), ranges_of)
@@ -91,7 +97,7 @@ def plan_product(
         *loads,
         f'#include "cdollar/{kind}.h"',
     ]
-    sizes = {**product.sizes, "batches": volume(product.batch)}
+    sizes = {**product.sizes, "batches": volume(product.batch), **(more_sizes or {})}
     return finish_plan(emitter, product.node, kind, sizes, (product.type,), body, group_size, group_count)
 
 

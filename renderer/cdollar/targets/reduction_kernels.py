@@ -16,6 +16,7 @@ from renderer.gpu import DeviceProperties
 
 COMBINE_GROUP_SIZE = 256
 CPU_GROUPS_PER_UNIT = 4
+LANES = 16  # states of a work-item of a CPU
 MIN_ELEMENTS_PER_THREAD = 16
 
 
@@ -52,23 +53,39 @@ def plan_reduction(
     emitter.delinearize(outer, "output")
     state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
     state.start()
-    loops = contiguous_loop(emitter, state) if contiguous else strided_loops(emitter, state, schedule)
+    has_lanes = scalar_threads and not in_blocks and operator.function is None and not state.is_arg_extremum
+    if has_lanes:
+        loops = lane_loops(emitter, state)
+    else:
+        loops = contiguous_loop(emitter, state) if contiguous else strided_loops(emitter, state, schedule)
+    is_whole = has_lanes and partials == 1  # a work-item has the result
+    types = state.types if is_whole else state.passed_types
+    values = state.result(state.state) if in_blocks or is_whole else state.state
     lines = [
         "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
-        *tree(state, state.result(state.state) if in_blocks else state.state, contiguous),
-        "if (local_index() == 0) {",
-        *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.passed_types))),
-        "}",
+        *(stores(values) if is_whole else [*tree(state, values, contiguous), *stores(shared_values(state))]),
         *emitter.report_poison(state.result_poison),
     ]
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": chunk}
-    plan = finish_plan(emitter, node, "reduction", sizes, state.passed_types, lines, group_size, outputs * partials)
+    plan = finish_plan(emitter, node, "reduction", sizes, types, lines, group_size, outputs * partials)
+    if is_whole:
+        return plan
     plan.partial_types = state.passed_types
     combine = plan_combine_in_order if in_blocks else plan_combine
     plan.combine = combine(node, reduction, outputs, partials)
     return plan
+
+
+def stores(values: list[str]) -> list[str]:
+    """Lines in which the first thread of a group stores its results."""
+    return ["if (local_index() == 0) {", *(f"    out{k}[group_index()] = {v};" for k, v in enumerate(values)), "}"]
+
+
+def shared_values(state: LoopReduction) -> list[str]:
+    """The results of tree()."""
+    return [f"shared{k}[0]" for k in range(len(state.passed_types))]
 
 
 def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
@@ -79,6 +96,35 @@ def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
         "const int begin = from + (int)local_index() * per_thread;",
         "for (int linear_index = begin; linear_index < min(begin + per_thread, until); linear_index++) {",
         *indented(emitter.element(loop.variables, loop.combine_element)),
+        "}",
+    ]
+
+
+def lane_loops(emitter: Emitter, loop: LoopReduction) -> list[str]:
+    """Loops of a work-item of a CPU with LANES independent states, so that the compiler vectorizes them."""
+    types = [storage_type(t) for t in loop.passed_types]
+    element = emitter.element(loop.variables, loop.combine_element)
+    names = [f"lanes{k}" for k in range(len(types))]
+    loads = [f"{t} {state} = {lane}[lane];" for t, state, lane in zip(types, loop.state, names, strict=True)]
+    stores = [f"{lane}[lane] = {state};" for state, lane in zip(loop.state, names, strict=True)]
+    starts = [f"{lane}[lane] = {state};" for lane, state in zip(names, loop.state, strict=True)]
+    return [
+        "const int from = partial * chunk, until = min(from + chunk, elements);",
+        *(f"{t} {lane}[{LANES}];" for t, lane in zip(types, names, strict=True)),
+        f"for (int lane = 0; lane < {LANES}; lane++) {{ {' '.join(starts)} }}",
+        "int first = from;",
+        f"for (; first + {LANES - 1} < until; first += {LANES}) {{",
+        "    #pragma clang loop unroll(disable) vectorize(enable)",
+        f"    for (int lane = 0; lane < {LANES}; lane++) {{",
+        "        const int linear_index = first + lane;",
+        *indented(indented([*loads, *element, *stores])),
+        "    }",
+        "}",
+        "for (int linear_index = first; linear_index < until; linear_index++) {",
+        *indented(element),
+        "}",
+        f"for (int lane = 0; lane < {LANES}; lane++) {{",
+        *indented(loop.combine_passed(loop.state, [f"{lane}[lane]" for lane in names])),
         "}",
     ]
 
