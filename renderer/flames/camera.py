@@ -41,13 +41,17 @@ def bucket_transform(
 ) -> np.ndarray:  # fmt: skip
     """The transform of a view as the kernels take it: (6,) for 2D flames; for 3D ones (13,), with a lens (40,).
 
+    What the flame needs more follows: depth, fading, jitter.
+
     `flame`: a Flame, for its camera.
     """
     if isinstance(view, Camera):
-        return world_to_buckets(view, size, supersample, gutter)
-    if not flame.has_z:
-        return plane_to_buckets(view, y_axis, size, supersample, gutter, pixel_aspect)
-    return space_to_buckets(view, flame, y_axis, size, supersample, gutter, pixel_aspect)
+        camera = world_to_buckets(view, size, supersample, gutter)
+    elif flame.has_z:
+        camera = space_to_buckets(view, flame, y_axis, size, supersample, gutter, pixel_aspect)
+    else:
+        camera = plane_to_buckets(view, y_axis, size, supersample, gutter, pixel_aspect)
+    return np.append(camera, [flame.antialias_amount, flame.antialias_radius]) if flame.jitters else camera
 
 
 def pixels_per_unit(view: View2D | Camera, size: Size) -> float:

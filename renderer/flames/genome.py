@@ -154,6 +154,12 @@ class Flame:
     cam_zdimish: float = setting(0.0, 0.0, 1e6, "JWildfire's fading with the squared depth; 0: off")
     cam_zdimdist: float = setting(0.0, None, None, "z before which points fade")
     cam_zdimcolor: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    antialias_amount: float = setting(
+        0.0, 0.0, 1.0, "JWildfire's: the part of points that are plotted beside their place"
+    )
+    antialias_radius: float = setting(
+        0.0, 0.0, 100.0, "how far: buckets are e^(this times the root of a logarithm) - 1"
+    )
     solid: Solid | None = None  # JWildfire's solid rendering: the nearest points alone, shaded
     preserve_z: bool = setting(False, help="z passes through variations that do not define it")
     # What other programs add to flam3's tone curve; the defaults leave it as it is.
@@ -221,6 +227,11 @@ class Flame:
             return True
         numbers = (self.cam_pitch, self.cam_yaw, self.cam_roll, self.cam_perspective, self.cam_dof)
         return any(numbers) or self.cam_model == "jwildfire" and any((self.cam_pos_x, self.cam_pos_y, self.cam_pos_z))
+
+    @property
+    def jitters(self) -> bool:
+        """Whether points are plotted beside their places."""
+        return self.antialias_amount > 0 and self.antialias_radius > 0 and self.solid is None
 
     @property
     def has_z(self) -> bool:

@@ -44,7 +44,7 @@ class Specialization:
     interpolation, opacity or weights. `preserves_z`: whether z passes through variations that do not define it.
     `defocus`: whether the camera has depth of field. `shown`: whether points show another palette coordinate than they
     blend. `carried`: the genome.MODIFIERS that they carry. `fades`: whether they fade with depth. `solid`: whether the
-    nearest point of each bucket is kept.
+    nearest point of each bucket is kept. `jitters`: whether points are plotted beside their places.
     """
 
     signatures: tuple[XformSignature, ...]
@@ -59,6 +59,7 @@ class Specialization:
     carried: tuple[str, ...] = ()
     fades: bool = False
     solid: bool = False
+    jitters: bool = False
 
     @property
     def used_variations(self) -> list[Variation]:
@@ -85,7 +86,15 @@ class Specialization:
         return (
             known
             and self.finals < 2
-            and not (self.preserves_z or self.defocus or self.shown or self.carried or self.fades or self.solid)
+            and not (
+                self.preserves_z
+                or self.defocus
+                or self.shown
+                or self.carried
+                or self.fades
+                or self.solid
+                or self.jitters
+            )
         )
 
     @property
@@ -117,7 +126,7 @@ class Specialization:
         solid's opacity.
         """
         finals = max(self.finals, 1)
-        return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus + self.solid
+        return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus + self.solid + 3 * self.jitters
 
     @property
     def feature_flags(self) -> int:
@@ -183,6 +192,7 @@ def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Spe
         carried + ("material",) * solid,
         fades,
         solid,
+        any(flame.jitters for flame in flames),
     )
 
 
@@ -217,6 +227,7 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         SHOWN=int(spec.shown),
         FADES=int(spec.fades),
         SOLID=int(spec.solid),
+        JITTERS=int(spec.jitters),
         EXTRA_FLOATS=spec.extra_floats,
         EXTRA_RECORD_FLOATS=spec.extra_record_floats,
         **{f"AT_{name.upper()}": spec.shown + k for k, name in enumerate(spec.carried)},
@@ -268,6 +279,7 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         SHOWN=0,
         FADES=0,
         SOLID=0,
+        JITTERS=0,
         EXTRA_FLOATS=0,
     )
 
@@ -403,7 +415,11 @@ def _carried_values(xform: Xform, spec: Specialization) -> list[float]:
 def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
     """(n,) float32: the parameters of one temporal sample: camera, final xforms, xforms."""
     camera = np.asarray(camera, "f8").ravel()
-    parts = [(plane_in_space(camera) if spec.is_3d and len(camera) == 6 else camera).astype("f4")]
+    if spec.is_3d and not flame.has_z:
+        camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])
+    if spec.jitters and not flame.jitters:
+        camera = np.append(camera, (0.0, 0.0))
+    parts = [camera.astype("f4")]
     idle = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
     parts += [pack_xform(xform, spec, final=True) for xform in (*flame.final_xforms, *idle)]
     parts += [pack_xform(xform, spec, final=False) for xform in flame.xforms]

@@ -36,7 +36,8 @@
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
 #endif
 #define AT_DEPTH (6 + 7 * IS_3D + 27 * DEFOCUS)  // in the camera: the row of z, then strength, start, color of fading
-#define CAMERA_FLOATS (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // of the transform from points to buckets
+#define AT_JITTER (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // its amount and radius
+#define CAMERA_FLOATS (AT_JITTER + 2 * JITTERS)  // of the transform from points to buckets
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
@@ -165,6 +166,17 @@ DEVICE Pair defocus(Point p, const float *lens, Random *random) {
 }
 #endif
 
+#if JITTERS
+// JWildfire's antialiasing: some points are plotted beside their place, most of them near it.
+DEVICE Pair jittered(Pair place, const float *camera, Random *random) {
+    real chance = uniform(random), logarithm = logarithm_of(1.0f - uniform(random));
+    real radius = exponential_of(camera[AT_JITTER + 1] * sqrt(logarithm < 0.0f ? -logarithm : (real)(0.0f))) - 1.0f;
+    Pair c = circle(TWO_PI * uniform(random));
+    mask moves = chance < camera[AT_JITTER];
+    return pair(moves ? place.x + radius * c.x : place.x, moves ? place.y + radius * c.y : place.y);
+}
+#endif
+
 // Index of a point's bucket in the rectangle, -1 outside it. The bucket in the whole grid is found first, so that every
 // rectangle sees the same buckets; `place` is the point's in it.
 DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random *random, Pair *place) {
@@ -179,10 +191,20 @@ DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random 
 #endif
     fx = fx / depth;
     fy = fy / depth;
+#if JITTERS
+    Pair moved = jittered(pair(fx, fy), camera, random);
+    fx = moved.x;
+    fy = moved.y;
+#endif
     mask seen = depth > camera[12] && fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
 #else
     real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, camera[2]));
     real fy = FUSED(camera[3], p.x, FUSED(camera[4], p.y, camera[5]));
+#if JITTERS
+    Pair moved = jittered(pair(fx, fy), camera, random);
+    fx = moved.x;
+    fy = moved.y;
+#endif
     mask seen = fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
 #endif
 #if HIDES

@@ -203,6 +203,25 @@ def test_points_fade_with_depth(gpu):
     assert np.allclose(mean_color(gpu, key, place), np.minimum(plotted * 256 / 200, 255), atol=0.7)
 
 
+@pytest.mark.slow
+def test_antialiasing_moves_its_part_of_the_points_by_its_law(gpu):
+    """The rest stay; the mean of exp(radius sqrt(-ln u)) - 1 by quadrature, within the pixels' size."""
+    text = (
+        f'<jwf-flame {HEAD} antialias_amount="0.4" antialias_radius="0.9" filter="0.1">{point(0, 0)}{RED}</jwf-flame>'
+    )
+    ((key,), _) = parse_flames(text.replace('quality="20"', 'quality="200"'))
+    hits, _ = drawn(gpu, key)
+    rows, columns = np.indices(hits.shape)
+    u = (np.arange(200_000) + 0.5) / 200_000
+    radius = np.exp(0.9 * np.sqrt(-np.log(u))) - 1
+    # the point sits at the corner of four pixels: distances are from there, and a pixel blurs them by its own size
+    distance = np.hypot(columns - 29.5, rows - 19.5)
+    near = hits[distance < 8].sum() / hits.sum()
+    assert near == pytest.approx(1 - 0.4 * (radius > 8).mean(), abs=0.01)
+    far = hits[(distance > 2) & (distance < 8)].sum() / hits.sum()
+    assert far == pytest.approx(0.4 * ((radius > 2) & (radius < 8)).mean(), abs=0.02)
+
+
 # ---- solid rendering
 
 SOLID = (

@@ -13,7 +13,7 @@ from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, is_jwildfire, na
 from renderer.flames.xml.jwildfire import flat_part
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
-LENS = ("new_dof", "blur_curve")
+LENS = ("new_dof", "blur_curve", "antialias_amount", "antialias_radius")
 OMITTED = {  # values that are not written: the defaults
     "pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0, "exposure": "flam3", "contrast": 1.0,
     "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0,
