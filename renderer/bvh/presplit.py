@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.bvh.layouts import upload_primitives
+from renderer.bvh.primitives import CHUNK
 from renderer.gpu import Device, DeviceProperties
 
 GROUP = 64
@@ -52,20 +53,30 @@ class SplitPotential:
 
 def split_potential(primitives: np.ndarray) -> SplitPotential:
     """The SplitPotential of primitives (m,) PRIMITIVE; spheres are never split."""
-    edge1, edge2 = primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8")
-    size = np.maximum(np.maximum(edge1, edge2), 0) - np.minimum(np.minimum(edge1, edge2), 0)
-    size += 2 * np.maximum(primitives["edge2"][:, 3:].astype("f8"), 0)
-    x, y, z = size.T
-    boxes = x * y + y * z + z * x
-    sphere = primitives["edge2"][:, 3] > 0
-    return SplitPotential(boxes, np.where(sphere, boxes, np.abs(np.cross(edge1, edge2)).sum(1) / 2))
+    boxes, least = (np.empty(len(primitives)) for _ in range(2))
+    for begin in range(0, len(primitives), CHUNK):
+        chunk, rows = primitives[begin : begin + CHUNK], slice(begin, begin + CHUNK)
+        edge1, edge2 = (chunk[name][:, :3].astype("f8").T.copy() for name in ("edge1", "edge2"))
+        size = np.maximum(np.maximum(edge1, edge2), 0) - np.minimum(np.minimum(edge1, edge2), 0)
+        size += 2 * np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
+        (x, y, z), (a, b, c), (d, e, f) = size, edge1, edge2
+        boxes[rows] = x * y + y * z + z * x
+        least[rows] = (np.abs(b * f - c * e) + np.abs(c * d - a * f) + np.abs(a * e - b * d)) / 2
+        np.copyto(least[rows], boxes[rows], where=chunk["edge2"][:, 3] > 0)
+    return SplitPotential(boxes, least)
 
 
 def scene_bounds(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Min and max corner (3,) float32 of all primitives (m,) PRIMITIVE."""
-    corner, radius = primitives["v0"][:, :3], np.maximum(primitives["edge2"][:, 3:], 0)
-    ends = [corner - radius, corner + radius, *(corner + primitives[edge][:, :3] for edge in ("edge1", "edge2"))]
-    return np.min([end.min(0) for end in ends], 0), np.max([end.max(0) for end in ends], 0)
+    lows, highs = [], []
+    for begin in range(0, len(primitives), CHUNK):
+        chunk = primitives[begin : begin + CHUNK]
+        corner, edge1, edge2 = (chunk[name][:, :3].T.copy() for name in ("v0", "edge1", "edge2"))
+        radius = np.maximum(chunk["edge2"][:, 3], 0)
+        ends = corner - radius, corner + radius, corner + edge1, corner + edge2
+        lows += [end.min(1) for end in ends]
+        highs += [end.max(1) for end in ends]
+    return np.min(lows, 0), np.max(highs, 0)
 
 
 def max_refs(properties: DeviceProperties) -> int:

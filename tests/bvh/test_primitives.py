@@ -48,7 +48,7 @@ def test_bounds_go_through_all_chunks(rng):
     assert (bounds_by_material(primitives)[0][1] == 100.5).all()
 
 
-@pytest.mark.parametrize("sizes", [[5], [5, 0, 3], [0, 0], [1, 2, 3, 4]])
+@pytest.mark.parametrize("sizes", [[5], [5, 0, 3], [0, 0], [1, 2, 3, 4], [2, CHUNK, 1], [CHUNK, 3]])
 def test_joined_primitives_are_those_of_the_list_in_order(rng, sizes):
     arrays = [mixed(rng, size, 2) for size in sizes]
     wanted, given = np.concatenate(arrays), list(arrays)
