@@ -18,6 +18,7 @@ from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum, exact_sum_host, round_to_format, rounded_fraction, rounded_root
+from renderer.numerics.sums.textbook import textbook_sums
 
 MAX = np.finfo("f8").max
 ULP = 2.0**-52
@@ -351,6 +352,39 @@ def test_halving_stays_within_its_bound(device, rng, dtype, monkeypatch):
     assert 0 < found.error <= found.bound and found.depth == 13
     whole = aggregates.pairwise_sum(device, np.ones(4099, dtype))
     assert whole.value == 4099 and whole.error == 0 < whole.bound
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_of_the_textbooks(device, rng, dtype):
+    """Each method as written, in NumPy's scalars; errors by fractions."""
+    numbers = ill_conditioned(rng, 1501, 1e9, dtype)
+    found = {sums.method: sums for sums in textbook_sums(device, numbers)}
+    zero = numbers.dtype.type(0)
+    plain = kahan = lost = neumaier = rest = zero
+    for number in numbers:
+        plain = plain + number
+        corrected = number - lost
+        total = kahan + corrected
+        lost, kahan = (total - kahan) - corrected, total
+        total = neumaier + number
+        rest = rest + ((neumaier - total) + number if abs(neumaier) >= abs(number) else (number - total) + neumaier)
+        neumaier = total
+    assert found["one after another"].value == plain and found["Kahan"].value == kahan
+    assert found["Neumaier"].value == neumaier + rest and found["pairwise (NumPy)"].value == np.sum(numbers)
+    exact = sum(Fraction(float(number)) for number in numbers)
+    for sums in found.values():
+        assert sums.error == rounded_fraction(abs(Fraction(sums.value) - exact))
+    assert found["exact, rounded once"].error <= found["Neumaier"].error <= found["one after another"].error
+
+
+def test_comparison_is_printed(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.array([1.0, 1e100, 1.0, -1e100]))
+    assert cli.main(["sum", str(tmp_path / "x.npy"), "--compare"]) == 0
+    out = capsys.readouterr().out
+    assert "Kahan: 0.0, error 2" in out and "Neumaier: 2.0, error 0" in out
+    np.save(tmp_path / "i.npy", np.arange(3))
+    assert cli.main(["sum", str(tmp_path / "i.npy"), "--compare"]) == 5
+    assert "takes float32 and float64" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------- rounding on the host

@@ -26,6 +26,7 @@ from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
+from renderer.numerics.sums.textbook import textbook_sums
 from renderer.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-mean")
@@ -56,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also print the error of pairwise summation in the input's precision, and its a-priori bound",
     )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="also print the sums of the textbooks in the input's precision, and their errors",
+    )
     where = "local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"
     parser.add_argument("--farm", metavar="WHERE", help=where)
     reason = "allow a tcp:// farm, where whoever reaches it can run code"
@@ -67,7 +73,9 @@ def command(args: argparse.Namespace) -> int:
     """Runs `rayfold sum`; returns its exit code."""
     farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
     devices = tuple(args.device or ())
-    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, devices, farm, args.ddof)
+    result = sum_files(
+        args.files, args.mode, args.statistic, args.by, args.bound, devices, farm, args.ddof, args.compare
+    )
     if args.json:
         print(json.dumps(_in_json(result), allow_nan=False))
     else:
@@ -84,6 +92,7 @@ def sum_files(
     devices: tuple[str, ...] = (),
     farm: Farm | None = None,
     ddof: int = 0,
+    compare: bool = False,
 ) -> dict[str, Any]:
     """What `rayfold sum` reports of .npy and .npz files, as it goes into JSON: value, count, dtype, seconds and more.
 
@@ -91,7 +100,7 @@ def sum_files(
     divisor is less than the count. UserError for combinations that do not go together, InputError for bad files.
     """
     files = [source for path in paths for source in _open_sources(path)]
-    _check(files, mode, statistic, by, bound, devices, farm, ddof)
+    _check(files, mode, statistic, by, bound or compare, devices, farm, ddof)
     uses_gl = devices == ("gl",)
     gpu = open_context(*(() if uses_gl else devices))
     if uses_gl:
@@ -120,6 +129,8 @@ def sum_files(
     if bound:
         pairwise = pairwise_sum_gl(gpu.gl, files[0]) if uses_gl else aggregates.pairwise_sum(gpu.device, files[0])
         result |= zip(("pairwise", "pairwise_error", "pairwise_bound", "depth"), astuple(pairwise), strict=True)
+    if compare:
+        result["compared"] = [found._asdict() for found in textbook_sums(gpu.device, files[0])]
     return result
 
 
@@ -147,16 +158,16 @@ def _check(
         raise InputError(f"files of several dtypes: {found}; they must have one dtype to be added up")
     wanted = 1 if by or bound else 2 if statistic in PAIRED else None
     if wanted and len(files) != wanted:
-        raise UserError(f"{len(files)} arrays given, but --statistic, --by or --bound takes exactly {wanted}")
+        raise UserError(f"{len(files)} arrays given; --statistic, --by, --bound or --compare takes exactly {wanted}")
     if farm and (by or bound or statistic in PAIRED):
-        raise UserError(f"--farm takes no --by, no --bound and none of {', '.join(PAIRED)}")
+        raise UserError(f"--farm takes no --by, --bound, --compare and none of {', '.join(PAIRED)}")
     if mode != "exact" and (by or statistic != "sum"):
         raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
     if ddof and statistic != "variance":
         raise UserError(f"--ddof {ddof}: --statistic is {statistic}; only variance takes it")
     pipes = [npy for npy in files if isinstance(npy, PipeSource)]
     if pipes and (farm or bound or statistic not in READ_ONCE or len(pipes) > 1):
-        allowed = f"one of {', '.join(READ_ONCE)}, without --farm and --bound"
+        allowed = f"one of {', '.join(READ_ONCE)}, without --farm, --bound and --compare"
         raise UserError(f"stdin can be read once; allowed is {allowed}")
     if "gl" not in devices:
         return
@@ -269,6 +280,8 @@ def _print(result: dict[str, Any]) -> None:
             "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
         )
         print(words.format(**result))
+    for found in result.get("compared", ()):
+        print("{method:>20}: {value!r}, error {error:.3g}".format(**found))
     rate = result["bytes_per_second"] / 1e9
     summary = f"{result['count']} {result['dtype']}, {result['mode']}, {result['seconds']:.3g} s, {rate:.3g} GB/s"
     print(f"{summary}, {', '.join(result['devices'])}", file=sys.stderr)
