@@ -65,7 +65,9 @@ class StageTrace:
             occupancy = self.occupancy(depth)
             used = occupancy[occupancy > 0]
             times = {
-                s.name: round(1000 * s.seconds, 3) for s in self.stages if s.depth == depth and s.words is not None
+                f"{stage.name} ms": 1000 * stage.seconds
+                for stage in self.stages
+                if stage.depth == depth and stage.name in ("trace", "shade", "connect")
             }
             live = int(np.bitwise_count(self.words(depth)).sum())
             row = {"bounce": depth, "live rays": live, "words": int(used.size)}
