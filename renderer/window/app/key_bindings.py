@@ -57,6 +57,7 @@ ACTIONS = [
     Action("S", "keep picture as reference", PANEL, compare_actions.set_reference),
     Action("Shift+S", "compare with the next panel", PANEL, compare_actions.compare_with_next),
     Action("W", "compare: off, wipe, flip, difference", PANEL, compare_actions.compare),
+    Action("Ctrl+J", "program beside the picture", PANEL, lambda s: s.toggle("code")),
     Action("Ctrl+L", "next view: layers of the picture", PANEL, lambda s: view_actions.cycle_view(s, 1)),
     Action("Ctrl+Shift+L", "previous view", PANEL, lambda s: view_actions.cycle_view(s, -1)),
     Action("Ctrl+]", "next step of an algorithm's view", PANEL, lambda s: view_actions.move_step(s, 1), True),

@@ -4,6 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from renderer.window.app import file_browser, tour
+from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
@@ -17,7 +18,8 @@ PALETTE_ROWS = 12
 Groups = dict[str, dict[str, list[str]]]  # of the key help: group -> name of an action -> its keys
 MOUSE_HELP = (
     "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-    "a click focuses a light field, Ctrl+click a lens; drag a title bar to move its panel, a gap to resize panels"
+    "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels; "
+    "drag a title bar to move its panel, a gap to resize panels"
 )
 
 
@@ -28,10 +30,12 @@ class Overlays:
         self.app, self.fonts, self.scale = app, fonts, scale
         self.film_dialog = FilmDialog(app)
         self.reference = Reference(app, fonts, scale)
+        self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # of the palette: the typed text and the selected match
 
     def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
         """Draws over a window of width x height units; messages are centered over the panels."""
+        self.code.draw(width, height)
         if self.app.help:
             self._help(actions, width, height)
         if self.app.palette:

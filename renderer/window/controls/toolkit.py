@@ -12,7 +12,7 @@ from renderer.errors import UnavailableError
 try:
     import glfw
     import imgui_bundle
-    from imgui_bundle import imgui, imgui_ctx, implot
+    from imgui_bundle import imgui, imgui_color_text_edit, imgui_ctx, implot
     from imgui_bundle.imguizmo import im_guizmo as imguizmo
 except ImportError as error:
     raise UnavailableError(
@@ -21,4 +21,4 @@ except ImportError as error:
 
 FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # part of the wheel
 
-__all__ = ["FONTS", "glfw", "imgui", "imgui_ctx", "imguizmo", "implot"]
+__all__ = ["FONTS", "glfw", "imgui", "imgui_color_text_edit", "imgui_ctx", "imguizmo", "implot"]

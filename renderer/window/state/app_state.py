@@ -73,7 +73,7 @@ class AppState:
         self.solo = session.solo
         self.fullscreen = False
         self.sidebar = True
-        self.help = self.palette = self.inspector = self.timeline = self.tracks = self.reference = False
+        self.help = self.palette = self.inspector = self.timeline = self.tracks = self.reference = self.code = False
         self.tour: int | None = None  # the step that is shown
         self.tour_marker: Path | None = None  # a file that is made when the tour is dismissed
         self.picking = False  # the next click picks the focus
@@ -401,7 +401,8 @@ class AppState:
         if self.dialog or self.dropped:
             self.dialog = self.dropped = None
             return
-        for name in ("dragging_panel", "palette", "film_dialog", "reference", "help", "picking", "inspector", "solo"):
+        names = "dragging_panel palette film_dialog reference code help picking inspector solo"
+        for name in names.split():
             if getattr(self, name):
                 setattr(self, name, False)
                 return

@@ -1,0 +1,124 @@
+"""The program beside its picture: a text editor for the active panel's C$ program, scene file or flame file.
+
+Saving writes the file and reloads its panels at once; an error is marked on its line, and the last good picture stays.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from renderer.files import read_text
+from renderer.formats.images import atomic_write
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
+from renderer.window.panels.panel import Panel
+from renderer.window.state import open_files
+from renderer.window.state.app_state import AppState
+
+MAX_CHARACTERS = 1 << 20  # of a text that is edited here
+SUFFIXES = (".cb", ".toml", ".flame", ".flam3")
+ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
+
+
+def text_file(panel: Panel) -> Path | None:
+    """The file that is edited beside a panel: its C$ program, or the file of its scene; None for files of no text."""
+    program = getattr(panel.scene.settings, "program", "")
+    path = Path(program) if program else panel.original.path
+    return path if path.suffix in SUFFIXES and path.is_file() else None
+
+
+def error_line(sentence: str, name: str) -> int | None:
+    """The line, from 1, that an error in the file `name` names; None where it names none."""
+    found = re.search(rf"{re.escape(name)}:(\d+)|\bline (\d+)", sentence)
+    return int(found[1] or found[2]) if found else None
+
+
+class CodeView:
+    """A window with the text of the active panel's file; it keeps one text, and asks for nothing on closing."""
+
+    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
+        self.app, self.fonts, self.scale = app, fonts, scale
+        self.editor = imgui_color_text_edit.TextEditor()
+        self.editor.set_show_whitespaces_enabled(False)
+        self.path: Path | None = None
+        self._saved = ""  # the text of the file
+        self._marked = ""  # the error whose line is marked
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the text differs from the file's."""
+        return self.path is not None and self.editor.get_text() != self._saved
+
+    def draw(self, width: float, height: float) -> None:
+        """Draws the window, if it is open, over a window of width x height units."""
+        if not self.app.code:
+            return
+        path = text_file(self.app.panel)
+        if path != self.path and not self.is_changed:
+            self.open(path)
+        left, top, area_width, area_height = self.app.area
+        imgui.set_next_window_pos((left + area_width / 2, top + area_height * 0.08), imgui.Cond_.appearing)
+        imgui.set_next_window_size((area_width / 2, area_height * 0.84), imgui.Cond_.appearing)
+        flags = imgui.WindowFlags_.no_collapse | imgui.WindowFlags_.no_saved_settings
+        _, is_open = imgui.begin("Program###program", True, flags)
+        if not is_open:
+            self.app.code = False
+        self._contents()
+        imgui.end()
+
+    def open(self, path: Path | None) -> None:
+        """Shows the text of a file, or nothing."""
+        self.path, self._marked = path, ""
+        text = read_text(path, MAX_CHARACTERS) if path is not None else ""
+        language: Any = imgui_color_text_edit.TextEditor.Language
+        if path is not None:
+            self.editor.set_language(language.c() if path.suffix == ".cb" else language.markdown())
+        self.editor.set_text(text)
+        self._saved = self.editor.get_text()  # with the line ends that the editor gives
+
+    def save(self) -> None:
+        """Writes the file and reloads the panels that show it."""
+        if self.path is None:
+            return
+        with self.app.errors_as_messages("saving the program"):
+            text = self.editor.get_text()
+            with atomic_write(self.path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            self._saved = text
+            open_files.reload(self.app, {self.path}, shaders=False)
+
+    def _contents(self) -> None:
+        panel = self.app.panel
+        if self.path is None:
+            imgui.text_wrapped("This panel has no program or scene file to edit.")
+            return
+        if imgui.button("Save (Ctrl+S)") or self._chord_pressed():
+            self.save()
+        imgui.same_line()
+        if imgui.button("Revert"):
+            self.open(self.path)
+        imgui.same_line()
+        imgui.text_disabled(f"{self.path.name}{' (changed)' if self.is_changed else ''}")
+        error = panel.update_error or panel.error
+        self._mark(error)
+        lines = imgui.calc_text_size(error, False, imgui.get_content_region_avail().x).y if error else 0.0
+        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            self.editor.render("##text", imgui.ImVec2(0, -lines - 8 * self.scale if error else 0))
+        if error:
+            with imgui_ctx.push_text_wrap_pos(0.0):
+                imgui.text_colored(theme.WARNING, error)
+
+    def _chord_pressed(self) -> bool:
+        focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
+        return focused and imgui.get_io().key_ctrl and imgui.is_key_pressed(imgui.Key.s, False)
+
+    def _mark(self, error: str) -> None:
+        """Marks the line that an error names."""
+        if error == self._marked or self.path is None:
+            return
+        self._marked = error
+        self.editor.clear_markers()
+        line = error_line(error, self.path.name)
+        if error and line is not None:
+            color = theme.color_u32(ERROR_COLOR)
+            self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)

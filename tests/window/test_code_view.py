@@ -1,0 +1,83 @@
+"""The program beside its picture: saved to pixels, an error on its line, by real keys in a headless window."""
+
+import numpy as np
+import pytest
+
+from renderer.pictures import load
+from renderer.window.app.code_view import error_line, text_file
+from renderer.window.controls.toolkit import imgui
+from tests.window.headless import center, finish, frames, hold, point, press, window
+
+GOOD = "float3 main(int x, int y) {\n    return float3(1, 0, 0);\n}\n"
+
+
+def save_by_key(screen):
+    io = imgui.get_io()
+    for down in (True, False):
+        for key in (imgui.Key.mod_ctrl, imgui.Key.s):
+            io.add_key_event(key, down)
+        frames(screen)
+
+
+def test_a_saved_program_becomes_pixels_and_an_error_is_marked_on_its_line(gl, gpu, tmp_path):
+    path = tmp_path / "flat.cb"
+    path.write_text(GOOD)
+    with window([load(path)], gpu, gl, (900, 500)) as screen:
+        finish(screen)
+        app, panel, code = screen.app, screen.app.panel, screen.ui.main_window.overlays.code
+        press(screen, "Ctrl+J")
+        frames(screen, 3)
+        assert app.code and code.path == path and code.editor.get_text() == GOOD and not code.is_changed
+        x, y, width, height = app.area
+        point(screen, x + width * 0.75, y + height * 0.6)
+        hold(screen, 0, True)
+        hold(screen, 0, False)
+        assert not app.keyboard_navigation
+        code.editor.set_text(GOOD.replace("1, 0, 0", "0, z, 0"))
+        frames(screen)
+        assert code.is_changed
+        save_by_key(screen)
+        assert path.read_text() == GOOD.replace("1, 0, 0", "0, z, 0") and not code.is_changed
+        finish(screen)
+        assert "z" in panel.update_error and error_line(panel.update_error, "flat.cb") == 2
+        assert code.editor.has_markers()
+        assert np.abs(panel.frame.read()[0, 0, :3] - (1, 0, 0)).max() < 1e-6
+        code.editor.set_text(GOOD.replace("1, 0, 0", "0, 0, 1"))
+        frames(screen)
+        save_by_key(screen)
+        finish(screen)
+        assert not panel.update_error and not code.editor.has_markers()
+        assert np.abs(panel.frame.read()[0, 0, :3] - (0, 0, 1)).max() < 1e-6
+
+
+def test_keys_typed_into_the_program_are_no_actions(screen, scene_files):
+    finish(screen)
+    app, code = screen.app, screen.ui.main_window.overlays.code
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    assert code.path == scene_files[0]
+    point(screen, *center(screen, 1))
+    hold(screen, 0, True)
+    hold(screen, 0, False)
+    before = app.sidebar
+    code.editor.set_focus()
+    frames(screen, 2)
+    imgui.get_io().add_input_characters_utf8("h")
+    press(screen, "H")
+    assert app.sidebar == before and code.is_changed
+    press(screen, "Ctrl+J")
+
+
+@pytest.mark.parametrize(
+    "sentence, line",
+    [("a/p.cb:12:4: error", 12), ("p.cb: not a TOML file: x (at line 7, column 3)", 7), ("p.cb: refused", None)],
+)
+def test_the_line_of_an_error(sentence, line):
+    assert error_line(sentence, "p.cb") == line
+
+
+def test_a_panel_without_a_file_has_no_program(screen, scene_files):
+    panel = screen.app.panel
+    assert text_file(panel) == scene_files[0]
+    scene_files[0].unlink()
+    assert text_file(panel) is None
