@@ -48,6 +48,10 @@ class View:
         """The view after a click at (x, y), where can_click is true."""
         return self
 
+    def rounded(self) -> Self:
+        """The view with the digits that a picture shows, as scene files keep it."""
+        return self
+
 
 @dataclass(frozen=True)
 class Camera(View):
@@ -136,6 +140,12 @@ class Camera(View):
     def fly(self, right: float, up: float, forward: float) -> Self:
         """Moves camera and target along the camera's axes, in units of the distance between them."""
         return self.shifted(np.array([right, up, forward]) @ self.axes() * math.dist(self.position, self.target))
+
+    def rounded(self) -> Self:
+        """The camera with positions to a millionth of the distance of its target."""
+        places = 6 - math.floor(math.log10(math.dist(self.position, self.target)))
+        position, target = ([round(v, places) + 0.0 for v in point] for point in (self.position, self.target))
+        return replace(self, position=to_point(position), target=to_point(target))
 
     def shifted(self, shift: np.ndarray) -> Self:
         """The camera and its target moved by the same vector."""

@@ -63,9 +63,14 @@ def format_key(key: str) -> str:
 
 
 def table_lines(name: str, table: Mapping[str, Any], is_item: bool = False, comment: str = "") -> list[str]:
-    """The lines of a table with its header; tables inside are in one line."""
+    """The lines of a table with its header; tables inside are in one line, or have a header if that is too long."""
     header = f"[[{name}]]" if is_item else f"[{name}]"
-    return [f"{header} # {comment}" if comment else header, *_key_lines(table)]
+    long = [k for k, v in table.items() if isinstance(v, Mapping) and v and len(_key_line(k, v)) > MAX_LINE]
+    lines = [f"{header} # {comment}" if comment else header]
+    lines += _key_lines({key: value for key, value in table.items() if key not in long})
+    for key in long:
+        lines += table_lines(f"{name}.{format_key(key)}", table[key])
+    return lines
 
 
 def _key_lines(table: Mapping[str, Any]) -> list[str]:
@@ -165,6 +170,8 @@ def _joined(before: list[str], new: list[str], after: list[str]) -> str:
         before = before[:-1]
     while after and not after[0].strip():
         after = after[1:]
+    if not new:
+        return "\n".join([*before, *([""] if before else []), *after])
     new = ([""] if before else []) + new
     return "\n".join([*before, *new, *(["", *after] if after else [""])])
 
@@ -264,9 +271,12 @@ def replace_value(text: str, path: Path, value: Any, sections: Sequence[str] = (
 
     A table of the file that is missing is added in the order of `sections`.
     """
+    lines = text.split("\n")
+    for block in blocks(text) if isinstance(value, Mapping) else ():
+        if block.path == path and not block.is_item:  # a table with a header
+            return _joined([*lines[: block.header + 1], *_key_lines(value)], [], lines[block.end :])
     block = _block_of(text, path)
     rest = path[len(block.path) :]
-    lines = text.split("\n")
     if not block.path and len(rest) > 1 and not _has_key(_body(lines, block), rest[0]):
         return _add_section(text, str(rest[0]), _nested(rest[1:], value), sections)
     body = _replaced(_body(lines, block), rest, value)

@@ -21,21 +21,26 @@ import time
 import traceback
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from renderer.bvh import build
+from renderer.errors import UserError
 from renderer.gpu import DeviceContext, DeviceProperties, open_context
 from renderer.gpu.gl import GlContext
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.raytracing import geometry
+from renderer.scene import keyframe_edits
+from renderer.scene.animation import INTERPOLATIONS
 from renderer.window import boundary
 from renderer.window.controls.shortcuts import KEY_NAMES, chord
 from renderer.window.controls.toolkit import imgui
+from renderer.window.document import commands, creation, items
 from renderer.window.remote import events, server
-from renderer.window.state import open_files
+from renderer.window.state import documents, film_export, open_files, setting_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session, restore
 from tests.window.headless import Clock, SteppedWindow
@@ -80,6 +85,8 @@ class Monkey:
             "edit": 5,
             "drop": 3,
             "remote": 4,
+            "item": 8,
+            "dialog": 4,
         }
         self.kinds, self.weights = list(kinds), [*kinds.values()]
 
@@ -214,6 +221,57 @@ class Monkey:
         with self.app.errors_as_messages("an event of the browser"):
             server.inject(self.screen, checked[0])
         imgui.get_io().add_focus_event(True)
+        self._frame()
+
+    def _item(self) -> None:
+        """A command on an item of the active panel's scene, or on the key frames of its tracks."""
+        app, chance = self.app, self.random
+        settings = app.panel.scene.settings
+        present = list(items.all_items(settings))[:200]
+        what = chance.choice(("add", "duplicate", "delete", "rename", "instance", "select", "key", "track", "ease"))
+        self._note("item", what)
+        item = chance.choice(present) if present else None
+        if what == "add" and (offered := creation.additions(settings)) and len(present) < 60:
+            documents.run_command(app, chance.choice(offered).run)
+        elif what == "track":
+            getattr(self.screen.ui.main_window.tracks, chance.choice(("copy", "paste", "delete")))()
+        elif what == "ease":
+            tracks = self.screen.ui.main_window.tracks
+            tracks.chosen = frozenset(keyframe_edits.key_names(app.panel.scene.animation))
+            tracks.ease(chance.choice(INTERPOLATIONS))
+        elif item is not None:
+            self._item_command(what, item, settings)
+        self._frame()
+
+    def _item_command(self, what: str, item: items.Item, settings) -> None:
+        app, text = self.app, self.random.choice(TEXTS)
+        app.panel.selection = item
+        if what == "rename":
+            documents.run_command(app, lambda d: commands.rename(d, item, text))
+        elif what == "instance" and item.group in items.shape_groups(settings):
+            documents.run_command(app, lambda d: creation.instance_of(d, item))
+        elif what in ("duplicate", "delete"):
+            documents.run_command(app, lambda d: getattr(commands, what)(d, item))
+        elif what == "key":
+            names = [f.name for f in fields(items.value_of(settings, item))]
+            path = f"{item.group}[{item.index}].{self.random.choice(names)}"
+            setting_actions.add_key(app, app.panel, path)
+
+    def _dialog(self) -> None:
+        """Opens a file dialog, or answers the one that is open."""
+        app, chance = self.app, self.random
+        opening = documents.open_dialog, documents.save_as_dialog, documents.add_file_dialog, documents.texture_dialog
+        if app.dialog is None:
+            chance.choice(opening)(app)
+        else:
+            path = chance.choice([*self.originals, *self.damaged])
+            app.dialog.name = chance.choice((str(path), path.name, chance.choice(TEXTS), ".."))
+            self._note("dialog", app.dialog.title, app.dialog.name)
+            chance.choice((app.dialog.accept, app.dialog.accept, app.dialog.up, app.dialog.cancel))()
+        if app.dropped is None and chance.random() < 0.3:
+            app.dropped = chance.choice(self.damaged)
+        elif app.dropped is not None:
+            documents.take_dropped(app, chance.choice(("add", "open", "panel")))
         self._frame()
 
     def _wait(self) -> None:
@@ -354,8 +412,20 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
     gpu = DeviceContext(gl=gl)
     gpu.devices = [device or noop_device()]
     scenes = [load(path) for path in paths if path.stem in ("koch", "mandelbrot")]
-    before = Path.cwd()
+    before, home = Path.cwd(), os.environ.get("HOME")
     os.chdir(folder)  # where screenshots go
+    os.environ["HOME"] = str(folder)
+    save_to, start = documents.save_to, film_export.FilmExport.start
+
+    def save_inside(app, panel, path):
+        if not Path(path).resolve().is_relative_to(folder.resolve()):
+            raise UserError("a monkey writes to its own folder only")
+        save_to(app, panel, path)
+
+    def no_film(*_):
+        raise UserError("a monkey makes no films")
+
+    documents.save_to, film_export.FilmExport.start = save_inside, no_film
     app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", Clock())
     screen = SteppedWindow(app, gl, SIZES[0], SCALE)
     try:
@@ -363,6 +433,8 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
     finally:
         screen.close()
         os.chdir(before)
+        os.environ.pop("HOME") if home is None else os.environ.update(HOME=home)
+        documents.save_to, film_export.FilmExport.start = save_to, start
         geometry.build_bvh = build.build_bvh
 
 

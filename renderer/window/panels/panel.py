@@ -232,7 +232,7 @@ class Panel(PanelScene):
 
     def scrub(self, time: float) -> None:
         """Pauses at a time in seconds: coarse while the user goes on, then with all samples."""
-        self.paused, self.scene_time, self._interacted_at = True, max(time, 0.0), self.now()
+        self.paused, self.scene_time, self._interacted_at = True, max(round(time, 4), 0.0), self.now()
 
     def pick(self, u: float, v: float) -> float | None:
         """The distance along the view at these fractions of width and height; None if nothing is there."""

@@ -333,7 +333,7 @@ class AppState:
     def set_view(self, view: Any) -> None:
         """Sets the view; a view that the settings refuse shows a message."""
         with self.errors_as_messages("moving the view", ValueError):
-            self.edit_settings(self.panel.settings().with_view(view))
+            self.edit_settings(self.panel.settings().with_view(view.rounded()))
 
     def toggle_denoise(self) -> None:
         """Turns denoising on or off."""

@@ -5,13 +5,13 @@ The window goes on meanwhile. A film that was canceled keeps its frames; the nex
 
 import json
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
+from renderer.process import module_child
 from renderer.scene.animation import DEFAULT_DURATION
 from renderer.scene.schema import setting
 from renderer.window.panels.panel import Panel
@@ -67,13 +67,16 @@ class FilmExport:
         folder = tempfile.TemporaryDirectory(prefix="rayfold-film-")
         scene = Path(folder.name) / "scene.toml"
         scene.write_text(panel.document.text_for(scene).text, encoding="utf-8")
-        command = [sys.executable, "-m", "renderer", "export", str(scene), "-o", str(output.absolute()), "--json"]
+        command, environment = module_child("renderer")
+        command += ["export", str(scene), "-o", str(output.absolute()), "--json"]
         command += ["--size", f"{options.width}x{options.height}", "--fps", str(options.fps)]
         command += ["--frames", f"1-{options.frames}", "--samples", str(options.samples), "--device", device]
         command += ["--denoise"] if options.denoise else []
         streams = [open(Path(folder.name) / name, "wb") for name in ("out", "err")]  # a pipe could fill up
         try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=streams[0], stderr=streams[1])
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=streams[0], stderr=streams[1], env=environment
+            )
         except OSError as error:
             folder.cleanup()
             raise UserError(f"the export cannot be started: {error.strerror}") from error

@@ -3,8 +3,11 @@
 from dataclasses import fields
 
 from renderer.scene.animation import KEYFRAME_TOLERANCE, changed_paths, delete_keyframe, insert_keyframe, keyframe_times
+from renderer.window.document.document import Document
+from renderer.window.document.items import groups, value_of
 from renderer.window.state.app_state import AppState
 
+PLACES = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")  # of items
 FRAMES_PER_SECOND = 24  # of the steps of step_frame()
 
 
@@ -58,10 +61,15 @@ def step_keyframe(app: AppState, direction: int) -> None:
 
 
 def add_keyframe(app: AppState) -> None:
-    """Inserts a key frame for the settings that have key frames, else for the changed ones, else for the view."""
+    """Inserts a key frame for the settings that have key frames, else for the changed ones, else for the view.
+
+    In a scene of items these are the view and the place of the selected item, not all that was ever edited.
+    """
     panel, scene = app.panel, app.panel.scene
     paths = [track.path for track in scene.animation.tracks] if scene.animation else []
-    if not paths and type(panel.original.settings) is type(scene.settings):
+    if not paths and groups(scene.settings):
+        paths = _places(panel.document)
+    elif not paths and type(panel.original.settings) is type(scene.settings):
         paths = changed_paths(panel.original.settings, scene.settings)
     view = panel.settings().view
     if not paths and view is not None:
@@ -74,6 +82,16 @@ def add_keyframe(app: AppState) -> None:
         panel.show(insert_keyframe(scene, panel.scene_time, paths))
         names = sorted({path.split(".")[0] for path in paths})
         app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
+
+
+def _places(document: Document) -> list[str]:
+    """The settings that move the camera, and those that move the selected item."""
+    settings, item = document.scene.settings, document.selected
+    paths = [f"view.{name}" for name in ("position", "target", "fov_degrees")]
+    if item is not None:
+        value = value_of(settings, item)
+        paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in PLACES]
+    return paths
 
 
 def delete_keyframe_here(app: AppState) -> None:
