@@ -90,12 +90,18 @@ def browse(app: AppState, title: str, value: str, suffixes: tuple[str, ...], tak
 
 def add_file(app: AppState, path: Path) -> None:
     """Adds a mesh or a model to the active panel's scene; raises what its reader raises."""
-    if not groups(app.panel.scene.settings).keys() >= {"meshes", "models"}:
-        raise UserError(f"a {app.panel.scene.picture} picture has no meshes; make a new scene first (Ctrl+N)")
+    _check_takes(app, "meshes", "models")
     put_document(app, app.panel, lambda document: creation.add_file(document, path))
 
 
+def _check_takes(app: AppState, *names: str) -> None:
+    """Raises UserError if the active panel's scene has not these lists."""
+    if not groups(app.panel.scene.settings).keys() >= set(names):
+        raise UserError(f"a {app.panel.scene.picture} picture has no {names[0]}; make a new scene first (Ctrl+N)")
+
+
 def _add_texture(app: AppState, path: Path) -> None:
+    _check_takes(app, "textures")
     put_document(app, app.panel, lambda document: creation.add_texture(document, path))
 
 
