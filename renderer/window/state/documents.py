@@ -135,11 +135,14 @@ def save_as_dialog(app: AppState) -> None:
 def save_to(app: AppState, panel: Panel, path: Path) -> None:
     """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
     path = path.absolute()
-    text = panel.document.text_for(path)
+    document = panel.document
+    if panel.file.path is None and document.scene.title == creation.NEW_SCENE["title"]:
+        document = commands.set_title(document, path.stem.replace("_", " "))
+    text = document.text_for(path)
     with atomic_write(path) as temporary:
         temporary.write_text(text.text, encoding="utf-8")
     app.file_watcher.accept(path)
-    scene = replace(panel.scene, path=path, bench=text.scene.bench, test=text.scene.test)
+    scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     panel.base = panel.file.saved = text
     panel.file.path, panel.file.original = path, scene
     panel.show(scene)
