@@ -328,17 +328,21 @@ def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
     found: list[DeviceInfo] = []
     missing: dict[str, str] = {}
     for backend in BACKENDS:
-        if backend == "cuda" and "renderer.gpu.cuda" not in sys.modules and not has_nvidia_driver():
-            missing[backend] = NO_NVIDIA_DRIVER  # known without CUDA's packages, which are slow to import
-            continue
-        with stage("importing"):
-            module = importlib.import_module(f"renderer.gpu.{backend}")
-        devices, reason = module.list_devices()
+        devices, reason = _list_backend(backend)
         found += devices
         if reason:
             missing[backend] = reason
-    rank = {"gpu": 0, "other": 1, "cpu": 2}
-    return sorted(found, key=lambda device: (device.backend != "cuda", rank[device.device_type])), missing
+    return found, missing
+
+
+def _list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
+    """The devices of one of BACKENDS, best first, and the reason if there is none."""
+    if backend == "cuda" and "renderer.gpu.cuda" not in sys.modules and not has_nvidia_driver():
+        return [], NO_NVIDIA_DRIVER  # known without CUDA's packages, which are slow to import
+    with stage("importing"):
+        module = importlib.import_module(f"renderer.gpu.{backend}")
+    devices, reason = module.list_devices()
+    return sorted(devices, key=lambda device: ("gpu", "other", "cpu").index(device.device_type)), reason
 
 
 def self_test(device: Device) -> None:
@@ -362,13 +366,16 @@ def self_test(device: Device) -> None:
 
 
 def _select(device_id: str) -> Iterator[DeviceInfo]:
-    """The devices a --device device_id may mean, best first."""
-    found, missing = list_devices()
+    """The devices a --device device_id may mean, best first. Drivers behind the one that works are not asked."""
     if device_id == "auto":
-        yield from found
+        for backend in BACKENDS:
+            yield from _list_backend(backend)[0]
         return
-    matches = [d for d in found if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
+    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # CUDA has no processors
+    devices = _list_backend(backend)[0]
+    matches = [d for d in devices if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
     if not matches:
+        found, missing = list_devices()
         cpu = ["cpu"] if any(d.device_type == "cpu" for d in found) else []
         known = ["auto", *cpu, *(d.device_id for d in found)]
         reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())

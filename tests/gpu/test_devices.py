@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu import device as contract
 from renderer.gpu import list_devices, open_device, self_test
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
@@ -206,3 +207,43 @@ def test_portable_header_holds_the_only_back_end_questions():
         if path.is_file() and path.name != "portable.h":
             for word in ("__CUDACC", "__OPENCL", "__NV_CL", "cl_khr"):
                 assert word not in path.read_text(encoding="utf-8"), f"{path.name} asks for {word}"
+
+
+def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
+    """A machine with CUDA waits for no OpenCL: its drivers are tried in child processes, and one may hang."""
+
+    def info(backend, number, kind):
+        return contract.DeviceInfo(
+            f"{backend}:{number}", "name", backend, kind, lambda: opened.append(backend) or device
+        )
+
+    def list_backend(backend):
+        asked.append(backend)
+        kinds = {"cuda": ["gpu"], "opencl": ["gpu", "cpu"]}[backend]
+        return [info(backend, number, kind) for number, kind in enumerate(kinds)], ""
+
+    device = object()
+    monkeypatch.setattr(contract, "_list_backend", list_backend)
+    monkeypatch.setattr(contract, "self_test", lambda device: None)
+    for device_id, wanted in (("auto", "cuda"), ("cuda:0", "cuda"), ("opencl:0", "opencl"), ("cpu", "opencl")):
+        asked, opened = [], []
+        assert open_device(device_id) is device
+        assert asked == opened == [wanted], device_id
+    asked, opened = [], []
+    with pytest.raises(UnavailableError, match="has auto, cpu, cuda:0, opencl:0, opencl:1"):
+        open_device("cuda:7")
+    with pytest.raises(UserError, match="allowed are auto"):
+        open_device("metal")
+
+
+def test_the_next_driver_is_asked_where_the_first_has_no_device_that_works(monkeypatch):
+    def fail():
+        raise KernelError("broken")
+
+    rows = {"cuda": [contract.DeviceInfo("cuda:0", "a", "cuda", "gpu", fail)], "opencl": []}
+    monkeypatch.setattr(contract, "_list_backend", lambda backend: (rows[backend], ""))
+    with pytest.raises(UnavailableError, match=r"no compute device works here: cuda:0 \(a\): broken"):
+        open_device("auto")
+    rows["opencl"] = [contract.DeviceInfo("opencl:0:0", "b", "opencl", "cpu", lambda: "b")]
+    monkeypatch.setattr(contract, "self_test", lambda device: None)
+    assert open_device("auto") == "b"
