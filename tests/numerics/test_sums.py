@@ -387,6 +387,41 @@ def test_comparison_is_printed(tmp_path, capsys):
     assert "takes float32 and float64" in capsys.readouterr().err
 
 
+class Foreign:
+    """An array of another library: nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_arrays_of_other_libraries_are_added_where_they_are(device, rng, monkeypatch, offset):
+    """With an offset the memory is not aligned as kernels read it: it is streamed then."""
+    from renderer.numerics.sums import tensors
+
+    monkeypatch.setattr(tensors, "LAUNCH", 1 << 10)
+    memory = np.zeros(6016, "f8")
+    start = -memory.ctypes.data // 8 % 16 + offset
+    numbers = memory[start : start + 5000]
+    numbers[:] = ill_conditioned(rng, 5000, 1e20, "f8")
+    before = device.counters.uploads
+    total = array_sum([device], Foreign(numbers))
+    assert total.rounded() == math.fsum(numbers) and total.count == 5000
+    assert not device.properties.scalar_threads or (device.counters.uploads == before) == (offset == 0)
+    product = array_sum([device], Foreign(numbers), y=Foreign(numbers))
+    assert product.fraction() == sum(Fraction(float(v)) ** 2 for v in numbers)
+    with pytest.raises(InputError, match="must both be|of shape"):
+        array_sum([device], Foreign(numbers), y=Foreign(numbers[:-1]))
+    with pytest.raises(InputError, match="not in C order"):
+        array_sum([device], Foreign(numbers[:4000].reshape(40, 100).T))
+
+
 # ------------------------------------------------------------------------------------------------- rounding on the host
 def test_rounding_equals_numpy_in_every_format(rng):
     for _ in range(300):

@@ -13,14 +13,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device
+from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_from_limbs
+from renderer.numerics.sums.tensors import borrow_tensor, is_tensor, parts_of
 
 MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
@@ -207,12 +209,17 @@ def array_sum(
 ) -> Any:
     """The sum of `numbers`, of their products with `y`, or of their magnitudes.
 
-    Takes arrays or .npy paths, streamed in chunks of `chunk` numbers that the devices take in turn. `index_range`
-    (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum (mode
-    "exact", integers, float16), BinnedSum or FastSum; all have `rounded()` and add up. There is no reproducible kernel
-    for products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do
-    not match.
+    Takes arrays or .npy paths, and arrays of other libraries where they are (DLPack). All others are streamed in chunks
+    of `chunk` numbers that the devices take in turn. `index_range` (first, end) restricts the sum; progress(count) is
+    called after every chunk. The result is an ExactSum (mode "exact", integers, float16), BinnedSum or FastSum; all
+    have `rounded()` and add up. There is no reproducible kernel for products or magnitudes: the exact sum has the same
+    bits on every run too. InputError for pairs that do not match.
     """
+    if is_tensor(numbers) and index_range is None:
+        found = _tensor_sum(devices, numbers, mode, y, magnitudes)
+        if found is not None:
+            return found
+    numbers, y = (np.from_dlpack(cast(Any, v)) if is_tensor(v) else v for v in (numbers, y))
     x = as_source(numbers)
     factors = None if y is None else as_source(y)
     if factors is not None and (x.shape != factors.shape or x.dtype != factors.dtype):
@@ -233,6 +240,29 @@ def array_sum(
     with ThreadPoolExecutor(len(devices)) as pool:  # one device stays on the caller's thread
         states = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
     return sum(itertools.chain(*states), start=empty_sum(mode, x.dtype))
+
+
+def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> ArraySum | None:
+    """The sum of another library's array where it is; None for one in the host's memory that is read in chunks."""
+    found = borrow_tensor(numbers, devices)
+    if isinstance(found, np.ndarray):
+        return None
+    device, x = found
+    pieces: list[tuple[Tensor, Tensor | None]] = [(part, None) for part in parts_of(x)]
+    if y is not None:
+        other = borrow_tensor(y, [device]) if is_tensor(y) else y
+        if not isinstance(other, tuple) or (other[1].dtype, other[1].shape) != (x.dtype, x.shape):
+            raise InputError(f"the arrays of a product must both be {x.dtype} {x.shape} in the memory of {device.name}")
+        pieces = list(zip(parts_of(x), parts_of(other[1]), strict=True))
+    if mode == "reproducible" and (y is not None or magnitudes):
+        mode = "exact"
+    accumulator, result = DeviceSum(device, x.dtype, mode, y is not None, magnitudes), empty_sum(mode, x.dtype)
+    for part, factor in pieces:
+        own = device.borrow(part)
+        assert own is not None  # as the whole of it was
+        accumulator.add(part.shape[0], own, None if factor is None else device.borrow(factor))
+        result += accumulator.read_and_reset()
+    return result
 
 
 class _ChunkStream:
