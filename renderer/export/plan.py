@@ -74,6 +74,7 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     """The plan of a still, of frames or of a video. Raises UserError or InputError."""
     output = options.output
     numbers = _frame_numbers(options)
+    _check_encoding(options)
     _check_output(output)
     scene = load_scene(options)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
@@ -90,7 +91,8 @@ def make_plan(options: ExportOptions) -> ExportPlan:
             raise UserError(f"-o {output}: {duration:g} s at {options.fps} frames a second are too many; {allowed}")
         numbers = list(range(1, max(1, round(duration * options.fps)) + 1))
     size = options.size or scene.size or DEFAULT_SIZE
-    _check_encoding(options, size)
+    if options.bit_depth == 10 and min(size) < MIN_AV1_SIDE:
+        raise UserError(f"--bit-depth 10: {size[0]} x {size[1]} pixels; films of it have {MIN_AV1_SIDE} or more a side")
     if options.denoise:
         _check_denoise(options, scene, size)
     if options.noise is not None:
@@ -99,14 +101,12 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     return ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
 
 
-def _check_encoding(options: ExportOptions, size: tuple[int, int]) -> None:
+def _check_encoding(options: ExportOptions) -> None:
     """Raise for a depth that the output's format has not, and for a high dynamic range in 8 bits."""
     depth, suffix = options.bit_depth, options.output.suffix.lower()
     formats = {8: None, 10: FILM_SUFFIXES, 16: (".png",)}[depth]
     if formats and suffix not in formats:
         raise UserError(f"--bit-depth {depth}: only {', '.join(formats)} files have it, not {suffix}")
-    if depth == 10 and min(size) < MIN_AV1_SIDE:
-        raise UserError(f"--bit-depth 10: {size[0]} x {size[1]} pixels; films of it have {MIN_AV1_SIDE} or more a side")
     if options.transfer == "pq" and depth == 8:
         allowed = f"--bit-depth 16 of .png and 10 of {', '.join(FILM_SUFFIXES)}"
         raise UserError(f"--transfer pq: {suffix} with 8 bits per channel; allowed are {allowed}")

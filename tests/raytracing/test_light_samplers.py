@@ -1,6 +1,7 @@
 """Chi-square tests of all light samplers: samples follow their pdf."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,7 +128,9 @@ def environment_pdfs(device, settings, directions):
     from renderer.raytracing.materials import material_rows
 
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
-    lights = LightSampler(device, settings, nothing, material_rows(settings))
+    lights = LightSampler(
+        device, settings, SimpleNamespace(rows=nothing, none=nothing, bounds={}), material_rows(settings)
+    )
     constants = compile_constants(replace(settings, schedule="wavefront"), False)
     text = GeneratedSource("materials", kernel_source().text + DENSITY)
     kernel = device.kernel(text, "environment_pdfs", group_size=64, **constants)

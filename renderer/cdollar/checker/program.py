@@ -31,6 +31,7 @@ from renderer.cdollar.ir.dag import (
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, Type, Vector, component_types
+from renderer.plain import printable
 
 MAX_RECORD_COMPONENTS = 64
 
@@ -371,8 +372,10 @@ class Program:
             paths = [Path(name)] if Path(name).is_absolute() else [self.folder / name, Path(name)]
             path = next((p for p in paths if os.path.isfile(p)), None)
             if path is None:
-                searched = ", ".join(dict.fromkeys(map(str, paths)))
-                raise ProgramError("CS0502", span, f"the file {name} does not exist", f"looked at {searched}")
+                searched = printable(", ".join(dict.fromkeys(map(str, paths))))
+                raise ProgramError(
+                    "CS0502", span, f"the file {printable(name)} does not exist", f"looked at {searched}"
+                )
             self.opened_files[name] = open_array(self.dag, path, None, name, span)
         return self.opened_files[name]
 
