@@ -133,6 +133,10 @@ class Picture:
         """The steps of the algorithm that draws the picture, one of algorithm_names; waits for the device."""
         raise NotImplementedError
 
+    def trace_paths(self, settings: Any, size: Size, x: int, y: int, samples: int) -> list[Any]:
+        """The rays of the first samples of pixel (x, y); none where a picture traces none."""
+        return []
+
     def pick(self, settings: Any, size: Size, x: float, y: float) -> float | None:
         """Distance along the view of what is seen at pixel (x, y); None for nothing. Where can_pick is true."""
         return None

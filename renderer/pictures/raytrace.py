@@ -20,6 +20,7 @@ from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.kernels import aov_source, compile_constants, launch_params
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.materials import MATERIAL, material_rows
+from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
@@ -47,7 +48,7 @@ class Picture(AccumulatingPicture):
         self._lights_key: tuple | None = None
         self._rays_key: tuple | None = None
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
-        self._tracer: Picture | None = None  # draws samples stage by stage
+        self._tracers: dict[str, Picture] = {}  # that draw samples stage by stage
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # drawn ranges that wait for earlier ones
 
     @classmethod
@@ -82,7 +83,7 @@ class Picture(AccumulatingPicture):
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""
         other = super().clone()
-        other._rays_key = other._tracer = None
+        other._rays_key, other._tracers = None, {}
         return other
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
@@ -256,13 +257,31 @@ class Picture(AccumulatingPicture):
         meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
         return AlgorithmView("bounce", tuple(pictures), tuple(live), meaning, tuple(trace.rows()))
 
-    def trace_stages(self, settings: Settings, size: Size, sample: int = 0) -> StageTrace:
-        """The stages of sample number `sample` as the wavefront draws it; the picture drawn so far stays."""
-        if self._tracer is None:
-            self._tracer = self.clone()
-        tracer, settings = self._tracer, replace(settings, schedule="wavefront", stencil="bits")
+    def trace_paths(self, settings: Settings, size: Size, x: int, y: int, samples: int) -> list[Ray]:
+        """The rays of the first samples of pixel (x, y), as the picture's samples follow them."""
+        tracer, settings = self._tracer_of("paths", settings)
+        tracer.begin_if_changed(settings, size, 0.0, (x, y, 1, 1))
+        assert isinstance(tracer._schedule, Wavefront)
+        far = 4 * float(np.linalg.norm(np.subtract(settings.view.target, settings.view.position)))
+        rays: list[Ray] = []
+        for sample in range(samples):
+            tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
+            arguments = tracer._settings, tracer._params[()], tracer._scene_args(), far
+            rays += trace_path(self.device, tracer._schedule, tracer._rays, *arguments)
+        return rays
+
+    def _tracer_of(self, purpose: str, settings: Settings) -> tuple["Picture", Settings]:
+        """A clone that draws by the stages of the wavefront, and its settings."""
+        if purpose not in self._tracers:
+            self._tracers[purpose] = self.clone()
+        tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits")
         self._update_geometry(settings)
         tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # as this picture has them now
+        return tracer, settings
+
+    def trace_stages(self, settings: Settings, size: Size, sample: int = 0) -> StageTrace:
+        """The stages of sample number `sample` as the wavefront draws it; the picture drawn so far stays."""
+        tracer, settings = self._tracer_of("stages", settings)
         is_new = tracer._drawn is None or tracer._drawn[:2] != (settings, size)
         tracer.begin_if_changed(settings, size, 0.0, (0, 0, *size))
         assert isinstance(tracer._schedule, Wavefront)

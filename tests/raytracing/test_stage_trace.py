@@ -8,6 +8,8 @@ import pytest
 
 from renderer.images.inspection import VIRIDIS, stencil_picture
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.kernels import launch_params
+from renderer.raytracing.path_trace import project
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.raytracing.stage_trace import Stage, StageTrace, unpack
 from renderer.scene.cameras import Camera
@@ -95,3 +97,32 @@ def test_words_are_blocks_of_8_by_4_pixels(rng):
             bright = 1.0 if live[y, x] else 1 / 3 if share else 0.0
             assert np.abs(picture[y, x] - bright * np.array(color)).max() <= 1
     assert trace.rows()[0]["words"] == (words > 0).sum()
+
+
+@pytest.mark.slow
+def test_the_rays_of_a_pixel_are_reflected_by_the_mirrors_and_seen_where_they_are(device):
+    size, settings = (61, 45), scene(4)
+    picture = Picture(SimpleNamespace(device=device))
+    params = launch_params(settings, size, (0, 0, *size))
+    lengths = set()
+    for x, y in ((18, 20), (40, 22), (30, 36), (28, 21), (1, 1)):
+        rays = picture.trace_paths(settings, size, x, y, 2)
+        for ray in rays:
+            if ray.depth == 0:
+                seen, before = project(params, np.array([ray.end]))
+                assert before.all() and (np.floor(seen * size) == (x, y)).all()
+        for ray, following in zip(rays, rays[1:], strict=False):
+            if following.depth == 0:
+                continue
+            start, hit, end = np.array(ray.start), np.array(ray.end), np.array(following.end)
+            center, radius = min(SPHERES, key=lambda ball: abs(np.linalg.norm(hit - ball[0]) - ball[1]))
+            assert abs(np.linalg.norm(hit - center) - radius) < 1e-4
+            assert np.linalg.norm(np.array(following.start) - hit) < 1e-3
+            normal = (hit - center) / radius
+            way_in, way_out = (hit - start) / np.linalg.norm(hit - start), (end - hit) / np.linalg.norm(end - hit)
+            assert np.abs(way_in - 2 * (way_in @ normal) * normal - way_out).max() < 2e-3
+        lengths.add(len(rays))
+    assert len(lengths) > 1
+    trace = picture.trace_stages(settings, size)
+    rays = picture.trace_paths(settings, size, 28, 21, 1)
+    assert len(rays) == sum(trace.live_rays(bounce)[21, 28] for bounce in range(4))

@@ -54,6 +54,10 @@ def handle_mouse(
     if is_click and (io.key_ctrl or app.picking):
         view_actions.focus(app, u, v)
         return
+    if is_click and io.key_alt:
+        app.active = index
+        view_actions.show_paths(app, u, v)
+        return
     if is_click and open_files.open_scene_at(app, index, u, v):
         return
     if _zoom_pixels(panel, at, (moved_by[0] / width, moved_by[1] / height)):

@@ -18,7 +18,7 @@ PALETTE_ROWS = 12
 Groups = dict[str, dict[str, list[str]]]  # of the key help: group -> name of an action -> its keys
 MOUSE_HELP = (
     "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-    "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels; "
+    "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels, Alt+click shows a pixel's paths; "
     "drag a title bar to move its panel, a gap to resize panels"
 )
 

@@ -28,6 +28,7 @@ class Inspection:
         self.algorithm: AlgorithmView | None = None  # the steps, in an algorithm's view
         self.counts: tuple[np.ndarray, dict[str, int]] | None = None  # the histogram of the picture
         self.shows_histogram = False
+        self.rays: list[Any] = []  # of the clicked pixel, drawn over the picture
         self.opens_controls = False  # at the next frame
         self._layers: dict[str, np.ndarray] = {}
         self._key: Any = None  # of the layers or the algorithm

@@ -8,6 +8,7 @@ from renderer.gpu.gl import Texture
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.panels import path_overlay
 from renderer.window.panels.inspection import COLOR
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import draw_values
@@ -34,6 +35,7 @@ class PanelView:
         if panel.display_texture is not None:
             self._image(panel, panel.display_texture, image_rect, now)
             self._values(panel, panel.display_texture, image_rect)
+            path_overlay.draw(panel, image_rect, self.scale)
             if overlay:
                 overlay()
         elif not panel.error:

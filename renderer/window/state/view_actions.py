@@ -95,3 +95,27 @@ def compare_schedules(app: AppState) -> None:
     app.add_panels(scenes)
     for panel in app.panels[-len(scenes) :]:
         panel.free_run = True
+
+
+PATH_SAMPLES = 8  # whose rays are shown
+
+
+def show_paths(app: AppState, u: float, v: float) -> None:
+    """Draws the rays of the pixel at these fractions of the active panel's picture over it; none for the sky."""
+    panel = app.panel
+    if panel.picture is None or panel.frame is None:
+        return
+    app.work.start(partial(_show_paths, app, panel, u, v))
+
+
+def _show_paths(app: AppState, panel: Panel, u: float, v: float) -> None:
+    with app.errors_as_messages("tracing the paths of a pixel"):
+        panel.wait_idle()
+        if panel.picture is None or panel.frame is None:
+            return
+        size = panel.frame.size
+        x, y = (min(max(int(at * n), 0), n - 1) for at, n in zip((u, v), size, strict=True))
+        rays = panel.picture.trace_paths(panel.settings(), size, x, y, PATH_SAMPLES)
+        panel.inspection.rays = rays if any(ray.kind == "path" for ray in rays) else []
+        paths = f"{PATH_SAMPLES} paths of pixel {x}, {y}: {len(rays)} rays"
+        app.show_message(paths if panel.inspection.rays else "no ray of this pixel hits anything")
