@@ -1,5 +1,7 @@
 """Hints for what programmers of other languages write; several errors at once; carets below wide characters."""
 
+import time
+
 import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
@@ -68,6 +70,15 @@ def test_several_errors_are_shown_in_order():
     assert len(errors_of(many)) == 5
     with pytest.raises(ProgramError, match="and 4 more errors"):
         load_text(SourceFile("test.cb", many), NumpyTarget)
+
+
+def test_errors_in_long_texts_are_short_and_found_in_linear_time():
+    started = time.process_time()
+    for text in ("float f(float x) { var" + "<a>" * 80_000, f"float main() => {'float3' * 9000};\n" * 6):
+        with pytest.raises(ProgramError) as caught:
+            load_text(SourceFile("test.cb", text), NumpyTarget)
+        assert len(str(caught.value)) < 1000
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("before, columns", [("/* 变量 */", 10), ("/* é */", 7), ("/* e\u0301 */", 7), ("/* ab */", 8)])

@@ -19,6 +19,7 @@ from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import Data, component_types
 
 MAX_CALL_DEPTH = 64
+MAX_ERRORS = 20  # of a program, after which no function is checked any more
 
 
 class Compilation:
@@ -71,6 +72,8 @@ class Compilation:
             except ProgramError as error:
                 errors.setdefault((error.span.start, error.code), error)
                 self.restart(self.source)
+            if len(errors) > MAX_ERRORS:
+                break
         raise_first(list(errors.values()))
 
     def run_globally(self, statement: ast.AstNode) -> None:

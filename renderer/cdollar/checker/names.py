@@ -49,7 +49,7 @@ class NameResolver:
         names = {name for scope in scopes for name, _ in scope.variables()} | self.program.functions.overloads.keys()
         known = names | FUNCTIONS.keys() | CONSTANTS.keys()
         hint = WORDS.get(tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
-        raise ProgramError("CS0202", tree.span, f"the name `{tree.name}` is not declared", hint)
+        raise ProgramError("CS0202", tree.span, f"the name `{tree.span.excerpt}` is not declared", hint)
 
     def is_index_call(self, callee: ast.AstNode) -> bool:
         """Whether calling this indexes a function, so that new names in the arguments are bound variables."""

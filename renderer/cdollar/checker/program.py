@@ -177,7 +177,7 @@ class TypeTable:
             later = "it is declared further down, or contains itself" if tree.name in self.declared_later else ""
             hint = later or WORDS.get(tree.name) or did_you_mean(tree.name, self.types)
             hint = hint or "types: " + ", ".join(sorted(self.types))
-            raise ProgramError("CS0201", tree.span, f"unknown type `{tree.name}`", hint)
+            raise ProgramError("CS0201", tree.span, f"unknown type `{tree.span.excerpt}`", hint)
         assert isinstance(tree, ast.FunctionalType)
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
         if isinstance(result, FunctionType):

@@ -12,6 +12,7 @@ from renderer.errors import InputError, UserError
 
 MAX_LINE_CHARS = 160
 MAX_SHOWN_ERRORS = 5
+MAX_MESSAGE_CHARS = 900  # of several errors
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,15 @@ class ProgramError(InputError):
         super().__init__(self.render())
 
     def __str__(self) -> str:
-        errors = [self, *self.others]
-        shown = [error.render() for error in errors[:MAX_SHOWN_ERRORS]]
-        hidden = len(errors) - len(shown)
-        return "\n".join([*shown, *([f"and {hidden} more errors"] if hidden else [])])
+        shown, length = [self.render()], 0
+        for error in self.others[: MAX_SHOWN_ERRORS - 1]:
+            length += len(shown[-1])
+            text = error.render()
+            if length + len(text) > MAX_MESSAGE_CHARS:
+                break
+            shown.append(text)
+        hidden = 1 + len(self.others) - len(shown)
+        return "\n".join([*shown, *([f"and {hidden} more error{'s' * (hidden > 1)}"] if hidden else [])])
 
     def render(self) -> str:
         """The message with the line, a caret below the span, and the hint."""

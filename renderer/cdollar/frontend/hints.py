@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MAX_COMPARED_CHARS = 40  # of a name: comparing takes time that grows with the square of its length
 # Words of other languages, where a token is not expected, or as the name of a type, a function or a module.
 WORDS = {
     "and": "and is `&&`",
@@ -74,7 +75,7 @@ OTHER_SIGNS = {
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The known name that is most like a wrong one, as a hint; "" if none is."""
-    close = get_close_matches(name, sorted(known), 1)
+    close = get_close_matches(name, sorted(known), 1) if len(name) <= MAX_COMPARED_CHARS else []
     return f"did you mean `{close[0]}`?" if close else ""
 
 

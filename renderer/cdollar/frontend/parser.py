@@ -49,8 +49,8 @@ class Parser(ExpressionParser):
         self.advance()
         self.depth = 0
         while self.token.kind != "eof":
-            starts_line = self.source.line_and_column(self.token.span.start)[1] == 1
-            if starts_line and self.token.is_identifier:
+            start = self.token.span.start  # of a token behind another one
+            if self.source.text[start - 1] == "\n" and self.token.is_identifier:
                 return
             self.advance()
 
@@ -231,7 +231,8 @@ class Parser(ExpressionParser):
         """Raises CS0201 for a word before a name; it may be a keyword with a mistake."""
         word = self.token.text
         hint = WORDS.get(word) or did_you_mean(word, self.type_names | KEYWORDS)
-        self.fail("CS0201", f"unknown type `{word}`", hint or "types: " + ", ".join(sorted(self.type_names)))
+        hint = hint or "types: " + ", ".join(sorted(self.type_names))
+        self.fail("CS0201", f"unknown type `{self.token.span.excerpt}`", hint)
 
     def variable_declarations(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
         """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
