@@ -116,6 +116,7 @@ class ChaosGame:
         self._allocated: tuple = ()
         self._points: list = []
         self._parameters: Any = None
+        self._parameter_stride = self._temporal_samples = 0
         self._table: Any = None
         self._palettes: Any = None
         self._histogram: Any = None
@@ -164,8 +165,9 @@ class ChaosGame:
         self.chains = end - self.first_chain
         self.seed, self.steps = seed_to_u32(seed), 0
         self._allocate()
-        blocks = [pack_parameters(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
-        self._parameters = device.buffer((len(blocks), len(blocks[0]))).write(np.stack(blocks))
+        packed_parameters, self._parameter_stride = pack_parameters(flames, cameras, spec)
+        self._parameters = device.buffer(len(packed_parameters)).write(packed_parameters)
+        self._temporal_samples = len(flames)
         tables = np.stack([xform_distributions(flame, spec) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
         unit = 256 if spec.stochastic_rounding else 1
@@ -285,11 +287,10 @@ class ChaosGame:
     def _launch(self, kernel: Kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
         rect, spec = self.rect, self.spec
         threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains
-        temporal_samples, parameter_stride = self._parameters.shape
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,
-            self.nearest, self._inexact, interval, int(only_if_inexact), self._table.shape[2], parameter_stride,
-            temporal_samples, self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed),
+            self.nearest, self._inexact, interval, int(only_if_inexact), self._table.shape[2],
+            self._parameter_stride, self._temporal_samples, self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed),
             rect.left, rect.top, rect.columns, rect.rows, spec.feature_flags, spec.record_floats,
             np.uint32(spec.random_per_step), np.uint32(spec.random_per_xform),
         )  # fmt: skip

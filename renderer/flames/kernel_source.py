@@ -6,12 +6,13 @@ xforms and the camera are arguments, so that editing them compiles nothing. The 
 Both are shaders/flames/flame.cu after a generated apply_xform().
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from renderer.errors import InputError
+from renderer.flames import stamps
 from renderer.flames.camera import plane_in_space
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, MODIFIERS, Flame, Xform
 from renderer.flames.variations import Variation, header_source, sources, variation_table
@@ -20,6 +21,7 @@ from renderer.gpu.kernel_source import GeneratedSource
 # The generic kernel on CPUs calls each variation instead of inlining it: compiled in a ninth of the time, and faster.
 CALLED = "#if LANES > 1\n#define CALLED DEVICE_NOINLINE_ALWAYS\n#else\n#define CALLED DEVICE\n#endif"
 COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/carried.h
+MAX_PACKED_FLOATS = 1 << 24  # of all temporal samples: distances between them are exact in float32
 APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
 
 
@@ -33,7 +35,7 @@ class XformSignature:
     def payload_floats(self, has_z: bool) -> int:
         """Floats of the xform's record after the header."""
         affine = affine_floats(has_z) * self.post
-        return affine + sum(2 + len(variation_table()[name].parameters) for name in self.variations)
+        return affine + sum(2 + payload_numbers(variation_table()[name]) for name in self.variations)
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,11 @@ class Specialization:
     def hides(self) -> bool:
         """Whether a variation hides points."""
         return any(v.hides for v in self.used_variations)
+
+    @property
+    def sets_rgb(self) -> bool:
+        """Whether a variation gives points colors that are not the palette's."""
+        return any(v.sets_rgb for v in self.used_variations)
 
     @property
     def is_generic(self) -> bool:
@@ -156,6 +163,11 @@ def signature_of(xform: Xform) -> XformSignature:
     return XformSignature(tuple(names), xform.post not in (IDENTITY_2D, IDENTITY_3D))
 
 
+def payload_numbers(v: Variation) -> int:
+    """Floats of a variation in a record after index and weight: parameters, and the distance of its table if any."""
+    return len(v.parameters) + v.has_table
+
+
 def affine_floats(has_z: bool) -> int:
     """Coefficients of an affine in a record."""
     return 12 if has_z else 6
@@ -216,6 +228,7 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         IS_3D=int(spec.is_3d),
         DIRECT_COLOR=int(spec.direct_color),
         HIDES=int(spec.hides),
+        RGB=int(spec.sets_rgb),
         DEFOCUS=int(spec.defocus),
         HAS_XAOS=int(spec.xaos),
         FINALS=spec.finals,
@@ -275,6 +288,7 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         IS_3D=int(is_3d),
         DIRECT_COLOR=0,
         HIDES=0,
+        RGB=0,
         DEFOCUS=0,
         SHOWN=0,
         FADES=0,
@@ -298,13 +312,15 @@ def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_
     place, target = ("sum" if v.stage == "post_" else "q"), ("q" if is_pre(v) else "sum")
     weight = f"{record}[{offset + 1}]"
     parameters = "".join(f", {record}[{offset + 2 + k}]" for k in range(len(v.parameters)))
+    if v.has_table:
+        parameters += f", a + (int){record}[{offset + 2 + len(v.parameters)}]"
     in_stage = v.stage != "" or is_pre(v)
     sets = v.replaces if not in_stage else not (v.adds or is_pre_blur(v))
     move = "moved_to" if sets else "moved_by"
     if v.is_plain:
         call = f"variation_{v.function}({place}.x, {place}.y, {weight}, a, random{parameters})"
     else:
-        head = f"{place}.x, {place}.y, {place}.z, {weight}, a, random, &color, &hidden"
+        head = f"{place}.x, {place}.y, {place}.z, {weight}, a, random, &color, &hidden, &rgb"
         call = f"variation_{v.function}({head}{parameters})"
     if v.in_space:
         z = f" {target}.z = {'' if in_stage and sets else f'{target}.z + '}t.z;" if is_3d else ""
@@ -347,14 +363,17 @@ def _xform_source(index: int, signature: XformSignature, spec: Specialization) -
     if not all(v.is_plain for v in used) or spec.direct_color:
         lines.append("    real blended = blend_color(p, a), color = blended;")
         lines.append("    mask hidden = (mask)(0);")
+        lines.append("    real rgb = (real)(-1.0f);")
     for v in used:
         lines.append(f"    {_application(v, 'a', offset, spec.is_3d, spec.preserves_z)}")
-        offset += 2 + len(v.parameters)
+        offset += 2 + payload_numbers(v)
     if spec.direct_color:
         lines.append("    sum.color = direct_color(blended, color, a);")
     if spec.hides:
         hidden = any(v.hides for v in used)
         lines.append(f"    sum.hidden = {'hidden ? (real)(1.0f) : (real)(0.0f)' if hidden else '(real)(0.0f)'};")
+    if spec.sets_rgb:
+        lines.append(f"    sum.rgb = {'rgb' if any(v.sets_rgb for v in used) else '(real)(-1.0f)'};")
     apply_post = "apply_affine" if spec.is_3d else "apply_post"
     result = f"{apply_post}(sum, a + {header})" if signature.post else "sum"
     return "\n".join([*lines, f"    return {result};", "}"])
@@ -376,10 +395,13 @@ def in_space(affine: Sequence[float]) -> tuple[float, ...]:
     return (a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 1.0, 0.0)
 
 
-def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
+def pack_xform(
+    xform: Xform, spec: Specialization, final: bool, table_distance: Callable[[Variation], float]
+) -> np.ndarray:
     """(record_floats,) float32: the record of one xform.
 
-    The opacity of an xform that is no final one is a uint in 1/65536, stored in a float's bits.
+    The opacity of an xform that is no final one is a uint in 1/65536, stored in a float's bits. `table_distance`: how
+    far after the record's first float a variation's table lies.
     """
     signature = signature_of(xform)
     affine = in_space(xform.affine) if spec.is_3d else xform.affine
@@ -391,7 +413,8 @@ def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
         values += in_space(xform.post) if spec.is_3d else xform.post
     for name in signature.variations:
         v = variation_table()[name]
-        values += [v.index, xform.variations[name], *(xform.parameter_value(p) for p in v.parameters)]
+        values += [v.index, xform.variations[name], *(v.limited(p, xform.parameter_value(p)) for p in v.parameters)]
+        values += [table_distance(v)] if v.has_table else []
     out = np.zeros(spec.record_floats, "f4")
     out[: len(values)] = np.clip(values, -3e38, 3e38)
     if spec.extra_record_floats:
@@ -412,18 +435,61 @@ def _carried_values(xform: Xform, spec: Specialization) -> list[float]:
     return values
 
 
-def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
-    """(n,) float32: the parameters of one temporal sample: camera, final xforms, xforms."""
+def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
+    """A flame's camera as the kernel of all temporal samples reads it."""
     camera = np.asarray(camera, "f8").ravel()
     if spec.is_3d and not flame.has_z:
         camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])
     if spec.jitters and not flame.jitters:
         camera = np.append(camera, (0.0, 0.0))
-    parts = [camera.astype("f4")]
-    idle = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
-    parts += [pack_xform(xform, spec, final=True) for xform in (*flame.final_xforms, *idle)]
-    parts += [pack_xform(xform, spec, final=False) for xform in flame.xforms]
-    return np.concatenate(parts)
+    return camera.astype("f4")
+
+
+def pack_parameters(
+    flames: Sequence[Flame], cameras: Sequence[np.ndarray], spec: Specialization
+) -> tuple[np.ndarray, int]:
+    """The parameters of all temporal samples, and the floats of one: camera, final xforms, xforms.
+
+    (n,) float32. The tables of variations follow the last sample, equal ones once.
+    """
+    shown = [_packed_camera(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
+    records = len(flames[0].xforms) + spec.finals
+    stride = len(shown[0]) + records * spec.record_floats
+    parts: list[np.ndarray] = []
+    tables: dict[bytes, int] = {}
+    end = stride * len(flames)
+
+    def place(table: np.ndarray) -> int:
+        """Where a table lies among all floats."""
+        nonlocal end
+        key = table.tobytes()
+        if key not in tables:
+            if end + table.size > MAX_PACKED_FLOATS:
+                raise InputError(f"flame: the tables of its variations have more than {MAX_PACKED_FLOATS} numbers")
+            tables[key] = end
+            end += table.size
+        return tables[key]
+
+    for number, (flame, camera) in enumerate(zip(flames, shown, strict=True)):
+        parts.append(camera)
+        idle = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
+        for k, xform in enumerate((*flame.final_xforms, *idle, *flame.xforms)):
+            start = number * stride + len(camera) + k * spec.record_floats
+
+            def distance(v: Variation, xform: Xform = xform, start: int = start) -> float:
+                values = {
+                    name.removeprefix(f"{v.name}_"): v.limited(name, xform.parameter_value(name))
+                    for name in v.parameters
+                }
+                texts = {
+                    name.removeprefix(f"{v.name}_"): text
+                    for name, text in xform.extra.items()
+                    if name.startswith(f"{v.name}_")
+                }
+                return float(place(stamps.table_of(v.function, values, texts)) - start)
+
+            parts.append(pack_xform(xform, spec, k < spec.finals, distance))
+    return np.concatenate([*parts, *(np.frombuffer(key, "f4") for key in tables)]), stride
 
 
 def alias_table(weights: np.ndarray) -> np.ndarray:

@@ -5,22 +5,23 @@ every variation: the same function, applied to the point before the others, or t
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from renderer.flames.stamps import BUILDERS
 from renderer.flames.user_variations import check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
 
 FOLDER = "flames/variations"
 FILES = (  # in the order of the table
     "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
-    "complex", "plane4", "space3",
+    "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4",
 )  # fmt: skip
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
-    r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{"
+    r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+(?:\s*\[[-+.\deE]+,\s*[-+.\deE]+\])?)*)\) \{"
     r"(?: (?P<line>[^\n]*) \}|\n(?P<lines>.*?)^\})\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
 )
@@ -29,11 +30,12 @@ HELPER_RE = re.compile(
     r"^DEVICE [\w ]+?(?P<name>\w+)\([^{]*\) \{(?:[^\n]*\}|\n.*?^\})\n|^CONSTANT [\w ]+? (?P<table>\w+)\[.*?\};\n",
     re.MULTILINE | re.DOTALL,
 )
-PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
+PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)(?:\s*\[([-+.\deE]+),\s*([-+.\deE]+)\])?")
 # Parameters of these names are called NAME_PARAMETER in the body.
 RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random"}
 GAUSS4_RANDOM_COUNT = 4
 STAGES = ("pre_", "post_")
+REPEAT_RE = re.compile(r"#\d{1,2}#")
 Stage = Literal["", "pre_", "post_"]
 # Names that other programs write for the same parameter.
 ALIASES = {
@@ -50,7 +52,7 @@ class Variation:
     `parameters`: file name -> default, in the order of the C arguments. `origin`: the program that defines it.
     `body`: of its C function; `z_body`: of that of its z, if it has one of its own. `in_space`: it returns x, y and z.
     `replaces`: its x and y replace the sum of the variations before it. `helpers`: the C functions and constants of
-    its file that it uses.
+    its file that it uses. `limits`: file name -> the least and the greatest value of a parameter that has them.
     """
 
     index: int
@@ -62,17 +64,23 @@ class Variation:
     replaces: bool = False
     z_body: str = ""
     helpers: tuple[str, ...] = ()
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stage: Stage = ""
 
     @property
     def function(self) -> str:
-        """The variation's name without its stage: that of the C function variation_NAME."""
-        return self.name.removeprefix(self.stage)
+        """The variation's name without its stage and its #number#: that of the C function variation_NAME."""
+        return self.name.removeprefix(self.stage).split("#", 1)[0]
 
     @property
     def stage_rank(self) -> int:
         """Its place among variations of its stage: the index, or for pre_ and post_ the same for all."""
         return 0 if self.stage else self.index
+
+    def limited(self, parameter: str, value: float) -> float:
+        """A parameter's value within its limits: they bound loops, and are those of the origin."""
+        low, high = self.limits.get(parameter, (value, value))
+        return min(max(value, low), high)
 
     @cached_property
     def random_count(self) -> int:
@@ -88,6 +96,16 @@ class Variation:
     def hides(self) -> bool:
         """Whether it hides points from the picture."""
         return _mentions(self.body, "hidden")
+
+    @cached_property
+    def sets_rgb(self) -> bool:
+        """Whether it may give the point a color that is not the palette's."""
+        return _mentions(self.body, "rgb")
+
+    @property
+    def has_table(self) -> bool:
+        """Whether it draws places from a table that stamps.py makes of its parameters."""
+        return self.function in BUILDERS and not self.is_users
 
     @cached_property
     def reads_z(self) -> bool:
@@ -110,14 +128,16 @@ class Variation:
     @property
     def is_plain(self) -> bool:
         """Whether the C function takes only x, y, the weight and parameters, and returns a Pair."""
-        return not (self.in_space or self.sets_color or self.hides)
+        return not (self.in_space or self.sets_color or self.hides or self.sets_rgb)
 
     @cached_property
     def source(self) -> str:
         """Its C functions: variation_NAME, and z_of_NAME if its z has one of its own."""
         arguments = "".join(f", float {word}" for word in self._arguments())
         place = "real x, real y" if self.is_plain else "real x, real y, real z"
-        state = "Random *random" if self.is_plain else "Random *random, real *color, mask *hidden"
+        state = "Random *random" if self.is_plain else "Random *random, real *color, mask *hidden, real *rgb"
+        if self.has_table:
+            arguments += ", GLOBAL const float *table"
         result = "Triple" if self.in_space else "Pair"
         common = f"float weight, GLOBAL const float *affine, {state}{arguments}"
         source = f"DEVICE {result} variation_{self.function}({place}, {common}) {{\n{self.body}}}\n"
@@ -147,33 +167,44 @@ def sources(variations: Iterable[Variation]) -> Iterable[str]:
 
 
 class _StagedTable(dict):
-    """A dict whose entries are found under pre_ and post_ names too; these are not listed."""
+    """A dict whose entries are found under other names too, which are not listed.
+
+    pre_NAME and post_NAME are stages of NAME. NAME#1# is NAME once more in the same xform, with parameters
+    NAME#1#_PARAMETER, as JWildfire writes them.
+    """
 
     def __contains__(self, key: object) -> bool:
-        return dict.__contains__(self, key) or isinstance(key, str) and self._unstaged(key) is not None
+        return dict.__contains__(self, key) or isinstance(key, str) and self._derived(key) is not None
 
-    def _unstaged(self, key: str) -> tuple[Stage, str] | None:
-        for stage in STAGES:
-            if key.startswith(stage) and dict.__contains__(self, key[len(stage) :]):
-                return stage, key[len(stage) :]  # type: ignore[return-value]
+    def _derived(self, key: str) -> tuple[Any, Stage, str] | None:
+        """The listed entry, stage and #number# of a key."""
+        repeat = REPEAT_RE.search(key)
+        plain = key[: repeat.start()] + key[repeat.end() :] if repeat else key
+        for stage in ("", *STAGES):
+            if plain.startswith(stage) and dict.__contains__(self, plain[len(stage) :]):
+                return self[plain[len(stage) :]], stage, repeat[0] if repeat else ""  # type: ignore[return-value]
         return None
 
     def __missing__(self, key: str) -> Any:
-        found = self._unstaged(key)
-        if found is None:
-            raise KeyError(key)
-        self._staged = getattr(self, "_staged", {})
-        if key not in self._staged:
-            self._staged[key] = staged(self[found[1]], found[0])
-        return self._staged[key]
+        self._made = getattr(self, "_made", {})
+        if key not in self._made:
+            found = self._derived(key)
+            if found is None:
+                raise KeyError(key)
+            self._made[key] = derived(*found)
+        return self._made[key]
 
 
-def staged(entry: Any, stage: Stage) -> Any:
-    """A variation, or a variation's name, with a stage."""
+def derived(entry: Any, stage: Stage, repeat: str) -> Any:
+    """A variation, or a variation's name, with a stage and a #number#."""
     if isinstance(entry, str):
-        return stage + entry
-    parameters = {stage + name: default for name, default in entry.parameters.items()}
-    return replace(entry, name=stage + entry.name, stage=stage, parameters=parameters)
+        return stage + entry + repeat
+    name = stage + entry.name + repeat
+    parameters, limits = (
+        {name + word.removeprefix(entry.name): value for word, value in table.items()}
+        for table in (entry.parameters, entry.limits)
+    )
+    return replace(entry, name=name, stage=stage or entry.stage, parameters=parameters, limits=limits)
 
 
 def parse_variations(text: str, first_index: int) -> dict[str, Variation]:
@@ -189,10 +220,12 @@ def parse_variations(text: str, first_index: int) -> dict[str, Variation]:
         if kind == "VARIATION_Z":
             table[name] = replace(table[name], z_body=body)
             continue
-        parameters = {f"{name}_{word}": float(value) for word, value in PARAMETER_RE.findall(match["parameters"])}
+        found = PARAMETER_RE.findall(match["parameters"])
+        parameters = {f"{name}_{word}": float(value) for word, value, _, _ in found}
+        limits = {f"{name}_{word}": (float(low), float(high)) for word, _, low, high in found if low}
         table[name] = Variation(
             first_index + len(table), name, parameters, body, origin, kind.endswith("3D"),
-            kind.startswith("REPLACING"), helpers=tuple(_used_helpers(body, helpers)),
+            kind.startswith("REPLACING"), helpers=tuple(_used_helpers(body, helpers)), limits=limits,
             stage="post_" if kind.startswith("POST") else "",
         )  # fmt: skip
     return table

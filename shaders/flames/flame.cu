@@ -38,6 +38,11 @@
 #define AT_DEPTH (6 + 7 * IS_3D + 27 * DEFOCUS)  // in the camera: the row of z, then strength, start, color of fading
 #define AT_JITTER (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // its amount and radius
 #define CAMERA_FLOATS (AT_JITTER + 2 * JITTERS)  // of the transform from points to buckets
+#if RGB
+#define RGB_OF(p) (p).rgb
+#else
+#define RGB_OF(p) ((real)(-1.0f))
+#endif
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
@@ -139,6 +144,9 @@ DEVICE Point select_point(mask m, Point a, Point b) {
 #if EXTRA_FLOATS
     for (int k = 0; k < EXTRA_FLOATS; k++) c.extra[k] = m ? a.extra[k] : b.extra[k];
 #endif
+#if RGB
+    c.rgb = m ? a.rgb : b.rgb;
+#endif
     return c;
 }
 
@@ -224,10 +232,17 @@ DEVICE whole palette_index(RecordLayout layout, real color) {
     return d < 0 ? (whole)(0) : d > end ? (whole)(end) : d;
 }
 
+// An entry (red, alpha, blue, green) like those of the palette, with the color `packed` and the alpha of another entry.
+DEVICE uint4 rgb_entry(uint4 like, float packed) {
+    uint c = (uint)packed, red = c >> 16, green = c >> 8 & 255u, blue = c & 255u;
+    return make_uint4(red * like.y / 255u, like.y, blue * like.y / 255u, green * like.y / 255u);
+}
+
 // What one sample adds: (red, alpha, blue, green), integers 0 to 255. Fractions (of interpolated palettes, opacity and
 // temporal weights) are rounded up with their own probability, so that the sums' means are exact. The palette's color is
-// in 1/256 then.
-DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry) {
+// in 1/256 then. A sample may have a color of its own (rgb >= 0).
+DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, float rgb) {
+    if (RGB && rgb >= 0.0f) return rgb_entry(palette[LINEAR_PALETTE ? entry >> 8 : entry], rgb);
     if (!LINEAR_PALETTE) return palette[entry];
     uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
     uint t = (uint)entry & 255u;
@@ -242,9 +257,10 @@ DEVICE uint4 rounded_color(uint4 c, uint opacity, uint random) {
                       (c.w * opacity + up) >> 24);
 }
 
-DEVICE uint4 sample_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, uint opacity, uint random) {
-    if (!STOCHASTIC_ROUNDING) return palette[entry];
-    return rounded_color(palette_color(layout, palette, entry), opacity, random);
+DEVICE uint4 sample_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, float rgb, uint opacity,
+                          uint random) {
+    uint4 c = palette_color(layout, palette, entry, rgb);
+    return STOCHASTIC_ROUNDING ? rounded_color(c, opacity, random) : c;
 }
 
 DEVICE Random random_stream(bits chain, uint seed) {
@@ -310,6 +326,9 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         mask wrong;
         real u = uniform(random);
         Point f = iterate_point(*seen, record, random, &wrong);
+#if RGB  // a final xform keeps the color of the xform before it unless it sets one
+        f.rgb = f.rgb >= 0.0f ? f.rgb : seen->rgb;
+#endif
         *seen = select_point(u < record[OPACITY], f, *seen);
     }
     return q;
@@ -429,7 +448,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     keep_nearest(nearest, bucket, depth_key(seen, camera), surface_key(p, place, entry));
 #endif
 #if RECOLORS
-                uint4 c = palette_color(layout, palette, entry);
+                uint4 c = palette_color(layout, palette, entry, RGB_OF(seen));
                 float straight[3] = {straight_channel(c.x, c.y), straight_channel(c.w, c.y),
                                      straight_channel(c.z, c.y)};
                 recolor(straight, p, seen, camera);
@@ -437,7 +456,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                                premultiplied_channel(straight[1], c.y));
                 add_sample(histograms, bucket, rounded_color(c, opacity, rounding));
 #else
-                add_sample(histograms, bucket, sample_color(layout, palette, entry, opacity, rounding));
+                add_sample(histograms, bucket, sample_color(layout, palette, entry, RGB_OF(seen), opacity, rounding));
 #endif
             }
         }
@@ -509,6 +528,8 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     int buckets[LANES], entries[LANES];
                     STORE_LANES(bucket, buckets);
                     STORE_LANES(entry, entries);
+                    float rgbs[LANES];
+                    if (RGB) STORE_LANES(RGB_OF(seen), rgbs);
 #if SOLID
                     uint depths[LANES], surfaces[LANES], chances[LANES], shares[LANES];
                     STORE_LANES(depth_key(seen, camera), depths);
@@ -523,7 +544,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     float channels[3][LANES];
                     uint alphas[LANES], opacities[LANES], roundings[LANES];
                     for (int lane = 0; lane < LANES; lane++) {
-                        uint4 c = palette_color(layout, palette, entries[lane]);
+                        uint4 c = palette_color(layout, palette, entries[lane], RGB ? rgbs[lane] : -1.0f);
                         alphas[lane] = c.y;
                         channels[0][lane] = straight_channel(c.x, c.y);
                         channels[1][lane] = straight_channel(c.w, c.y);
@@ -549,7 +570,12 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                         STORE_LANES(draw(&random), roundings);
                         for (int lane = 0; lane < LANES; lane++)
                             histogram[buckets[lane]] +=
-                                sample_color(layout, palette, entries[lane], opacities[lane], roundings[lane]);
+                                sample_color(layout, palette, entries[lane], RGB ? rgbs[lane] : -1.0f, opacities[lane],
+                                             roundings[lane]);
+                    } else if (RGB) {
+                        for (int lane = 0; lane < LANES; lane++)
+                            histogram[buckets[lane]] +=
+                                sample_color(layout, palette, entries[lane], rgbs[lane], 0u, 0u);
                     } else {
                         for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
                     }

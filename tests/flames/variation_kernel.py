@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from renderer.flames import stamps
 from renderer.flames.variations import Variation, header_source, sources
 from renderer.gpu.kernel_source import GeneratedSource
 
@@ -10,7 +11,7 @@ PADDING = 16  # points of a case are a multiple of this: the most that a work-it
 KERNEL = """
 KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const int *variations,
              GLOBAL const float *weights, GLOBAL const float *parameters, GLOBAL const float *affine,
-             GLOBAL float *out, int count) {
+             GLOBAL float *out, int count, GLOBAL const float *tables, GLOBAL const int *places) {
     int i = (int)thread_index() * LANES;
     if (i >= count) return;
     Random rng;
@@ -25,8 +26,10 @@ KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const i
     rng.position = mixed(slot);
     rng.gamma = mixed(slot + 0x9e3779b9u) | 1u;
     mask hidden = (mask)(0);
+    real rgb = (real)(-1.0f);
     GLOBAL const float *p = parameters + 64 * cases[i];
-    Triple t = dispatch(variations[cases[i]], x, y, z, weights[cases[i]], affine, &rng, &color, &hidden, p);
+    Triple t = dispatch(variations[cases[i]], x, y, z, weights[cases[i]], affine, &rng, &color, &hidden, &rgb, p,
+                        tables + places[cases[i]]);
     real shown = hidden ? (real)(1.0f) : (real)(0.0f);
 #if LANES == 1
     out[i] = t.x;
@@ -34,18 +37,20 @@ KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const i
     out[2 * count + i] = t.z;
     out[3 * count + i] = color;
     out[4 * count + i] = shown;
+    out[5 * count + i] = rgb;
 #else
     STORE_LANES(t.x, out + i);
     STORE_LANES(t.y, out + count + i);
     STORE_LANES(t.z, out + 2 * count + i);
     STORE_LANES(color, out + 3 * count + i);
     STORE_LANES(shown, out + 4 * count + i);
+    STORE_LANES(rgb, out + 5 * count + i);
 #endif
 }
 """
 DISPATCH = (
     "DEVICE Triple dispatch(int which, real x, real y, real z, float weight, GLOBAL const float *affine, "
-    "Random *random, real *color, mask *hidden, GLOBAL const float *p) {"
+    "Random *random, real *color, mask *hidden, real *rgb, GLOBAL const float *p, GLOBAL const float *table) {"
 )
 
 
@@ -54,10 +59,12 @@ def kernel_source(variations: list[Variation]) -> GeneratedSource:
     cases = []
     for v in variations:
         arguments = "".join(f", p[{k}]" for k in range(len(v.parameters)))
+        if v.has_table:
+            arguments += ", table"
         if v.is_plain:
             call = f"variation_{v.function}(x, y, weight, affine, random{arguments})"
         else:
-            call = f"variation_{v.function}(x, y, z, weight, affine, random, color, hidden{arguments})"
+            call = f"variation_{v.function}(x, y, z, weight, affine, random, color, hidden, rgb{arguments})"
         if not v.in_space:
             z = f"z_of_{v.function}(x, y, z, weight{arguments})" if v.z_body else "(real)(0.0f)"
             call = f"in_space({call}, {z})"
@@ -84,7 +91,7 @@ def kernel_source(variations: list[Variation]) -> GeneratedSource:
 
 
 def apply_cases(device, variations, cases, affine, lanes=1) -> list[np.ndarray]:
-    """The results (n, 5) of each case: x, y, z, color, hidden.
+    """The results (n, 6) of each case: x, y, z, color, hidden, packed color or -1.
 
     A case is a variation of the list, its weight, its parameters without the variation's name, and points (n, 4) of
     x, y, z, color.
@@ -94,19 +101,25 @@ def apply_cases(device, variations, cases, affine, lanes=1) -> list[np.ndarray]:
     padded = [-(-length // PADDING) * PADDING for length in lengths]
     points = np.concatenate([np.resize(case[3], (n, 4)) for case, n in zip(cases, padded, strict=True)]).T
     parameters = np.zeros((len(cases), MAX_PARAMETERS), "f4")
+    tables, places = [np.zeros(1, "f4")], []
     for row, (variation, _, said, _) in zip(parameters, cases, strict=True):
-        values = [said.get(p.removeprefix(f"{variation.name}_"), d) for p, d in variation.parameters.items()]
-        row[: len(values)] = values
+        values = {p.removeprefix(f"{variation.name}_"): d for p, d in variation.parameters.items()}
+        values |= {name: said[name] for name in values.keys() & said.keys()}
+        values = {p: variation.limited(f"{variation.name}_{p}", value) for p, value in values.items()}
+        row[: len(values)] = list(values.values())
+        places.append(sum(map(len, tables)))
+        if variation.has_table:
+            tables.append(stamps.table_of(variation.function, values, {}))
     count = sum(padded)
 
     def upload(values, kind="f4"):
         return device.buffer(np.shape(values), kind).write(np.ascontiguousarray(values, kind))
 
-    out = device.buffer((5, count))
+    out = device.buffer((6, count))
     kernel(
         -(-count // 64) * 64 // lanes, upload(points), upload(np.repeat(np.arange(len(cases)), padded), "i4"),
         upload([case[0].index for case in cases], "i4"), upload([case[1] for case in cases]), upload(parameters),
-        upload(affine), out, count,
+        upload(affine), out, count, upload(np.concatenate(tables)), upload(places, "i4"),
     )  # fmt: skip
     parts = np.split(out.read().T, np.cumsum(padded)[:-1])
     return [part[:length] for part, length in zip(parts, lengths, strict=True)]

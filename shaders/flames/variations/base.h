@@ -1,7 +1,7 @@
 // What the variations of fractal flames share: the state of a chain, affine maps, helpers.
 //
 // A file beside this one lists variations:
-//     VARIATION(name, parameter = default, ...) { body }      returns what it adds to x and y: pair(u, v)
+//     VARIATION(name, parameter = default [least, greatest], ...) { body }, the limits where there are any: returns what it adds to x and y: pair(u, v)
 //     VARIATION_3D(name, parameter = default, ...) { body }   returns what it adds to x, y and z: triple(u, v, w)
 //     REPLACING(...), REPLACING_3D(...)                       the same, but x and y replace the sum before them
 //     POST_3D(...)                                            the same, applied to the sum although not named post_
@@ -11,7 +11,9 @@
 // each function's head. Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call a
 // parameter NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _E
 // and _F are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate
-// (*color, direct color) and hide the point from the picture (*hidden = a mask).
+// (*color, direct color), hide the point from the picture (*hidden = a mask) and give it a color that is not the
+// palette's (*rgb = packed_rgb(red, green, blue)). A variation with a builder in renderer/flames/stamps.py is given
+// its table.
 // Without _3D and _Z, z passes through if the flame preserves z, and always through linear.
 //
 // Only uniform(random) and gauss4(random) draw random numbers, each call written out, outside loops: calls are counted
@@ -27,7 +29,7 @@
 #define EXTRA_FLOATS 0
 #endif
 typedef struct {
-    real x, y, z, color, last_xform, hidden;
+    real x, y, z, color, last_xform, hidden, rgb;
 #if EXTRA_FLOATS
     real extra[EXTRA_FLOATS];  // of shaders/flames/carried.h
 #endif
@@ -104,6 +106,23 @@ DEVICE real direct_color(real blended, real color, GLOBAL const float *record) {
 }
 
 DEVICE Pair flat(Triple t) { return pair(t.x, t.y); }
+
+// A color of red, green and blue, 0 to 255, as 65536 r + 256 g + b; negative: the palette's.
+DEVICE real packed_rgb(real red, real green, real blue) {
+    return 65536.0f * floor_of(red) + 256.0f * floor_of(green) + floor_of(blue);
+}
+
+// A float of a table, by a whole index within it.
+DEVICE real table_at(GLOBAL const float *table, real index) {
+    whole at = truncated(index);
+#if LANES == 1
+    return table[at];
+#else
+    real value;
+    GATHER_LANES(value, table, at);
+    return value;
+#endif
+}
 
 // ---- what variations share
 
@@ -238,4 +257,72 @@ DEVICE Pair square_to_disc(real x, real y) {
     real wide = x >= ay ? ax + y : 5.0f * ax - y, high = y >= ax ? 3.0f * ay - x : 7.0f * ay + x;
     real side = ax >= ay ? ax : ay, perimeter = ax >= ay ? wide : high;
     return pair(side, 0.25f * PI * perimeter / side - 0.25f * PI);
+}
+
+// ---- stamps of direct color
+
+DEVICE real modulo(real x, float y) { return x - y * floor_of(x / y); }
+DEVICE real blend(real a, real b, real t) { return a * (1.0f - t) + b * t; }
+DEVICE real choose_real(mask m, real a, real b) { return m ? a : b; }
+DEVICE real step_at(real edge, real x) { return x < edge ? zero_real() : (real)(1.0f); }
+DEVICE real smooth_step(real low, real high, real x) {
+    real t = clamped((x - low) / (high - low), zero_real(), (real)(1.0f));
+    return t * t * (3.0f - 2.0f * t);
+}
+DEVICE Triple gray(real v) { return triple(v, v, v); }
+DEVICE real dot3(Triple a, Triple b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+DEVICE Triple choose3(mask m, Triple a, Triple b) {
+    return triple(m ? a.x : b.x, m ? a.y : b.y, m ? a.z : b.z);
+}
+DEVICE Pair choose2(mask m, Pair a, Pair b) { return pair(m ? a.x : b.x, m ? a.y : b.y); }
+DEVICE real log2_of(real x) { return logarithm_of(x) * 1.44269504088896341f; }
+
+// The angle of (x, y) by a rational approximation, off by up to 0.07, which the origin draws with.
+DEVICE real rough_angle(real y, real x) {
+    real a = magnitude(y), up = 0.25f * PI - 0.25f * PI * (x - a) / (x + a);
+    real down = 0.75f * PI - 0.25f * PI * (x + a) / (a - x), angle = x >= 0.0f ? up : down;
+    return y < 0.0f ? -angle : angle;
+}
+
+// p times the matrix of rows (c, s) and (-s, c)
+DEVICE Pair spun(Pair p, real c, real s) { return pair(c * p.x + s * p.y, c * p.y - s * p.x); }
+
+DEVICE Triple as_bytes(Triple c) {
+    real low = zero_real(), high = (real)(255.0f);
+    return triple(clamped(floor_of(c.x * 256.0f), low, high), clamped(floor_of(c.y * 256.0f), low, high),
+                  clamped(floor_of(c.z * 256.0f), low, high));
+}
+
+// Where a stamp draws: the point itself, or a place of a square.
+DEVICE Pair stamp_place(float own, float size, real x, real y, real u, real v) {
+    if (own == 1.0f) return pair(x, y);
+    return pair(size * (u - 0.5f), size * (v - 0.5f));
+}
+
+// A place of direct color: the color itself, or its luminance as palette coordinate and as z.
+DEVICE Triple stamped(float weight, Pair p, Triple c, real *color, real *rgb, float gradient, float scale_z,
+                      float offset_z) {
+    c = as_bytes(c);
+    real gray = (floor_of(c.x * 0.299f) + floor_of(c.y * 0.587f) + floor_of(c.z * 0.114f)) * (1.0f / 255.0f);
+    if (gradient == 0.0f)
+        *rgb = packed_rgb(c.x, c.y, c.z);
+    else
+        *color = gray;
+    return triple(weight * p.x, weight * p.y, gray * scale_z + offset_z);
+}
+
+// The same of a square of pixels: (column, row) of the pixel that u and v choose.
+DEVICE Pair pixel_of(real u, real v, float pixels) { return pair(floor_of(u * pixels), floor_of(v * pixels)); }
+DEVICE Pair pixel_center(Pair pixel, float pixels, float size, float shift) {
+    float k = size / pixels;
+    return pair((pixel.x + 0.5f) * k - shift, (pixel.y + 0.5f) * k - shift);
+}
+DEVICE Pair pixel_stamped(float weight, Pair pixel, float pixels, Triple c, real *color, real *rgb, float gradient,
+                          float product) {
+    Triple b = as_bytes(c);
+    if (gradient == 0.0f)
+        *rgb = packed_rgb(b.x, b.y, b.z);
+    else
+        *color = product != 0.0f ? c.x * c.y : sine_of(c.x / (c.x + c.y + c.z));
+    return pair(weight * (pixel.x / pixels - 0.5f), weight * (pixel.y / pixels - 0.5f));
 }
