@@ -17,7 +17,7 @@ from renderer.paths import SHADERS
 FOLDER = "flames/variations"
 FILES = (  # in the order of the table
     "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
-    "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4",
+    "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4", "plane5", "plane6",
 )  # fmt: skip
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
@@ -32,7 +32,7 @@ HELPER_RE = re.compile(
 )
 PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)(?:\s*\[([-+.\deE]+),\s*([-+.\deE]+)\])?")
 # Parameters of these names are called NAME_PARAMETER in the body.
-RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random"}
+RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static"}
 GAUSS4_RANDOM_COUNT = 4
 STAGES = ("pre_", "post_")
 REPEAT_RE = re.compile(r"#\d{1,2}#")

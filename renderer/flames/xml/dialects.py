@@ -42,11 +42,27 @@ XFORM_NEUTRAL = {
     "wfield_type": ("NONE", "weighting field"),
     "mirror_pre_post_translations": ("0", "mirrored translation"),
 }
-XFORM_QUIET = re.compile(r"name|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority")
+XFORM_QUIET = re.compile(
+    r"name|auger_half_scale|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
+)
+# Other programs' names of variations, without pre_ and post_.
+VARIATION_ALIASES = {
+    "linear3D": "linear", "Mobius": "mobius", "Spherical3D": "spherical3D", "Voron": "voron", "bwraps7": "bwraps",
+    "bwraps2": "bwraps",
+}  # fmt: skip
+STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre_", "post_")}
+# Parameters of which only some values are drawn: the end of the name -> those values, None for any but empty text.
+DRAWN_VALUES = {
+    "nBlur_numStripes": (0,), "nBlur_exactCalc": (0,), "smartcrop_cropmode": (0, 1), "smartcrop_static": (2,),
+    **{f"plane_wf_{name}_filename": None for name in ("colormap", "displ_map")},
+}  # fmt: skip
+# Texts that variations have beside their numbers.
+VARIATION_TEXTS = re.compile(r"text_wf_(?:text|font_name)|plane_wf_(?:colormap|displ_map)_filename")
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
-REPEATED = re.compile(r"([^#]+)#\d+#(.*)")  # name#1#: a variation that an xform has twice
+REPEATED = re.compile(r"([^#]+)(#\d+#)(.*)")  # name#1#: a variation that an xform has twice
+REPEAT = re.compile(r"#\d+#")
 FLAME_QUIET = re.compile(
     r"name|version|nick|url|notes|comment|varset|plugins|new_linear|preserve_z|intensity_adjust|angle|fuse|rand_range"
     r"|sub_batch_size|frame|frame_count|fps|flam3h_\w+|resolution_profile|quality_profile|filter_\w+|antialias_\w+"
@@ -81,10 +97,44 @@ def flame_ignored(name: str, text: str) -> str:
 
 def xform_ignored(name: str, text: str) -> str | None:
     """What is said of an attribute of an <xform>: the empty text for bookkeeping, None where it may be a variation."""
+    if VARIATION_TEXTS.fullmatch(REPEAT.sub("", name).removeprefix("pre_").removeprefix("post_")):
+        return ""
     if name in XFORM_NEUTRAL:
         neutral, label = XFORM_NEUTRAL[name]
         return "" if is_neutral(text, neutral) else f"{label} {text}" if name == "color_type" else label
     return "" if XFORM_QUIET.fullmatch(name) else None
+
+
+def plain_name(name: str) -> str:
+    """A name without spaces, dots and brackets, which JWildfire writes; the table has none."""
+    return re.sub(r"[^\w#]+", "_", name).strip("_")
+
+
+def variation_name(name: str) -> str:
+    """The name by which the table has a variation: without spaces and marks, not another program's."""
+    stage = name[: name.index("_") + 1] if name.startswith(("pre_", "post_")) else ""
+    base = name[len(stage) :]
+    return STAGED_ALIASES.get(name) or stage + VARIATION_ALIASES.get(base, base)
+
+
+def parameter_name(name: str) -> str:
+    """The name by which the table has a parameter."""
+    for stage in ("pre_", "post_", ""):
+        for other, known in VARIATION_ALIASES.items():
+            if name.startswith(f"{stage}{other}_"):
+                return f"{stage}{known}{name[len(stage + other) :]}"
+    return name
+
+
+def undrawn_value(name: str, text: str) -> str:
+    """What is said of a parameter whose value is not drawn as its program does; the empty text if it is."""
+    if name.endswith("_Gradient") and "dc_" in name and is_neutral(text, "1"):
+        return f"{name} 1"
+    for end, drawn in DRAWN_VALUES.items():
+        if name.endswith(end):
+            known = not text.strip() if drawn is None else any(is_neutral(text, str(value)) for value in drawn)
+            return "" if known else f"{name} {text[:20]}" if drawn else name
+    return ""
 
 
 def animated_curves(attributes: Mapping[str, str]) -> Iterator[str]:

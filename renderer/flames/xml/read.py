@@ -291,6 +291,8 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
             variations = _parse_old_variations(parser, name, label, text)
         elif not _parse_variation(parser, name, label, text, variations, parameters):
             extra[name] = text
+        if undrawn := dialects.undrawn_value(name, text):
+            parser.ignored[f"{undrawn} xforms"] += 1
     jwildfire.with_space_affines(parser, element.attrib, values)
     values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
     _report_unknown(parser, extra, values, variations)
@@ -310,12 +312,11 @@ def _parse_variation(
 ) -> bool:
     """Whether the attribute is a variation's weight or parameter, which is added to the tables then."""
     repeated = dialects.REPEATED.fullmatch(name)
-    if repeated and repeated[1] in variations:
-        return False  # a second time in one xform
-    plain = (repeated[1] + repeated[2] if repeated else name).replace(" ", "_")
-    if (alias := ATTRIBUTE_ALIASES.get(plain, plain)) in variation_table():
+    again = repeated is not None and repeated[1] in variations  # a second time in one xform: the table knows the name
+    plain = dialects.plain_name(name if again or repeated is None else repeated[1] + repeated[3])
+    if (alias := dialects.variation_name(plain)) in variation_table():
         variations[alias] = variations.get(alias, 0.0) + parser.number(label, text)
-    elif (alias := ALIASES.get(plain.removeprefix("Mobius_"), plain)) in parameter_owners():
+    elif (alias := ALIASES.get(plain.removeprefix("Mobius_"), dialects.parameter_name(plain))) in parameter_owners():
         parameters[alias] = parser.number(label, text)
         if alias == "super_shape_rnd":
             parameters[alias] = min(max(parameters[alias], 0.0), 1.0)

@@ -149,6 +149,14 @@ DEVICE real gauss4(Random *random) {
     return sum + uniform(random) - 2.0f;
 }
 
+// A stream of its own for a body that draws in a loop, from two random numbers.
+DEVICE Random stream_of(real u, real v) {
+    Random many;
+    many.position = mixed(bits_of(u) + 0x9e3779b9u * bits_of(v));
+    many.gamma = mixed(many.position ^ 0x5bf03635u) | 1u;
+    return many;
+}
+
 // For h = half the sum of the distances from (1, 0) and (-1, 0): (h - 1, h - |x|), both without cancellation.
 DEVICE Pair elliptic_terms(real x, real y) {
     real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
@@ -271,9 +279,7 @@ DEVICE real smooth_step(real low, real high, real x) {
 }
 DEVICE Triple gray(real v) { return triple(v, v, v); }
 DEVICE real dot3(Triple a, Triple b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-DEVICE Triple choose3(mask m, Triple a, Triple b) {
-    return triple(m ? a.x : b.x, m ? a.y : b.y, m ? a.z : b.z);
-}
+DEVICE Triple choose3(mask m, Triple a, Triple b) { return triple(m ? a.x : b.x, m ? a.y : b.y, m ? a.z : b.z); }
 DEVICE Pair choose2(mask m, Pair a, Pair b) { return pair(m ? a.x : b.x, m ? a.y : b.y); }
 DEVICE real log2_of(real x) { return logarithm_of(x) * 1.44269504088896341f; }
 

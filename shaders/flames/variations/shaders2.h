@@ -128,8 +128,7 @@ VARIATION(glsl_mandala, Density_Pixels = 1000000 [100, 10000000], mX = 0.025, mY
     float times = multiply > 0.001f ? (float)(int)multiply : 0.0f;
     float own = Gradient == 0.0f ? 1.0f : 0.0f;  // the product of channels is that of the channels as they are
     q = scaled(k, q.x, q.y);
-    Triple c =
-        mandala_of(q, mX, mY, (float)(int)sides, times, (float)(int)loops, iR * own, iG * own, iB * own);
+    Triple c = mandala_of(q, mX, mY, (float)(int)sides, times, (float)(int)loops, iR * own, iG * own, iB * own);
     return pixel_stamped(weight, p, Density_Pixels, c, color, rgb, Gradient, 1.0f);
 }
 
@@ -159,8 +158,9 @@ VARIATION_3D(dc_mandbrot, nIters = 250 [10, 1000], N = 8 [2, 10], Complexity = 0
         sum = out ? sum : sum + l + 0.5f;
         out = out || l > 2.0f;
     }
-    Triple c = triple(1.0f - (out ? sine_of(sum * red) : zero_real()), 1.0f - (out ? sine_of(sum * green) : zero_real()),
-                      1.0f - (out ? sine_of(sum * blue) : zero_real()));
+    Triple c =
+        triple(1.0f - (out ? sine_of(sum * red) : zero_real()), 1.0f - (out ? sine_of(sum * green) : zero_real()),
+               1.0f - (out ? sine_of(sum * blue) : zero_real()));
     return stamped(weight, p, c, color, rgb, Gradient, scale_z, offset_z);
 }
 
@@ -232,8 +232,8 @@ VARIATION_3D(dc_moebiuslog, zoom = 7, seed = 10000, time = 0, Log = 1, Moebius =
 
 DEVICE real along_normal(real x, real y, float a, float b) { return (x * a + y * b) / sqrt(a * a + b * b); }
 
-VARIATION_3D(dc_pentatiles, zoom = 20 [1, 100], border = 1 [0, 1], width = 0.1 [0.01, 0.25], ColorOnly = 0, Gradient = 0,
-             scale_z = 0, offset_z = 0, reset_z = 1) {
+VARIATION_3D(dc_pentatiles, zoom = 20 [1, 100], border = 1 [0, 1], width = 0.1 [0.01, 0.25], ColorOnly = 0,
+             Gradient = 0, scale_z = 0, offset_z = 0, reset_z = 1) {
     real u = uniform(random), v = uniform(random), zero = zero_real(), one = (real)(1.0f), w = (real)(width);
     Pair p = stamp_place(ColorOnly, 1.0f, x, y, u, v);
     float h = 1.3660254038f, c = 0.7320508076f, r = h + 0.5f * c, k = -(0.5f * c - h);
@@ -327,8 +327,7 @@ VARIATION_3D(dc_rotations, levels = 20 [1, 50], seed = 10000, time = 0, zoom = 4
     real r = clamped(magnitude(modulo(h, 6.0f) - 3.0f) - 1.0f, zero, one);
     real g = clamped(magnitude(modulo(h + 4.0f, 6.0f) - 3.0f) - 1.0f, zero, one);
     real b = clamped(magnitude(modulo(h + 2.0f, 6.0f) - 3.0f) - 1.0f, zero, one);
-    Triple shade =
-        triple(r * r * (3.0f - 2.0f * r), g * g * (3.0f - 2.0f * g), b * b * (3.0f - 2.0f * b));
+    Triple shade = triple(r * r * (3.0f - 2.0f * r), g * g * (3.0f - 2.0f * g), b * b * (3.0f - 2.0f * b));
     return stamped(weight, p, shade, color, rgb, Gradient, scale_z, offset_z);
 }
 

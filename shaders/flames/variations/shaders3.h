@@ -42,15 +42,15 @@ DEVICE Triple star_field(Pair p, float time, float distance, float glow) {
     return gray(sum + glow * hash_of_two(q.x + time, q.y + time));
 }
 
-VARIATION_3D(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0, 1], ColorOnly = 0, Gradient = 0,
-             scale_z = 0, offset_z = 0, reset_z = 1) {
+VARIATION_3D(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0, 1], ColorOnly = 0,
+             Gradient = 0, scale_z = 0, offset_z = 0, reset_z = 1) {
     real u = uniform(random), v = uniform(random);
     Pair p = stamp_place(ColorOnly, 1.0f, x, y, u, v);
     return stamped(weight, p, star_field(p, time, zdistance, glow), color, rgb, Gradient, scale_z, offset_z);
 }
 
-VARIATION(glsl_starsfield, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, Z_distance = 2 [2, 150], Glow = 2 [0, 1],
-          Gradient = 0 [0, 1]) {
+VARIATION(glsl_starsfield, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, Z_distance = 2 [2, 150],
+          Glow = 2 [0, 1], Gradient = 0 [0, 1]) {
     real u = uniform(random), v = uniform(random);
     Pair p = pixel_of(u, v, Density_Pixels), q = pixel_center(p, Density_Pixels, 1.0f, 0.5f);
     Triple c = star_field(q, time, Z_distance, Glow);
@@ -143,8 +143,8 @@ VARIATION_3D(dc_truchet, type = 0 [0, 2], zoom = 10, ColorOnly = 0, Gradient = 0
     real shade = smooth_step(q - 0.3f, q, r) - smooth_step(q, q + 0.3f, r);
     if (type == 1.0f) {
         real l = vnorm(q, r), m = vnorm(q - 1.0f, r - 1.0f);
-        shade = step_at(l, (real)(0.6f)) - step_at(l, (real)(0.4f)) + step_at(m, (real)(0.6f)) -
-                step_at(m, (real)(0.4f));
+        shade =
+            step_at(l, (real)(0.6f)) - step_at(l, (real)(0.4f)) + step_at(m, (real)(0.6f)) - step_at(m, (real)(0.4f));
     }
     if (type == 2.0f) shade = step_at(q, r);
     return stamped(weight, p, gray(shade), color, rgb, Gradient, scale_z, offset_z);
@@ -186,8 +186,8 @@ VARIATION_3D(dc_voronoise, zoom = 8, deltaX = 0.5 [0, 1], deltaY = 0.5 [0, 1], C
     return stamped(weight, p, gray(sum / weights), color, rgb, Gradient, scale_z, offset_z);
 }
 
-VARIATION_3D(dc_vortex, randomize = 0, time = 0, flowStrength = 10 [1, 15], Blending = 5 [1, 5], zoom = 1, ColorOnly = 0,
-             Gradient = 0, scale_z = 0, offset_z = 0, reset_z = 1) {
+VARIATION_3D(dc_vortex, randomize = 0, time = 0, flowStrength = 10 [1, 15], Blending = 5 [1, 5], zoom = 1,
+             ColorOnly = 0, Gradient = 0, scale_z = 0, offset_z = 0, reset_z = 1) {
     real ru = uniform(random), rv = uniform(random), sum = zero_real();
     Pair p = stamp_place(ColorOnly, 1.0f, x, y, ru, rv), q = scaled((real)(zoom), p.x, p.y);
     real first = modulo((real)(time), 10.0f) - 20.0f;
@@ -273,7 +273,8 @@ VARIATION_3D(dc_worley, zoom = 7 [0.1, 50], pattern = 70 [0.1, 100], distort = 1
     for (int k = 0; k < 9; k++) {
         real s = -floor_of(-a) + (float)(k % 3) - 2.0f, t = -floor_of(-b) + (float)(k / 3) - 2.0f;
         real h = 1e4f * sine_of(s + t / (pattern * 0.01f));
-        real du = wrap_unit(h) * distort * 0.75f + 0.3f + s - a, dv = wrap_unit(h + 0.34f) * distort * 0.75f + 0.3f + t - b;
+        real du = wrap_unit(h) * distort * 0.75f + 0.3f + s - a,
+             dv = wrap_unit(h + 0.34f) * distort * 0.75f + 0.3f + t - b;
         real l = du * du + dv * dv, f1 = first, f2 = second;
         // the nearest moves the old nearest to both other places, as in the origin
         third = l < f1 ? f1 : l < f2 ? f2 : l < third ? l : third;

@@ -167,6 +167,7 @@ REPLACING_3D(dc_butterflies, seed = 1000, time = 0, zoom = 1, red = 1, green = 1
         done = done || huge || d < 0.00001f || d > 10000.0f;
     }
     real l = 2.3f + logarithm_of(low * magnitude(zx * zy));
-    Triple c = triple(0.5f * sine_of(red + l) + 0.5f, 0.5f * sine_of(green + l) + 0.5f, 0.5f * sine_of(blue + l) + 0.5f);
+    Triple c =
+        triple(0.5f * sine_of(red + l) + 0.5f, 0.5f * sine_of(green + l) + 0.5f, 0.5f * sine_of(blue + l) + 0.5f);
     return stamped(weight, p, c, color, rgb, Gradient, scale_z, offset_z);
 }
