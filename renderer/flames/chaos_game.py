@@ -289,8 +289,8 @@ class ChaosGame:
         threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,
-            self.nearest, self._inexact, interval, int(only_if_inexact), self._table.shape[2],
-            self._parameter_stride, self._temporal_samples, self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed),
+            self.nearest, self._inexact, interval, int(only_if_inexact), self._table.shape[2], self._parameter_stride,
+            self._temporal_samples, self.first_chain, self.chains, self.steps, steps, self.fuse, np.uint32(self.seed),
             rect.left, rect.top, rect.columns, rect.rows, spec.feature_flags, spec.record_floats,
             np.uint32(spec.random_per_step), np.uint32(spec.random_per_xform),
         )  # fmt: skip

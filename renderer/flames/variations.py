@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from renderer.flames import figures as figures  # registers its builders
 from renderer.flames.stamps import BUILDERS
 from renderer.flames.user_variations import check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
@@ -17,7 +18,8 @@ from renderer.paths import SHADERS
 FOLDER = "flames/variations"
 FILES = (  # in the order of the table
     "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
-    "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4", "plane5", "plane6",
+    "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4", "plane5", "noise", "plane6",
+    "plane7", "plane8", "figures", "fractorium",
 )  # fmt: skip
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"

@@ -61,8 +61,8 @@ def test_what_is_no_xml_is_read_as_its_program_meant_it():
     entries, _ = parse_library(text, AttributeParser("text"))
     assert [each.name for each in entries] == ["Adam & Eve <A", "", "cut"]
     first = entries[0].keyframe.flame.xforms[0]
-    assert dict(first.variations) == {"julian": 1.0} and first.parameters["julian_power"] == 3.0
-    assert entries[0].ignored == {"julian#1# variations": 1}
+    assert dict(first.variations) == {"julian": 1.0, "julian#1#": 0.5} and first.parameters["julian_power"] == 3.0
+    assert entries[0].ignored == {}
     assert entries[1].keyframe and "is not closed" in entries[2].error
 
 

@@ -5,11 +5,13 @@ The names are those that Apophysis 7X, Fractorium (Ember), JWildfire and FLAM3H 
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
 
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
+from renderer.flames.variations import parameter_owners
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.solid import parse_solid
 
@@ -54,10 +56,16 @@ STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre
 # Parameters of which only some values are drawn: the end of the name -> those values, None for any but empty text.
 DRAWN_VALUES = {
     "nBlur_numStripes": (0,), "nBlur_exactCalc": (0,), "smartcrop_cropmode": (0, 1), "smartcrop_static": (2,),
-    **{f"plane_wf_{name}_filename": None for name in ("colormap", "displ_map")},
+    "_colormap_filename": None, "_displ_map_filename": None,
 }  # fmt: skip
 # Texts that variations have beside their numbers.
-VARIATION_TEXTS = re.compile(r"text_wf_(?:text|font_name)|plane_wf_(?:colormap|displ_map)_filename")
+VARIATION_TEXTS = re.compile(
+    r"text_wf_(?:text|font_name)|\w+_wf_(?:colormap|displ_map)_filename|\w+plot[23]d_wf_[xyz]?formula|gpattern_string"
+)
+# Ends of parameters' names in earlier versions of JWildfire, whose names differ in case too.
+EARLIER_PARAMETERS = {"_red_fac": "_redf", "_green_fac": "_greenf", "_blue_fac": "_bluef", "_leves": "_levels"} | {
+    "dc_voronoise_px": "dc_voronoise_deltax", "dc_voronoise_py": "dc_voronoise_deltay",
+}  # fmt: skip
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
@@ -117,8 +125,33 @@ def variation_name(name: str) -> str:
     return STAGED_ALIASES.get(name) or stage + VARIATION_ALIASES.get(base, base)
 
 
+@lru_cache(maxsize=1)
+def _folded_parameters() -> dict[str, str]:
+    """The parameters of the table by their names in small letters."""
+    return {name.lower(): name for name in parameter_owners()}
+
+
 def parameter_name(name: str) -> str:
-    """The name by which the table has a parameter."""
+    """The name by which the table has a parameter, which programs write with large or small letters."""
+    name = _without_aliases(name)
+    if name in parameter_owners():
+        return name
+    repeat = REPEAT.search(name)
+    plain = (name[: repeat.start()] + name[repeat.end() :] if repeat else name).lower()
+    stage = plain[: plain.index("_") + 1] if plain.startswith(("pre_", "post_")) else ""
+    base = plain[len(stage) :]
+    for end, now in EARLIER_PARAMETERS.items():
+        if base.endswith(end) and base not in _folded_parameters():
+            base = base.removesuffix(end) + now
+    known = _folded_parameters().get(base)
+    if known is None:
+        return name
+    owner = parameter_owners()[known]
+    return stage + owner + (repeat[0] if repeat else "") + known[len(owner) :]
+
+
+def _without_aliases(name: str) -> str:
+    """A parameter's name with the table's name of its variation."""
     for stage in ("pre_", "post_", ""):
         for other, known in VARIATION_ALIASES.items():
             if name.startswith(f"{stage}{other}_"):

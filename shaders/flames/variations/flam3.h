@@ -410,7 +410,11 @@ VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
 
 VARIATION(exp) { return complex_exp(weight, x, y); }
 
-VARIATION(log) { return scaled(weight, 0.5f * logarithm_of(x * x + y * y), angle_of(y, x)); }
+VARIATION(log, base = 2.718281828459045) {
+    Pair p = pair(0.5f * logarithm_of(x * x + y * y), angle_of(y, x));
+    if (base != 2.718281828459045f) p.x = p.x / logarithm_of((real)(base));  // flam3 knows no other base
+    return scaled(weight, p.x, p.y);
+}
 
 VARIATION(sin) { return complex_sin(weight, x, y); }
 

@@ -1,0 +1,243 @@
+"""Variations without numbers of their origin: figures, orbits, formulas of files, noise, and Fractorium's by NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from renderer.errors import InputError
+from renderer.flames import stamps
+from renderer.flames.formulas import program
+from renderer.flames.java_random import JavaRandom
+from renderer.flames.variations import variation_table
+from tests.flames.variation_kernel import apply_cases
+
+AFFINE = np.zeros(6)
+COUNT = 64
+
+
+def values_of(name, **said):
+    table = variation_table()[name].parameters
+    return {word.removeprefix(f"{name}_"): value for word, value in table.items()} | said
+
+
+@pytest.mark.parametrize("name", ["threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan"])
+def test_places_of_an_orbit_follow_its_map(name):
+    """Each place is the map of the one before, by NumPy over the whole table."""
+    v = values_of(name)
+    table = stamps.table_of(name, v, {})
+    places = table[1:].reshape(-1, 2).astype("f8")
+    assert len(places) == table[0] > 10000
+    (x, y), (u, w) = places[:-1].T, places[1:].T
+    if name == "threeply":
+        inner = np.sin(x) * math.cos(v["b"]) + v["c"] - x * math.sin(v["a"] + v["b"] + v["c"])
+        wanted = y - np.sign(x) * np.abs(inner), v["a"] - x
+    elif name == "hopalong":
+        wanted = y - np.sign(x) * np.sqrt(np.abs(v["b"] * x - v["c"])), v["a"] - x
+    elif name == "gingerbread_man":
+        wanted = 1 - y + np.abs(x), x
+    elif name == "gumowski_mira":
+        f = lambda t: -0.08 * t + 2.16 * t * t / (1 + t * t)  # noqa: E731
+        following = y + v["a"] * (1 - v["b"] * y * y) * y + f(x)
+        wanted = following, f(following) - x
+    else:
+        g = lambda a, b: -a + 2 * v["a"] * b / (1 + b * b) + v["b"] * b  # noqa: E731
+        wanted = g(x, y), g(y, g(x, y))
+    scale = 1e-4 * (1 + np.abs(places[1:]).max(1))
+    agrees = np.all([np.abs(a - b) < scale for a, b in zip((u, w), wanted, strict=True)], axis=0)
+    assert agrees.mean() > 0.99  # threeply's sine of large numbers loses single precision
+
+
+def evaluated(code, x, y, z):
+    """A program of formulas.py by NumPy."""
+    binary = {4: np.add, 5: np.subtract, 6: np.multiply, 7: np.divide, 8: np.power, 9: np.arctan2, 10: np.fmod}
+    unary = {
+        11: np.negative, 12: np.sin, 13: np.cos, 14: np.tan, 15: np.sqrt, 16: np.square, 17: np.exp, 18: np.log,
+        19: np.abs, 20: np.floor, 21: np.tanh, 22: np.sinh, 23: np.cosh, 24: np.arcsin, 25: np.arccos, 26: np.arctan,
+        27: np.sign,
+    }  # fmt: skip
+    stack, k = [], 1
+    while k <= code[0]:
+        op = int(code[k])
+        if op == 0:
+            k += 1
+            stack.append(np.full_like(x, code[k]))
+        elif op < 4:
+            stack.append((x, y, z)[op - 1])
+        elif op in binary:
+            b, a = stack.pop(), stack.pop()
+            stack.append(binary[op](a, b))
+        else:
+            stack.append(unary[op](stack.pop()))
+        k += 1
+    assert len(stack) == 1
+    return stack[0]
+
+
+FORMULA = "pow(x, 3)*0.5 - sin(2*y)/(1.5 + cos(z)) + fabs(-x)*param_a + sqrt(sqr(y)+1) - atan2(x, z) + tanh(y)"
+
+
+def test_formulas_mean_what_they_say(rng):
+    x, y, z = rng.normal(size=(3, 50))
+    code = program(FORMULA, ("x", "y", "z"), {"param_a": 0.25})
+    wanted = x**3 * 0.5 - np.sin(2 * y) / (1.5 + np.cos(z)) + abs(x) * 0.25 + np.sqrt(y * y + 1)
+    assert np.allclose(evaluated(code, x, y, z), wanted - np.arctan2(x, z) + np.tanh(y))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__import__('os')", "x.real", "(lambda: x)()", "1e999", "x if y else z", "q", "pow(x)", "x**y", "[x]"]
+    + ["sin(" * 40 + "x" + ")" * 40 + "+(" * 200, "+".join(["x*x"] * 500), "(" * 5000],
+)
+def test_what_is_no_formula_is_one_sentence(text):
+    with pytest.raises(InputError, match="the formula .* is not one of numbers") as caught:
+        program(text, ("x", "y", "z"), {})
+    assert "\n" not in str(caught.value)
+
+
+def test_plots_lie_on_their_formulas(device, monkeypatch):
+    """The surface of an implicit formula, a curve over x, a rose: every drawn place satisfies its equation."""
+    texts = {
+        "yplot2d_wf": {"formula": "sin(2*x)+param_a"}, "polarplot2d_wf": {"formula": "1+0.5*cos(3*t)"},
+        "isosfplot3d_wf": {"formula": b"sqr(x)+sqr(y)+sqr(z)-0.5".hex()},
+    }  # fmt: skip
+    original = stamps.table_of
+    monkeypatch.setattr(stamps, "table_of", lambda name, values, _: original(name, values, texts[name]))
+    variations = [variation_table()[name] for name in texts]
+    cases = [(v, 1.0, {"param_a": 0.25}, np.zeros((COUNT, 4))) for v in variations]
+    curve, rose, ball = apply_cases(device, variations, cases, AFFINE)
+    assert np.allclose(curve[:, 1], np.sin(2 * curve[:, 0]) + 0.25, atol=1e-5) and np.ptp(curve[:, 0]) > 1.5
+    r, t = np.hypot(rose[:, 0], rose[:, 1]), np.arctan2(rose[:, 1], rose[:, 0])
+    assert np.allclose(r, 1 + 0.5 * np.cos(3 * t), atol=1e-5)
+    shown = ball[:, 4] == 0
+    assert shown.sum() > 40 and (np.abs((ball[shown, :3] ** 2).sum(1) - 0.5) <= 0.0501).all()
+
+
+def test_random_numbers_of_java():
+    """The first numbers of java.util.Random(42), which its users know."""
+    random = JavaRandom(42)
+    assert random.next_double() == 0.7275636800328681
+    assert JavaRandom(42)._next(32) == -1170105035 and JavaRandom(42).next_int(10) == 0
+
+
+def test_text_is_the_pixels_of_its_letters():
+    """An I is a bar, an O has a hole; letters written in hexadecimal are the same."""
+    values = values_of("text_wf", font_size=64.0)
+    bar, ring = (stamps.table_of("text_wf", values, {"text": text})[1:].reshape(-1, 2) for text in "IO")
+    assert np.ptp(bar[:, 0]) < 0.4 * np.ptp(bar[:, 1]) and len(ring) > 400
+    assert (np.hypot(*ring.T) > 0.05).all()
+    assert np.array_equal(stamps.table_of("text_wf", values, {"text": "4F"})[1:].reshape(-1, 2), ring)
+
+
+def test_aggregate_is_connected():
+    """Every particle of diffusion-limited aggregation touches another."""
+    values = values_of("dla_wf", buffer_size=100.0, max_iter=150.0, jitter=0.0, scale=100.0)
+    places = {tuple(place) for place in np.rint(stamps.table_of("dla_wf", values, {})[1:].reshape(-1, 2)).tolist()}
+    assert len(places) > 100
+    assert all(places & {(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)} for x, y in places)
+
+
+def test_snow_crystal_is_symmetric():
+    """Without noise the crystal has the lattice's six turns."""
+    values = values_of("snowflake_wf", buffer_size=24.0, max_iter=60.0, rnd_bg_noise=0.0, jitter=0.0)
+    rows = stamps.table_of("snowflake_wf", values, {})[1:].reshape(-1, 3).astype("f8")
+    places = {tuple(row) for row in np.round(rows[:, :2] * 1000).astype(int).tolist()}
+    c, s = 0.5, math.sqrt(0.75)
+    turned = np.round(1000 * np.stack([c * rows[:, 0] - s * rows[:, 1], s * rows[:, 0] + c * rows[:, 1]], 1))
+    near = [
+        any((x + i, y + j) in places for i in (-1, 0, 1) for j in (-1, 0, 1)) for x, y in turned.astype(int).tolist()
+    ]
+    assert len(rows) > 30 and all(near)
+
+
+def test_sudoku_boards_have_every_color_once_a_row():
+    table = stamps.table_of("nsudoku", values_of("nsudoku", Level=1.0), {})
+    rows = table[1:].reshape(-1, 9)
+    board = {(round(9 * x + 4.5), round(9 * y + 4.5)): round(9 * color) for color, x, y in rows[:, 1:4].tolist()}
+    columns = sorted({x for x, _ in board})
+    assert len(board) == 81 and all({board[x, y] for y in {y for _, y in board}} == set(range(1, 10)) for x in columns)
+
+
+def test_noise_and_plane(device):
+    """Perlin colors vary around their center; the plane is flat at its position."""
+    variations = [variation_table()[name] for name in ("dc_perlin", "plane_wf")]
+    cases = [(v, 1.0, {"scale": 30.0} if v.name == "dc_perlin" else {}, np.zeros((512, 4))) for v in variations]
+    noise, plane = apply_cases(device, variations, cases, AFFINE)
+    assert abs(noise[:, 3].mean() - 0.25) < 0.03 and 0.03 < noise[:, 3].std() < 0.2
+    assert (plane[:, 1] == 3).all() and 4 < np.abs(plane[:, [0, 2]]).max() <= 5
+
+
+# ---- Fractorium's, by NumPy
+
+
+def blob2(x, y, p):
+    r, a = np.hypot(x, y), np.arctan2(y, x)
+    d = (np.sin(a * p["n"]) + p["symmetry"]) / (1 + p["compensation"] * abs(p["symmetry"]))
+    k = np.abs(d) ** p["prescale"] * p["postscale"] * p["mode"]
+    far = p["radius"] + (r - p["radius"]) * k
+    return [np.where(r < p["radius"], a0, far * a1) for a0, a1 in ((x, np.cos(a)), (y, np.sin(a)))]
+
+
+def gnarly(x, y, p):
+    size = p["cellsize"]
+    cx, cy = ((np.floor(t / size) + 0.5) * size for t in (x, y))
+    z = (x - cx) + 1j * (y - cy)
+    r = np.abs(z) ** 2 / (size / 2) ** 2
+    z = np.where(r <= 1, z * np.exp(-1j * p["twist"] * np.log(r)), z)
+    return [cx + z.real, cy + z.imag]
+
+
+def cropn(x, y, p):
+    wedge = 2 * np.pi / max(2, abs(p["power"]))
+    m = np.mod(np.arctan2(y, x) + np.pi, wedge)
+    inside = np.hypot(x, y) <= p["radius"] / np.cos(np.minimum(m, wedge - m))
+    return [np.where(inside, t, 0) for t in (x, y)]
+
+
+def smartshape(x, y, p):
+    n, wedge = p["power"], 2 * np.pi / p["power"]
+    a = (np.arctan2(y, x) + np.pi) / wedge
+    k = (1 / np.cos((a - np.rint(a)) * wedge)) ** p["distortion"]
+    assert n == 4
+    return [x * k, y * k]
+
+
+def bcircle(x, y, p):
+    inside = np.hypot(x, y) * p["scale"] <= 1
+    return [np.where(inside, t * p["scale"], 0) for t in (x, y)]
+
+
+TWINS = {
+    "blob2": (blob2, dict(mode=0.7, n=5.0, radius=0.4, prescale=1.3, symmetry=0.3, compensation=0.5)),
+    "gnarly": (gnarly, dict(cellsize=0.8, twist=0.6)), "cropn": (cropn, dict(power=5.0, radius=0.9)),
+    "smartshape": (smartshape, dict(power=4.0, distortion=0.7)), "bcircle": (bcircle, dict(scale=0.8)),
+}  # fmt: skip
+
+
+def test_fractoriums_variations_equal_their_formulas(device, rng):
+    points = np.concatenate([rng.uniform(-1.6, 1.6, (COUNT, 2)), np.zeros((COUNT, 2))], 1).astype("f4")
+    drawing = ["wavesn", "sphereblur", "depth_blur2", "mirror_x", "juliaNab", "blur_heart", "falloff"]
+    names = [*TWINS, *drawing]
+    assert {v.name for v in variation_table().values() if v.origin == "Fractorium"} == set(names)
+    said = {name: TWINS[name][1] for name in TWINS} | {
+        "juliaNab": dict(b=0.0), "sphereblur": {}, "wavesn": dict(power=2.0), "depth_blur2": dict(radius=0.0)
+    }  # fmt: skip
+    variations = [variation_table()[name] for name in names]
+    cases = [(v, 0.7, said.get(v.name, {}), points) for v in variations]
+    results = dict(zip(names, apply_cases(device, variations, cases, AFFINE), strict=True))
+    x, y = points[:, 0].astype("f8"), points[:, 1].astype("f8")
+    for name, (formula, parameters) in TWINS.items():
+        wanted = 0.7 * np.stack(formula(x, y, values_of(name, **parameters)), 1)
+        assert (np.abs(results[name][:, :2] - wanted) < 2e-4).mean() > 0.97, name
+    found = results["mirror_x"]
+    assert np.allclose(np.abs(found[:, 0]), np.abs(x)) and {*np.sign(found[:, 0])} == {-1.0, 1.0}
+    assert (np.linalg.norm(results["sphereblur"][:, :3], axis=1) <= 0.7001).all()
+    assert np.allclose(np.hypot(*results["juliaNab"][:, :2].T), 0.7 * np.hypot(x, y), rtol=1e-4)
+    z = results["falloff"][:, :3]
+    assert np.abs(z[:, :2] / 0.7 - points[:, :2]).max() < 0.04 and (z[:, 2] == 0).all()
+    assert (np.abs(results["blur_heart"][:, 0]) <= 0.7).all()
+    blurred = np.hypot(*(results["depth_blur2"][:, :2] / 0.7 - points[:, :2]).T)
+    assert (blurred <= 0.1 * np.hypot(x, y) + 1e-5).all() and blurred.max() > 0.02
+    waves = results["wavesn"][:, :2]
+    root = np.sqrt(np.hypot(x, y)) * 0.7
+    assert (np.hypot(*waves.T) <= 0.7 * (root + 0.5 * math.sqrt(2)) + 1e-5).all()
