@@ -17,7 +17,7 @@ Segment = tuple[float, float, float, float]
 
 def lines_table(segments: Iterable[Segment], thickness: float) -> np.ndarray:
     """The table of line segments (x1, y1, x2, y2) of a thickness in hundredths."""
-    rows = [
+    rows: list[tuple[float, ...]] = [
         (LINE, 0.0, *segment, thickness / 100, 0.0, 0.0)
         for segment, _ in zip(segments, range(MAX_PRIMITIVES), strict=False)
     ]
@@ -231,31 +231,35 @@ def aggregate(values: Values, texts: Texts) -> np.ndarray:
     taken = np.zeros((size, size), bool)
     center, radius = size // 2, 3.0
     taken[center, center] = True
-    budget = 20_000_000  # steps of all walks
     for _ in range(count):
         i, j = _walk(rng, taken, center, radius)
         taken[i, j] = True
         radius = max(radius, math.hypot(i - center, j - center) + 1)
-        budget -= 1
-        if radius > size / 2 - 2 or budget < 0:
-            break
-    i, j = np.nonzero(taken)
-    turns = rng.uniform(0, 2 * np.pi, len(i))
+        if radius > size / 2 - 2:
+            break  # the aggregate fills its square
+    across, down = np.nonzero(taken)
+    turns = rng.uniform(0, 2 * np.pi, len(across))
     spread = min(max(values["jitter"], 0.0), 1.0) * np.stack([np.cos(turns), np.sin(turns)], 1)
-    places = (np.stack([i, j], 1) - center) / size * values["scale"] + spread
+    places = (np.stack([across, down], 1) - center) / size * values["scale"] + spread
     return np.concatenate([[len(places)], places.ravel()])
 
 
 def _walk(rng: np.random.Generator, taken: np.ndarray, center: int, radius: float) -> tuple[int, int]:
-    """Where a particle that starts on a circle around the aggregate sticks."""
-    size, far = len(taken), 2.1 * radius + 2
-    steps = ((1, 0), (0, -1), (-1, 0), (0, 1))
+    """Where a particle that starts on a circle around the aggregate sticks; far outside it jumps as far as is free."""
+    size, steps = len(taken), ((1, 0), (0, -1), (-1, 0), (0, 1))
     while True:
         turn = rng.uniform(0, 2 * math.pi)
         i, j = center + round(radius * math.cos(turn)), center + round(radius * math.sin(turn))
-        for step in rng.integers(0, 4, 4096).tolist():
-            i, j = i + steps[step][0], j + steps[step][1]
-            if not (1 <= i < size - 1 and 1 <= j < size - 1) or math.hypot(i - center, j - center) > far:
+        for step, angle in zip(
+            rng.integers(0, 4, 512).tolist(), rng.uniform(0, 2 * math.pi, 512).tolist(), strict=True
+        ):
+            away = math.hypot(i - center, j - center)
+            if away > radius + 4:
+                jump = away - radius - 1
+                i, j = i + round(jump * math.cos(angle)), j + round(jump * math.sin(angle))
+            else:
+                i, j = i + steps[step][0], j + steps[step][1]
+            if not (1 <= i < size - 1 and 1 <= j < size - 1) or away > 3 * radius + 8:
                 break
             if taken[i - 1, j] or taken[i + 1, j] or taken[i, j - 1] or taken[i, j + 1]:
                 return i, j

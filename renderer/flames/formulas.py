@@ -41,7 +41,7 @@ def program(text: str, variables: tuple[str, ...], numbers: dict[str, float]) ->
 
 def _emit(node: ast.expr, variables: tuple[str, ...], numbers: dict[str, float], out: list[float], below: int) -> int:
     """Append a node's codes; the greatest depth of the stack, of which `below` places are taken."""
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float) and isinstance(node.value, int | float):
         return _push(float(node.value), out, below)
     if isinstance(node, ast.Name) and node.id in variables:
         out.append(1.0 + variables.index(node.id))
