@@ -57,7 +57,10 @@ def file_size(file: IO[bytes]) -> int:
 def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
     """The content of an input file, or InputError."""
     with open_input(path, max_bytes) as file, reading(path):
-        data = file.read(max_bytes + 1)
+        size = min(file_size(file), max_bytes)
+        data = file.read(size + 1)  # read() reserves what it is asked for: a GiB where that is allowed
+        if len(data) > size:  # it has grown, or the system does not say its size
+            data += file.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:  # it has grown
         raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
     return data

@@ -3,10 +3,11 @@
 import os
 import socket
 import time
+import tracemalloc
 
 import pytest
 
-from renderer import arguments
+from renderer import arguments, files
 from renderer.errors import InputError, UserError
 from renderer.export.frames import MAX_FRAMES, frame_numbers
 from renderer.files import MAX_KEY_NAMES, open_input, parse_json, parse_toml, read_file, read_json_lines, read_toml
@@ -158,3 +159,24 @@ def test_ignored_things_are_told_by_name_and_count():
     ]
     many = format_ignored({f"{n} nodes": 1 for n in range(MAX_IGNORED + 5)})
     assert len(many) == MAX_IGNORED + 1 and many[-1] == "5 further names"
+
+
+def test_reading_reserves_the_size_of_the_file_and_not_what_is_allowed(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(range(256)) * 400)
+    tracemalloc.start()
+    try:
+        data = read_file(path, 1 << 30)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert data == path.read_bytes() and peak < 400_000
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_to_its_end_or_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"0123456789")
+    monkeypatch.setattr(files, "file_size", lambda file: 4)  # as it was
+    assert read_file(path, 10) == b"0123456789"
+    with pytest.raises(InputError, match="larger than"):
+        read_file(path, 9)

@@ -80,8 +80,11 @@ def split_to_leaves(
     kernel("split_small_ranges")(min(capacity, 1 << 18), boxes, order[0], rest, counts, nodes)
     owner.clear()  # before more is allocated
     del lefts, sums, bounds, bins, ranges, state
+    boxes = boxes if has_boxes else device.buffer((1, 8))
     sorted_ = device.buffer((count, 12))
-    kernel("write_leaves")(count, primitives, boxes, order[0], count, sorted_, nodes)
+    kernel("sort_primitives")(count, primitives, order[0], count, sorted_)
+    del primitives
+    kernel("write_leaves")(count, sorted_, has_boxes, boxes, order[0], count, nodes)
     return nodes, sorted_
 
 

@@ -563,15 +563,24 @@ KERNEL split_medium_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBA
 }
 #endif
 
-// Writes the primitives in sorted order, and the boxes of the leaves.
-KERNEL write_leaves(GLOBAL const float4 *primitives, GLOBAL const float4 *boxes, GLOBAL const uint *order, int count,
-                    GLOBAL float4 *sorted, GLOBAL float4 *nodes) {
+// Writes the primitives in sorted order.
+KERNEL sort_primitives(GLOBAL const float4 *primitives, GLOBAL const uint *order, int count, GLOBAL float4 *sorted) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     for (uint k = 0; k < 3; k++) sorted[3 * i + k] = primitives[3 * order[i] + k];
-    if (i == (uint)count - 1u) return;
+}
+
+// Writes the boxes of the leaves: those that were given, or, made once more so that they need not be kept, those of the
+// sorted primitives.
+KERNEL write_leaves(GLOBAL const float4 *sorted, int has_boxes, GLOBAL const float4 *boxes, GLOBAL const uint *order,
+                    int count, GLOBAL float4 *nodes) {
+    uint i = thread_index();
+    if (i >= (uint)count - 1u) return;
     for (uint slot = 2 * i; slot < 2 * i + 2; slot++) {
         int child_ref = ref_of_slot(nodes, slot);
-        if (child_ref < 0) write_slot(nodes, slot, stored_box(boxes, order[~child_ref >> 3]), child_ref);
+        if (child_ref >= 0) continue;
+        uint leaf = (uint)(~child_ref >> 3);
+        Box box = has_boxes ? stored_box(boxes, order[leaf]) : box_of(primitive_at(sorted, leaf));
+        write_slot(nodes, slot, box, child_ref);
     }
 }
