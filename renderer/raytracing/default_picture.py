@@ -106,22 +106,28 @@ def _own_light(content: Content, view: Camera) -> float:
 
 
 def vertices_of(model: gltf.Model) -> np.ndarray:
-    """The vertices (n, 3) float32 of a model's triangles, in world space."""
-    placed = [
-        part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
-        for mesh, matrix in model.mesh_nodes
-        for part in model.meshes[mesh]
-    ]
+    """The vertices (n, 3) float32 of a model's triangles, in world space, and the ends of its points and lines."""
+    placed = []
+    for mesh, matrix in model.mesh_nodes:
+        for part in model.meshes[mesh]:
+            used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+            if part.faces.shape[1] == 3:
+                placed.append(used)
+                continue
+            radius = model.point_radius if part.faces.shape[1] == 1 else model.line_radius
+            placed += [used - radius, used + radius]
     return np.concatenate(placed).astype("f4")
 
 
 def triangles_of(model: gltf.Model, step: int) -> tuple[np.ndarray, np.ndarray]:
     """Corners (n, 3, 3) float64 of every step-th triangle of a model, and the luminance (n,) of its radiance."""
     glow = [_emitted_luminance(material, model.textures) for material in materials_of(model)]
-    corners, emitted = [], []
+    corners, emitted = [np.zeros((0, 3, 3))], [np.zeros(0)]
     for mesh, matrix in model.mesh_nodes:
         flip = 1 if np.linalg.det(matrix[:3, :3]) >= 0 else -1
         for part in model.meshes[mesh]:
+            if part.faces.shape[1] < 3:
+                continue
             chosen = part.vertices[part.faces[::step, ::flip]].astype("f8")
             corners.append(chosen @ matrix[:3, :3].T + matrix[:3, 3])
             emitted.append(np.full(len(chosen), glow[part.material]))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, triangles
+from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles
 from renderer.formats import gltf
+from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.models import load_model
 from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.raytracing.textures import (
@@ -23,6 +24,7 @@ from renderer.scene.schema import setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
 COMPUTED_SLOTS = ("occlusion", "thickness")  # a path tracer computes what they approximate
+Arrays = tuple[np.ndarray, np.ndarray]  # primitives and their attributes
 MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
 
 
@@ -72,7 +74,7 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
 
 def primitive_arrays(
     part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,), collapse: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Arrays:
     """Primitives (m,) and attributes (m, float4s, 4) of a mesh primitive transformed by a matrix (4, 4).
 
     `sets` are the sets of texture coordinates that its material takes. Duplicates become points with `collapse`; they
@@ -118,27 +120,62 @@ def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray
 
 
 def mesh_arrays(
-    model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int, collapse: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0]."""
+    model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int, collapse: bool = True, scale: float = 1.0
+) -> Arrays:
+    """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0].
+
+    `scale` is that of the model in the scene, by which the radii of points and lines are multiplied.
+    """
     materials = materials_of(model)  # index -1 is that of DEFAULT_MATERIAL
     rows = np.arange(first_material, first_material + len(materials))
-    parts = [
-        primitive_arrays(part, matrix, int(rows[part.material]), texcoord_sets(materials[part.material]), collapse)
-        for part in model.meshes[mesh]
-    ]
+    parts: list[Arrays] = []
+    for part in model.meshes[mesh]:
+        row, sets = int(rows[part.material]), texcoord_sets(materials[part.material])
+        if part.faces.shape[1] == 3:
+            parts.append(primitive_arrays(part, matrix, row, sets, collapse))
+            continue
+        radius = scale * (model.point_radius if part.faces.shape[1] == 1 else model.line_radius)
+        balls, tubes = balls_and_tubes(part, matrix, radius)
+        parts.append(_ball_arrays(balls, row, radius, sets, collapse))
+        if tubes is not None:
+            parts.append(primitive_arrays(tubes, np.eye(4), row, sets, collapse))
     if not parts:
         return np.zeros(0, PRIMITIVE), default_attributes(0)
     return np.concatenate([primitives for primitives, _ in parts]), joined_attributes([a for _, a in parts])
 
 
+def _ball_arrays(
+    balls: gltf.MeshPrimitive, material: int, radius: float, sets: tuple[int, ...], collapse: bool
+) -> Arrays:
+    """The arrays of spheres about the vertices of `balls`; with `collapse` those in one place become one."""
+    radii = np.full(len(balls.vertices), radius)
+    if collapse:
+        radii[:] = 0
+        radii[np.unique(balls.vertices, axis=0, return_index=True)[1]] = radius
+    attributes = default_attributes(len(radii), float4s_of(balls.colors is not None, len(sets)))
+    corners = np.repeat(np.arange(len(radii))[:, None], 3, 1)
+    for number, texcoord_set in enumerate(sets):
+        texcoords = balls.texcoords[texcoord_set] if texcoord_set < len(balls.texcoords) else None
+        if texcoords is not None:
+            write_texcoords(attributes, number, texcoords[corners])
+    if balls.colors is not None:
+        write_colors(attributes, balls.colors, corners)
+    return spheres(balls.vertices, radii, material), attributes
+
+
+def is_of_triangles(parts: list[gltf.MeshPrimitive]) -> bool:
+    """Whether a mesh has no points and lines, whose radii its nodes must not scale."""
+    return all(part.faces.shape[1] == 3 for part in parts)
+
+
 def instanced_meshes(model: gltf.Model) -> set[int]:
-    """The meshes that become instances: repeated by several nodes, large enough, and not emissive."""
+    """The meshes that become instances: repeated by several nodes, large enough, of triangles, and not emissive."""
     uses = np.bincount([number for number, _ in model.mesh_nodes], minlength=len(model.meshes))
     return {
         number
         for number, parts in enumerate(model.meshes)
         if uses[number] > 1
+        and is_of_triangles(parts)
         and uses[number] * sum(len(part.faces) for part in parts) >= MIN_INSTANCED_TRIANGLES
         and not any(any(model.materials[part.material].emission) for part in parts if part.material >= 0)
     }

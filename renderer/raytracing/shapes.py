@@ -12,7 +12,13 @@ from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_of
 from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
-from renderer.raytracing.gltf_shapes import ModelShape, instanced_meshes, materials_of, mesh_arrays
+from renderer.raytracing.gltf_shapes import (
+    ModelShape,
+    instanced_meshes,
+    is_of_triangles,
+    materials_of,
+    mesh_arrays,
+)
 from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.model_motion import Poses
 from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Quad, Settings
@@ -130,6 +136,7 @@ class _ModelNodes:
         for k, (mesh, _) in enumerate(model.mesh_nodes):
             size = sum(len(part.faces) for part in model.meshes[mesh])
             is_rigid = moves[k] and not deforms[k] and size >= MIN_MOVING_TRIANGLES
+            is_rigid = is_rigid and is_of_triangles(model.meshes[mesh])
             if mesh in repeated or (is_rigid and not shape.name):
                 self.instanced.add(k)
             elif moves[k] or deforms[k]:
@@ -145,7 +152,8 @@ class _ModelNodes:
                 if name not in by_name:
                     by_name[name] = [mesh_arrays(model, mesh, np.eye(4), self.first_material)]
             elif k in self._static:
-                arrays = mesh_arrays(model, mesh, self.shape.matrix() @ matrix, self.first_material)
+                placed = self.shape.matrix() @ matrix
+                arrays = mesh_arrays(model, mesh, placed, self.first_material, scale=self.shape.scale)
                 by_name.setdefault(self.shape.name, []).append(arrays)
 
     def instances(self, pose: Poses) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -159,7 +167,10 @@ class _ModelNodes:
     def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray]:
         """Primitives and attributes of the meshes that are moved, in the scene's coordinates."""
         nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
-        arrays = [mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse) for mesh, matrix in nodes]
+        arrays = [
+            mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)
+            for mesh, matrix in nodes
+        ]
         return np.concatenate([primitives for primitives, _ in arrays]), joined_attributes([rows for _, rows in arrays])
 
 

@@ -297,7 +297,7 @@ BAD = {
     "old version": (changed("asset", {"version": "1.0"}), 'asset says version "1.0"'),
     "lists that are none": (changed("nodes", 5), "nodes that are 5; they must be a list"),
     "a node that is none": (changed("nodes/0", 5), "nodes[0] is 5; it must be an object"),
-    "no triangle": (changed("meshes/0/primitives/0/mode", 1), "its scene has no triangle"),
+    "nothing drawn": (changed("meshes/0/primitives", []), "has no triangle, line or point"),
     "picture bomb": (bomb, "60000 x 60000 pixels are more than"),
     "light": (changed("nodes/0/extensions", {"KHR_lights_punctual": {"light": 0}}), "names lights[0]; there are 0"),
 }  # fmt: skip

@@ -61,16 +61,14 @@ INVISIBLE = frozenset({
     "MSFT_audio_emitter", "MSFT_lod",
 })  # fmt: skip
 SUPPORTED = frozenset({"KHR_mesh_quantization"}).union(*READ.values(), INVISIBLE)
-PRIMITIVE_MODES = ("POINTS", "LINES", "LINE_LOOP", "LINE_STRIP")
 SKIPPED = ("extras", "extensions", "extensionsUsed", "extensionsRequired", "asset", "animations")
 
 
 def unread(tree: dict) -> Counter[str]:
     """What the file's JSON says and the reader ignores, as renderer.plain.format_ignored takes it.
 
-    Counted are extensions by where they stand, unknown keys of materials and of their extensions, primitives of points
-    and lines and those without positions, and scenes but the default one. Not counted are `extras`, and animations,
-    which animation.py reads.
+    Counted are extensions by where they stand, unknown keys of materials and of their extensions, primitives without
+    positions, and scenes but the default one. Not counted are `extras`, and animations, which animation.py reads.
     """
     count: Counter[str] = Counter()
     _count_extensions(count, tree, "files")
@@ -89,8 +87,6 @@ def unread(tree: dict) -> Counter[str]:
                 left.append((value.get("primitives"), "primitives"))
             elif unit == "primitives" and "POSITION" not in _table(value, "attributes"):
                 count["without POSITION primitives"] += 1
-            elif unit == "primitives" and value.get("mode") in range(len(PRIMITIVE_MODES)):
-                count[f"{PRIMITIVE_MODES[value['mode']]} primitives"] += 1
     scenes = tree.get("scenes")
     if isinstance(scenes, list) and len(scenes) > 1:
         count["scenes"] += len(scenes) - 1

@@ -79,7 +79,7 @@ class Material:
 
 @dataclass(frozen=True)
 class MeshPrimitive:
-    """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32.
+    """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32; of lines (m, 2), of points (m, 1).
 
     Optional vertex arrays: normals (n, 3), tangents (n, 4) whose last number is the handedness, and colors (n, 4),
     which multiply that of the material. `texcoords` are the sets of texture coordinates, (n, 2) or None, by their
@@ -164,6 +164,8 @@ class Model:
     The pose is that of the nodes at rest; rig.model_at() gives the Model at a time of one of the `animations`.
     `node_rows` are the nodes of the rig, by index, that mesh_nodes belong to.
 
+    Points are drawn as spheres of `point_radius`, lines as tubes of `line_radius`, in the lengths of the world.
+
     `ignored` counts what the file says and the other fields do not: keys as renderer.plain.format_ignored takes them.
     """
 
@@ -178,3 +180,5 @@ class Model:
     rig: Rig | None = None
     node_rows: list[int] = field(default_factory=list)
     variants: tuple[str, ...] = ()  # names of KHR_materials_variants
+    point_radius: float = 0.0
+    line_radius: float = 0.0

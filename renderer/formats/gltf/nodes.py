@@ -15,6 +15,7 @@ from renderer.formats.gltf.draco import decompress
 from renderer.formats.gltf.extensions import unread
 from renderer.formats.gltf.materials import materials_of
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Node, Rig
+from renderer.formats.gltf.points_and_lines import TRIANGLES_PER_LINE, points_or_lines, with_radii, without_light
 from renderer.formats.gltf.rig import in_pose, local_matrix
 from renderer.formats.gltf.skins import Skin, check_joints, deformation_of, skin_of
 from renderer.formats.gltf.textures import textures_of
@@ -48,6 +49,7 @@ def model_of(file: Container, variant: str = "") -> Model:
     shared = {node.mesh for node in nodes if not node.deforms}
     count = len(file.list_of("meshes"))
     meshes = [_mesh(file, i, read, chosen) if i in used else [] for i in range(count)]
+    meshes, read = without_light(meshes, read, lambda name: ignored.update([name]))
     _check_deformations(file, nodes, meshes)
     skinned = sum(node.skin is not None and node.instances is not None for node in nodes)
     if skinned:  # the extension leaves open where their joints are
@@ -55,13 +57,18 @@ def model_of(file: Container, variant: str = "") -> Model:
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
     model = Model([], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, variants=variants)
     model = in_pose(model, {})
-    drawn = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
+    drawn = sum(_triangle_count(part) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     if drawn == 0:
         others = f"; ignored: {', '.join(format_ignored(ignored))}" if ignored else ""
-        file.fail("its scene", f"has no triangle{others}")
+        file.fail("its scene", f"has no triangle, line or point{others}")
     if drawn > MAX_TRIANGLES:
         file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
-    return model
+    return with_radii(model)
+
+
+def _triangle_count(part: MeshPrimitive) -> int:
+    """The triangles of a primitive, or what its points and lines count for as these."""
+    return len(part.faces) * (TRIANGLES_PER_LINE if part.faces.shape[1] == 2 else 1)
 
 
 def _check_deformations(file: Container, nodes: list[Node], meshes: list[list[MeshPrimitive]]) -> None:
@@ -250,12 +257,12 @@ def _mesh(file: Container, index: int, materials: list[Material], variant: int) 
         if not isinstance(primitive, dict):
             file.fail(name, f"is {format_value(primitive)}; it must be an object")
         mode = file.count(primitive, "mode", 4, name, 6)
-        if mode >= 4 and "POSITION" in file.part(primitive, "attributes", name):  # not points and lines
-            parts.append(_triangles(file, primitive, mode, name, materials, variant))
+        if "POSITION" in file.part(primitive, "attributes", name):
+            parts.append(_primitive(file, primitive, mode, name, materials, variant))
     return [part for part in parts if len(part.faces)]
 
 
-def _triangles(
+def _primitive(
     file: Container, primitive: dict, mode: int, name: str, materials: list[Material], variant: int
 ) -> MeshPrimitive:
     attributes = primitive["attributes"]
@@ -283,14 +290,15 @@ def _triangles(
         else None
         for number in range(max(sets) + 1)
     )
-    faces = _faces(corners, mode)
-    file.take("triangles", len(faces), MAX_TRIANGLES, name)
+    faces = _faces(corners, mode) if mode >= 4 else points_or_lines(corners, mode)
     tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
     colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
     if colors is not None and colors.shape[1] == 3:
         colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
     deformation = deformation_of(file, primitive, len(vertices), name)
-    return MeshPrimitive(vertices, faces, normals, texcoords, material, tangents, colors, deformation)
+    part = MeshPrimitive(vertices, faces, normals, texcoords, material, tangents, colors, deformation)
+    file.take("triangles", _triangle_count(part), MAX_TRIANGLES, name)
+    return part
 
 
 def _vertex_array(

@@ -1,0 +1,122 @@
+"""Points and lines of glTF as bodies that rays hit: spheres, and tubes with a sphere at each end.
+
+Rasterizers draw them a pixel wide; a body has a size in the world instead, so that it is seen in reflections, casts
+shadows and has the same picture at any resolution. The radius follows from the size of the model.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from renderer.formats.gltf.model import Material, MeshPrimitive, Model
+
+POINT_RADIUS, LINE_RADIUS = 3e-3, 1.5e-3  # fractions of the diagonal of the model's AABB
+CROWDED = 0.5  # the radius of n points is at most this fraction of the diagonal divided by sqrt(n)
+SIDES = 6  # of a tube
+TRIANGLES_PER_LINE = 2 * SIDES
+WHITE = Material("white")
+
+
+def points_or_lines(corners: np.ndarray, mode: int) -> np.ndarray:
+    """The points (m, 1) or lines (m, 2) int32 of vertices in order, each once.
+
+    Modes are POINTS (0), LINES, LINE_LOOP and LINE_STRIP.
+    """
+    if mode == 0:
+        return np.unique(corners).astype("i4")[:, None]
+    if mode == 1:
+        pairs = corners[: len(corners) // 2 * 2].reshape(-1, 2)
+    else:
+        ends = np.roll(corners, -1) if mode == 2 else corners[1:]
+        pairs = np.stack([corners[: len(ends)], ends], 1)
+    return np.unique(np.sort(pairs, 1), axis=0).astype("i4").reshape(-1, 2)
+
+
+def without_light(
+    meshes: list[list[MeshPrimitive]], materials: list[Material], ignore: Callable[[str], None]
+) -> tuple[list[list[MeshPrimitive]], list[Material]]:
+    """Points and lines without normals get materials that no light changes, as the specification asks (3.9.7).
+
+    Their radiance is the sum of base color and emission. With a texture or vertex colors, which multiply the base color
+    alone, the emission is left out, and `ignore` is told.
+    """
+    materials, rows = list(materials), dict[tuple[int, bool], int]()
+
+    def changed(part: MeshPrimitive) -> MeshPrimitive:
+        if part.faces.shape[1] == 3 or part.normals is not None:
+            return part
+        material = materials[part.material] if part.material >= 0 else WHITE
+        is_varied = part.colors is not None or bool(material.textures)
+        glow = np.zeros(3) if is_varied else np.array(material.emission)
+        if is_varied and any(material.emission):
+            ignore("emission beside colors of points and lines primitives")
+        if (part.material, is_varied) not in rows:
+            rows[part.material, is_varied] = len(materials)
+            color = (*(float(c) for c in np.array(material.color[:3]) + glow), material.color[3])
+            materials.append(replace(material, unlit=True, color=color))
+        return replace(part, material=rows[part.material, is_varied])
+
+    return [[changed(part) for part in parts] for parts in meshes], materials
+
+
+def with_radii(model: Model) -> Model:
+    """The model with the radii of its points and lines, from its AABB at rest; unchanged if it has none."""
+    placed = [(part, matrix) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]]
+    if all(part.faces.shape[1] == 3 for part, _ in placed):
+        return model
+    low, high, count = np.full(3, np.inf), np.full(3, -np.inf), 0
+    for part, matrix in placed:
+        used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+        low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
+        count += len(part.faces) * (part.faces.shape[1] == 1)
+    size = float(np.linalg.norm(high - low)) or 1.0
+    point_radius = size * min(POINT_RADIUS, CROWDED / max(count, 1) ** 0.5)
+    return replace(model, point_radius=point_radius, line_radius=size * LINE_RADIUS)
+
+
+def balls_and_tubes(
+    part: MeshPrimitive, matrix: np.ndarray, radius: float
+) -> tuple[MeshPrimitive, MeshPrimitive | None]:
+    """Points or lines transformed by a matrix (4, 4): the vertices of spheres, and the triangles of tubes if any."""
+    used = np.unique(part.faces)
+    vertices = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+    balls = _taken(part, used, vertices[used])
+    if part.faces.shape[1] == 1:
+        return balls, None
+    begin, end = vertices[part.faces[:, 0]], vertices[part.faces[:, 1]]
+    across, upwards = _perpendicular(end - begin)
+    angles = np.arange(SIDES) * (2 * np.pi / SIDES)
+    radial = across[:, None] * np.cos(angles)[:, None] + upwards[:, None] * np.sin(angles)[:, None]  # (m, SIDES, 3)
+    rings = np.stack([begin[:, None] + radius * radial, end[:, None] + radius * radial], 1)  # (m, 2, SIDES, 3)
+    rows = np.repeat(part.faces.reshape(-1), SIDES)
+    this = np.arange(SIDES)
+    following = (this + 1) % SIDES
+    sides = np.concatenate([
+        np.stack([this, following, following + SIDES], 1), np.stack([this, following + SIDES, this + SIDES], 1)
+    ])  # fmt: skip
+    faces = (sides + 2 * SIDES * np.arange(len(part.faces))[:, None, None]).reshape(-1, 3).astype("i4")
+    tubes = _taken(part, rows, rings.reshape(-1, 3))
+    normals = np.repeat(radial[:, None], 2, 1).reshape(-1, 3).astype("f4")
+    return balls, replace(tubes, faces=faces, normals=normals)
+
+
+def _taken(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
+    """A primitive with these vertices, whose coordinates and colors are the given rows of the part's."""
+    texcoords = tuple(None if uv is None else uv[rows] for uv in part.texcoords)
+    colors = None if part.colors is None else part.colors[rows]
+    return replace(
+        part, vertices=vertices, faces=np.zeros((0, 3), "i4"), normals=None, texcoords=texcoords, tangents=None,
+        colors=colors,
+    )  # fmt: skip
+
+
+def _perpendicular(axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two unit vectors (m, 3) across each of the axes (m, 3), right-handed with it; any for an axis of no length."""
+    size = np.linalg.norm(axes, axis=1, keepdims=True)
+    unit = np.divide(axes, size, out=np.tile([0.0, 1.0, 0.0], (len(axes), 1)), where=size > 0)
+    helper = np.zeros_like(unit)
+    helper[np.arange(len(unit)), np.abs(unit).argmin(1)] = 1.0
+    across = np.cross(helper, unit)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    return across, np.cross(unit, across)
