@@ -1,4 +1,4 @@
-"""Untrusted mesh files as arrays of triangles: .obj, .ply and .off by formats/meshes, .stl by trimesh, .glb by gltf.
+"""Untrusted mesh files as arrays of triangles: .obj, .ply and .off by formats/meshes, .stl here, .glb by gltf.
 
 A file may hold anything: its size is bounded before it is read, and what cannot be drawn (no triangle, a coordinate
 that is not finite, a face with an index out of range) is an InputError that names the place. Only files in the folder
@@ -26,6 +26,8 @@ from renderer.formats.meshes.ply import read_ply, texture_names
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
 SUFFIXES = (".obj", ".ply", ".stl", ".off", ".glb")
+STL_HEADER = 84  # bytes: a comment and the number of triangles
+STL_TRIANGLE = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # of colored vertices without a material
 
 
@@ -128,6 +130,12 @@ def _ply_textures(data: bytes, path: Path) -> dict[str, gltf.Texture]:
 
 
 def _read_stl(data: bytes) -> MeshFile:
+    """Binary files by their one record, which their size tells from text; the others by trimesh."""
+    count = int.from_bytes(data[STL_HEADER - 4 : STL_HEADER], "little")
+    if len(data) >= STL_HEADER and len(data) == STL_HEADER + count * STL_TRIANGLE.itemsize:
+        corners = np.frombuffer(data, STL_TRIANGLE, offset=STL_HEADER)["corners"]
+        faces = np.arange(3 * count, dtype="i4").reshape(-1, 3)
+        return MeshFile(part_of(corners.reshape(-1, 3).astype("f4", copy=False), faces))
     import trimesh  # slow to import, and most scenes have no such mesh
 
     try:

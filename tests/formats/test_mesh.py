@@ -1,5 +1,6 @@
 """Mesh files: what is read, and what is refused with a sentence."""
 
+import io
 import json
 import struct
 
@@ -183,3 +184,15 @@ def test_repeated_triangles_of_a_shape_become_points(rng):
     _, first = np.unique(picked, return_index=True)
     assert np.array_equal(left, np.sort(first))
     assert np.array_equal(made[left], collapse_duplicates(made.copy())[left])
+
+
+def test_a_binary_stl_file_is_what_trimesh_reads(tmp_path, rng):
+    """Against the reader of those in text."""
+    import trimesh
+
+    corners = rng.standard_normal((50, 3, 3))
+    (tmp_path / "a.stl").write_bytes(stl(50, corners))
+    vertices, faces = load_mesh(tmp_path / "a.stl")
+    peer = trimesh.load(io.BytesIO(stl(50, corners)), file_type="stl", process=False, maintain_order=True)
+    assert np.array_equal(vertices, peer.vertices.astype("f4")) and np.array_equal(faces, peer.faces)
+    assert np.array_equal(vertices[faces], corners.astype("f4"))
