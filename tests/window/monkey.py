@@ -141,11 +141,13 @@ class Monkey:
         self._note("click", x, y, button, count, ctrl)
         io.add_mouse_pos_event(x, y)
         io.add_key_event(imgui.Key.mod_ctrl, ctrl)
+        io.add_key_event(imgui.Key.mod_alt, self.random.random() < 0.2)  # shows a pixel's paths
         for _ in range(count):
             for down in (True, False):
                 io.add_mouse_button_event(button, down)
         self._frame(count)
         io.add_key_event(imgui.Key.mod_ctrl, False)
+        io.add_key_event(imgui.Key.mod_alt, False)
 
     def _drag(self) -> None:
         io, button, shift = imgui.get_io(), self.random.choice((0, 0, 0, 1, 2)), self.random.random() < 0.2
@@ -166,10 +168,13 @@ class Monkey:
 
     def _wheel(self) -> None:
         turn = self.random.choice((1, -1, 3, -3, 0.1, 40, -40, 1e6, -1e6))
-        self._note("wheel", turn)
+        ctrl = self.random.random() < 0.3  # magnifies pixels
+        self._note("wheel", turn, ctrl)
         imgui.get_io().add_mouse_pos_event(*self._place())
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, ctrl)
         imgui.get_io().add_mouse_wheel_event(0, turn)
         self._frame()
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
 
     def _type(self) -> None:
         text = self.random.choice(TEXTS)

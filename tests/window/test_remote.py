@@ -22,7 +22,7 @@ from renderer.formats.images import read_pixels
 from renderer.pictures import load
 from renderer.window.remote import handler
 from renderer.window.remote.events import read_events
-from renderer.window.remote.server import RemoteServer, inject
+from renderer.window.remote.server import RemoteServer, inject, own_address
 from renderer.window.state.session import restore
 from tests.window.helpers import wait_for
 
@@ -160,8 +160,10 @@ def test_a_server_of_all_addresses_prints_a_name_that_it_answers_to():
     remote = RemoteServer("0.0.0.0", 0)
     try:
         host = remote.address.split("/")[2]
-        assert host.startswith(socket.gethostname())
-        local = remote.address.replace(socket.gethostname(), "127.0.0.1", 1)
+        name = host.rpartition(":")[0]
+        assert name not in ("0.0.0.0", "::") and name in (own_address("0.0.0.0"), socket.gethostname())
+        socket.getaddrinfo(name, None)  # it can be resolved, so a browser can open it
+        local = remote.address.replace(name, "127.0.0.1", 1)
         assert request(local, "events", [], {"Host": host})[0] == 204
     finally:
         remote.close()

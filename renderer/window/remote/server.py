@@ -30,9 +30,9 @@ class RemoteServer:
 
     def __init__(self, host: str, port: int):
         self.exchange = FrameExchange()
-        name = socket.gethostname() if host in ANY_ADDRESS else host
+        name = own_address(host) if host in ANY_ADDRESS else host
         self.token = secrets.token_urlsafe(16)
-        access = Access(self.token, frozenset({"localhost", name.lower()}))
+        access = Access(self.token, frozenset({"localhost", name.lower(), socket.gethostname().lower()}))
         try:
             self._server = Server(host, port, access, self.exchange)
         except (OSError, UnicodeError) as error:
@@ -64,6 +64,23 @@ class RemoteServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+def own_address(host: str) -> str:
+    """The address by which other machines reach this one, where the server listens on all of them (ANY_ADDRESS).
+
+    That of the network card which leads outside, from the system's routing table: nothing is sent to the addresses for
+    documentation (RFC 5737 and 3849). The host's name where there is none.
+    """
+    family, outside = (
+        (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    )  # RFC 3849, 5737
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((outside, 9))
+            return str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname()
 
 
 def inject(window: OffscreenWindow, event: dict[str, Any]) -> None:
