@@ -68,7 +68,6 @@ class Panel(PanelScene):
         self._fallback: Fallback | None = None
         # what is displayed
         self.frame: Texture | None = None  # linear
-        self.display_texture: Texture | None = None  # 8 bits per channel, tone mapped
         self.tone_mapping: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None
         self.comparison = Comparison(gpu.gl)
@@ -76,7 +75,6 @@ class Panel(PanelScene):
         self.zoom = PixelZoom()
         # the current sample
         self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
-        self._size = (1, 1)
         self.drawn_time = self.scene_time  # scene time, in seconds, of the picture that is being drawn
         self._drawing_state: tuple | None = None  # what is being drawn
         self._displayed_state: tuple | None = None  # what the last whole sample displayed
@@ -233,25 +231,6 @@ class Panel(PanelScene):
     def scrub(self, time: float) -> None:
         """Pauses at a time in seconds: coarse while the user goes on, then with all samples."""
         self.paused, self.scene_time, self._interacted_at = True, max(round(time, 4), 0.0), self.now()
-
-    def pick(self, u: float, v: float) -> float | None:
-        """The distance along the view at these fractions of width and height; None if nothing is there."""
-        self.wait_idle()
-        assert self.picture is not None
-        width, height = self._size
-        return self.picture.pick(self.settings(), self._size, u * width, v * height)
-
-    def scene_at(self, u: float, v: float) -> Scene | None:
-        """The scene that a click at these fractions of width and height opens; None for nothing."""
-        if self.picture is None or self.display_texture is None or not self.picture.can_open:
-            return None
-        width, height = self._size
-        return self.picture.scene_at(self.settings(), self._size, u * width, v * height)
-
-    @property
-    def can_pick(self) -> bool:
-        """Whether the picture has depth to focus on."""
-        return self.picture is not None and self.display_texture is not None and self.picture.can_pick
 
     def needs_draw(self, size: Size, now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""

@@ -4,7 +4,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from renderer.pictures.picture import Picture
+from renderer.gpu.gl import Texture
+from renderer.pictures.picture import Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from renderer.window.document import scene_text
@@ -35,6 +36,30 @@ class PanelScene:
         self.selection: Item | None = None
         self.paused = scene.time > 0  # a scene with a time starts paused there
         self.scene_time = scene.time  # seconds
+        self.display_texture: Texture | None = None  # 8 bits per channel, tone mapped
+        self._size: Size = (1, 1)  # in pixels, of the picture
+
+    def pick(self, u: float, v: float) -> float | None:
+        """The distance along the view at these fractions of width and height; None if nothing is there."""
+        self.wait_idle()
+        assert self.picture is not None
+        width, height = self._size
+        return self.picture.pick(self.settings(), self._size, u * width, v * height)
+
+    def scene_at(self, u: float, v: float) -> Scene | None:
+        """The scene that a click at these fractions of width and height opens; None for nothing."""
+        if self.picture is None or self.display_texture is None or not self.picture.can_open:
+            return None
+        width, height = self._size
+        return self.picture.scene_at(self.settings(), self._size, u * width, v * height)
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether the picture has depth to focus on."""
+        return self.picture is not None and self.display_texture is not None and self.picture.can_pick
+
+    def wait_idle(self) -> None:
+        """Waits for what draws the picture."""
 
     @property
     def picture(self) -> Picture | None:
