@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats import codecs, gltf
@@ -198,6 +199,26 @@ def test_a_tree_of_any_shape_can_be_counted(rng):
     for value in (None, 5, "a", [], {}, [[]], [{"primitives": 3, "mode": []}], {"extensions": [1]}):
         for key in ("meshes", "materials", "extensions", "scenes", "nodes", "textures"):
             unread({key: value, "x": [value]})
+
+
+def test_a_missing_picture_costs_its_texture(tmp_path):
+    """Not the model, as in other viewers; it is told, and read when it is there. What leads elsewhere is refused."""
+    maker = Maker()
+    maker.add("images", {"uri": "lost%20one.png"})
+    texture, there = maker.add("textures", {"source": 0}), maker.texture(np.zeros((2, 2, 3), "u1"))
+    material = maker.add("materials", {"normalTexture": {"index": texture}, "emissiveTexture": {"index": there}})
+    maker.node(mesh=square(maker, material=material))
+    path = put(tmp_path, maker)
+    model = gltf.load(path)
+    assert model.ignored == {"missing picture textures": 1} and set(model.materials[0].textures) == {"emissive"}
+    assert format_ignored(model.ignored) == ["missing picture (1 texture)"]
+    Image.fromarray(np.full((3, 2, 3), 9, "u1")).save(tmp_path / "lost one.png")
+    model = gltf.load(path)
+    assert not model.ignored and model.textures[0].pixels.shape == (3, 2, 4)
+    for uri in ("../lost.png", "https://a.b/c.png", "a" * 5000):
+        maker.tree["images"][0]["uri"] = uri
+        with pytest.raises(InputError):
+            gltf.load(put(tmp_path, maker))
 
 
 # ---- compressed data

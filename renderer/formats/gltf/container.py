@@ -185,6 +185,20 @@ class Container:
                 f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"
             ) from error
 
+    def lacks(self, uri: Any) -> bool:
+        """Whether a uri names a file that would be in this file's folder, or below, and is not there."""
+        if not isinstance(uri, str) or uri[:5].lower() == "data:" or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri):
+            return False
+        folder, name = self.path.parent.resolve(), urllib.parse.unquote(uri)
+        try:
+            target = (folder / name).resolve()
+            if "\\" in name or not target.is_relative_to(folder) or target.exists():
+                return False
+        except (OSError, ValueError):  # a name that no file can have; content() tells it
+            return False
+        self.linked[target] = stamp_of(target)
+        return True
+
     def buffer(self, index: Any, item: str) -> memoryview:
         """The bytes of a buffer."""
         entry = self.item("buffers", index, item)

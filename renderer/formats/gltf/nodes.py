@@ -37,8 +37,11 @@ def model_of(file: Container, variant: str = "") -> Model:
         raise UserError(f"{file.path}: has no variant {format_value(variant)}; {known}")
     chosen = variants.index(variant) if variant else -1
     ignored = unread(file.tree)
-    textures = textures_of(file)
-    read = materials_of(file, textures)
+    missing: set[int] = set()
+    textures = textures_of(file, missing)
+    read = [_without(material, missing) for material in materials_of(file, textures)]
+    if missing:
+        ignored["missing picture textures"] += len(missing)
     nodes = _nodes(file)
     targets = {node.number: len(node.weights) for node in nodes}
     animations = animations_of(file, targets.get, lambda name: ignored.update([name]))
@@ -64,6 +67,12 @@ def model_of(file: Container, variant: str = "") -> Model:
     if drawn > MAX_TRIANGLES:
         file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
     return with_radii(model)
+
+
+def _without(material: Material, missing: set[int]) -> Material:
+    """The material without the textures whose picture is missing, as other viewers show it."""
+    kept = {word: slot for word, slot in material.textures.items() if slot.texture not in missing}
+    return material if len(kept) == len(material.textures) else replace(material, textures=kept)
 
 
 def _triangle_count(part: MeshPrimitive) -> int:

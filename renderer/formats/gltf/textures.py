@@ -18,13 +18,21 @@ KTX2 = b"\xabKTX 20\xbb\r\n\x1a\n"
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # the first that a texture has stands before its own source
 
 
-def textures_of(file: Container) -> list[Texture]:
-    """One Texture for each entry of `textures`; those of one image share its pixels."""
+def textures_of(file: Container, missing: set[int] | None = None) -> list[Texture]:
+    """One Texture for each entry of `textures`; those of one image share its pixels.
+
+    One whose image is a file that is not there is white, and its row is added to `missing`.
+    """
     count = len(file.list_of("textures"))
     if count > MAX_TEXTURES:
         file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
     sources = [_source(file, index) for index in range(count)]
-    images = _images(file, list(dict.fromkeys(source for source in sources if source >= 0)))
+    wanted = list(dict.fromkeys(source for source in sources if source >= 0))
+    absent = {i for i in wanted if file.lacks(file.item("images", i, "a texture").get("uri"))}
+    if missing is not None:
+        missing.update(index for index, source in enumerate(sources) if source in absent)
+    sources = [-1 if source in absent else source for source in sources]
+    images = _images(file, [source for source in wanted if source not in absent])
     out = []
     for index, source in enumerate(sources):
         entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
