@@ -156,6 +156,18 @@ def test_a_check_that_fails_is_an_error_when_the_result_is_read(target):
             f(x, bad).numpy()
 
 
+@needs_device
+def test_a_failed_check_is_an_error_of_its_own_call_alone():
+    f = renderer.cdollar.function("float[] f(float[] x, int[] k) { var y(i) = x(k(i)); return y; }", target=BACKEND)
+    x, good, bad = np.arange(3, dtype="f4"), np.array([2, 0], "i4"), np.array([2, 7], "i4")
+    f(x, good)
+    failed, fine = f(x, bad), f(x, good)
+    assert fine.numpy().tolist() == [2, 0]
+    for _ in range(2):
+        with pytest.raises(ProgramError, match="CS0317"):
+            failed.numpy()
+
+
 def test_many_shapes_do_not_pile_up(saxpy):
     for n in range(1, 2 * MAX_RECORDINGS, 9 if saxpy.target.name == "numpy" else 1):
         x = np.full(n, n, "f4")

@@ -76,11 +76,7 @@ class Array:
     def check(self) -> None:
         """Raise the error that a kernel reported: an index outside of a domain, a loop that was stopped."""
         if self.target is not None and self.checks:
-            try:
-                self.target.raise_failed_checks(self.checks)
-            finally:
-                for check in self.checks:
-                    check.reset()
+            self.target.raise_failed_checks(self.checks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)

@@ -31,7 +31,8 @@ from renderer.cdollar.runtime.parameters import (
     runtime_value,
 )
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.graph_target import DeviceArray, Representation
+from renderer.cdollar.targets.graph_target import DeviceArray, PendingCheck, Representation
+from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.cdollar.targets.open_target import target_factory
 from renderer.cdollar.targets.recording import RecordedLaunch, Recording, Upload
 from renderer.gpu.dlpack import CPU, import_tensor
@@ -312,6 +313,7 @@ class _RecordedCall:
         self._facts = result.type, result.result, result.origin
         del self._result
         places = self._places()
+        self._checks = [(check.plan, places.get(id(check.word), [])) for check in recording.checks]
         self._outputs = [places.get(id(buffer), []) for buffer in self._buffers]
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
         self._uploads = [
@@ -368,12 +370,21 @@ class _RecordedCall:
             number = dtype(values[k])
             if launch.arguments[position] != number:
                 launch.set(position, number)
+        checks = [self._new_check(plan, places) for plan, places in self._checks]
         for launch in self._launches:
             launch()
         representation = Representation(self._ranges, self._buffers, self._types)
         self._holder = weakref.ref(representation)
         type_, result, origin = self._facts
-        return Array(type_, result, origin, self._target, representation, self._recording.checks)
+        return Array(type_, result, origin, self._target, representation, checks)
+
+    def _new_check(self, plan: KernelPlan, places: list[tuple[RecordedLaunch, int]]) -> PendingCheck:
+        """A status word of its own for each call: the errors of a call are those of its result."""
+        assert isinstance(self._target, DeviceTarget)
+        check = self._target.pending_check(plan)
+        for launch, position in places:
+            launch.set(position, check.word)
+        return check
 
     def _replace(self, upload: Upload, array: np.ndarray) -> None:
         """The bytes of an array for those of the last call's."""

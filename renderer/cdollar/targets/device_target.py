@@ -111,14 +111,20 @@ class DeviceTarget(GraphTarget):
         """Launch the kernel of a plan, and the one that combines its partial results."""
         status = self.unused_status
         if plan.writes_status:
-            word = status = self.device.buffer(1, "i4").fill(0)
-            self.checks.append(PendingCheck(lambda: int(word.read()[0]), plan, lambda: word.fill(0)))
+            check = self.pending_check(plan)
+            status = check.word
+            self.checks.append(check)
         if plan.combine is None:
             self.launch_kernel(plan, {"output": outputs.buffers, "status": [status]})
             return
         partials = [self.device.buffer(plan.group_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
         self.launch_kernel(plan, {"output": partials, "status": [status]})
         self.launch_kernel(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
+
+    def pending_check(self, plan: KernelPlan) -> PendingCheck:
+        """A check with a new status word."""
+        word = self.device.buffer(1, "i4").fill(0)
+        return PendingCheck(lambda: int(word.read()[0]), plan, word)
 
     def launch_kernel(self, plan: KernelPlan, buffers: dict[str, list[Buffer]]) -> None:
         """Launch one kernel; `buffers` are those that are no arrays of the program, by BufferArgument.kind."""

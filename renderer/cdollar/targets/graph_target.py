@@ -82,7 +82,7 @@ class PendingCheck:
 
     read_status: Callable[[], int]
     plan: KernelPlan
-    reset: Callable[[], object] = lambda: None  # after it was read, if the launch is repeated
+    word: Any = None  # the buffer of the status, where launches are recorded
 
 
 class GraphTarget(Target):
