@@ -183,3 +183,56 @@ def test_damaged_files_of_scipy_are_told(tmp_path, name):
     np.savez(tmp_path / "b.npz", **table)
     with pytest.raises(InputError, match="without 'indices'"):
         read_band(tmp_path / "b.npz")
+
+
+def laplacian_like(rng, n, k):
+    """A symmetric positive definite band, by diagonal dominance."""
+    ab = random_band(rng, n, k, k)
+    for d in range(1, k + 1):
+        ab[k - d, d:] = ab[k + d, :-d]
+    ab[k] = 1 + 2 * k * 3
+    return ab
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_tridiagonal_factors_are_those_of_gbtrf(rng, dtype):
+    from tests.numerics.band_matrices import lapack_factors, upper_of
+
+    ab, b = random_band(rng, 400, 1, 1, dtype), rng.standard_normal((400, 3)).astype(dtype)
+    lu = BandedLU(ab, 1, 1)
+    factors, pivots, _info = lapack_factors(ab, 1, 1)
+    assert type(lu._factors).__name__ == "TridiagonalFactors" and np.array_equal(lu.pivots, pivots)
+    assert np.allclose(lu.upper(), upper_of(factors, 1, 1), rtol=1e-3 if dtype == "f4" else 1e-10)
+    a = dense(ab, 1, 1).astype("f8")
+    for trans, matrix in (("N", a), ("T", a.T)):
+        x = lu.solve(b, trans)
+        assert np.abs(matrix @ x - b).max() < 100 * np.finfo(dtype).eps * np.abs(x).max()
+    sign, log = np.linalg.slogdet(a)
+    assert lu.slogdet()[0] == sign and lu.slogdet()[1] == pytest.approx(log, rel=1e-4)
+    ab[:, 7] = 0
+    assert BandedLU(ab, 1, 1).info == 8
+
+
+def test_cholesky(tmp_path, capsys, rng):
+    ab, b = laplacian_like(rng, 90, 4), rng.standard_normal(90)
+    lu, chosen = BandedLU(ab, 4, 4), BandedLU(ab, 4, 4, cholesky=True)
+    assert np.allclose(chosen.solve(b), lu.solve(b), rtol=1e-12) and chosen.row_interchanges == 0
+    assert np.allclose(chosen.slogdet(), lu.slogdet()) and chosen.rcond() == pytest.approx(lu.rcond(), rel=1e-9)
+    plain = dense(ab, 4, 4)
+    unit = np.linalg.cholesky(plain)
+    assert np.allclose(dense(chosen.upper(), 0, 8), (unit * np.diag(unit)).T)
+    np.savez(tmp_path / "a.npz", ab=ab, kl=4, ku=4)
+    x, told, _err = solved(tmp_path, capsys, "a.npz", b, "--cholesky", "--certified", str(tmp_path / "r.npy"))
+    assert np.allclose(plain @ x, b, atol=1e-13) and told["certified"]["digits"] >= 14
+
+
+def test_matrices_without_a_cholesky_factor_are_told(rng):
+    ab = laplacian_like(rng, 30, 2)
+    ab[2, 11] = -1
+    with pytest.raises(InputError, match="not positive definite: its leading minor of order 12"):
+        BandedLU(ab, 2, 2, cholesky=True)
+    ab[1, 5] += 1
+    with pytest.raises(InputError, match="not symmetric: row 4, column 5 is"):
+        BandedLU(ab, 2, 2, cholesky=True)
+    with pytest.raises(InputError, match="1 diagonals below the main one and 2 above"):
+        BandedLU(ab[:4], 1, 2, cholesky=True)

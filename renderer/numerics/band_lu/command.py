@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
     )
+    parser.add_argument(
+        "--cholesky",
+        action="store_true",
+        help="the matrix is symmetric positive definite: L L^T on the host, half the operations",
+    )
     parser.add_argument("--trans", action="store_true", help="solve with the transposed matrix")
     parser.add_argument(
         "--precision",
@@ -63,7 +68,7 @@ def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     files = args.band, args.rhs, args.output
     result, steps = solve_files(
-        *files, args.device, args.block, args.trans, args.precision, args.natural_order, args.certified
+        *files, args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
     )
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
@@ -103,6 +108,7 @@ def solve_files(
     precision: str | None = None,
     natural_order: bool = False,
     certified: str | Path | None = None,
+    cholesky: bool = False,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
 
@@ -115,14 +121,14 @@ def solve_files(
     checked_block(block)
     if certified is not None:
         check_npy_name(Path(certified), "--certified")
-    opened = _open_devices(devices)
+    opened = () if cholesky and devices is None else _open_devices(devices)
     found = read_band(Path(band), None if natural_order else narrowing_order)
     try:
         shaped_band(found.ab, found.kl, found.ku)
         b = read_rhs(Path(rhs), found.ab.shape[1])
         read = time.perf_counter() - began
         began = time.perf_counter()
-        system = System(found, trans, opened, block, PRECISIONS.get(precision or ""), certified is not None)
+        system = System(found, trans, opened, block, PRECISIONS.get(precision or ""), certified is not None, cholesky)
     except InputError as error:
         raise InputError(f"{band}: {error}") from error
     factored, lu = time.perf_counter() - began, system.lu

@@ -12,6 +12,7 @@ from renderer.numerics.band_lu import block_columns, memory
 from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.host_factors import GbtrfFactors
 from renderer.numerics.band_lu.multicore import HostFactors
+from renderer.numerics.band_lu.special_factors import CholeskyFactors, TridiagonalFactors
 
 GBTRF_MAX_DIAGONALS = 160  # the host factors narrower bands by LAPACK's gbtrf: blocks are slower below k = 80
 MAX_BLOCK = 512
@@ -44,7 +45,8 @@ class BandedLU:
 
     Without devices the host's cores factor it; else block column i goes to devices[i mod q], by the `schedule` that
     suits their kind and memory. `precision` "f4" with a float64 ab factors in float32 and refines every solution in
-    float64.
+    float64. `cholesky` takes the matrix for symmetric positive definite, on the host: half the operations; InputError
+    where it is not.
 
     `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve raises SingularMatrix.
     InputError where ab has the wrong shape or is not finite, UnavailableError where memory does not suffice.
@@ -59,6 +61,7 @@ class BandedLU:
         block: int | None = None,
         precision: Literal["f4", "f8"] | None = None,
         schedule: Schedule | None = None,
+        cholesky: bool = False,
     ):
         if precision not in (None, "f4", "f8"):
             raise UserError(f"precision is {precision!r}; allowed are f4, f8")
@@ -71,18 +74,22 @@ class BandedLU:
         self._norm: float | None = None
         self._exponent, self._max_abs_a = 0, 0.0
         devices = list(devices)
-        uses_gbtrf = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
+        if cholesky and (devices or block is not None):
+            raise UserError("Cholesky factors are made by the host, without --device and --block")
+        uses_gbtrf = (cholesky or self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS) and block is None
         is_cpu = not devices or devices[0].properties.scalar_threads
         block = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_cpu)
         self.layout = block_columns.BlockLayout(n, self.kl, self.ku, block)
-        self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors
+        self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors | TridiagonalFactors | CholeskyFactors
         if devices:
             if schedule is None:
                 schedule = Schedule(memory.is_resident(self.layout, self.precision, devices, ab.nbytes), is_cpu)
             self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
             memory.check_host(memory.host_bytes(self.layout, self.precision, uses_gbtrf), ab.nbytes)
-            self._factors = (GbtrfFactors if uses_gbtrf else HostFactors)(self.layout, self.precision)
+            is_tridiagonal = self.kl == self.ku == 1 and n > 2
+            unblocked = CholeskyFactors if cholesky else TridiagonalFactors if is_tridiagonal else GbtrfFactors
+            self._factors = (unblocked if uses_gbtrf else HostFactors)(self.layout, self.precision)
         self.refactor(ab)
 
     def refactor(self, ab: np.ndarray) -> "BandedLU":

@@ -20,8 +20,9 @@ SMALLEST_NORMAL = 2.0**-1022
 class System:
     """The factors of a band matrix for solving with all that helps: `lu` are those of P R A C P^T, or of A^T.
 
-    P is the band's order of rows and columns, R and C the powers of two that equilibrate it, where it needs them.
-    InputError unless the band is finite; BandedLU's errors.
+    P is the band's order of rows and columns, R and C the powers of two that equilibrate it, where it needs them. With
+    `cholesky` they are L L^T, and nothing is equilibrated, which would not keep the symmetry. InputError unless the
+    band is finite; BandedLU's errors.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class System:
         block: int | None = None,
         precision: Any = None,
         in_double: bool = False,
+        cholesky: bool = False,
     ):
         self.band = band
         ab, self.kl, self.ku = checked_band(band.ab, band.kl, band.ku), band.kl, band.ku
@@ -40,10 +42,10 @@ class System:
         if is_transposed:
             ab, self.kl, self.ku = transposed_band(ab, self.kl, self.ku), self.ku, self.kl
         self._given = ab
-        self.scaling: Scaling | None = equilibration(ab, self.kl, self.ku)
+        self.scaling: Scaling | None = None if cholesky else equilibration(ab, self.kl, self.ku)
         scaled = self.scaling.apply(ab, self.kl, self.ku) if self.scaling else ab
         self._scaled = scaled
-        self.lu = BandedLU(scaled, self.kl, self.ku, devices, block, precision)
+        self.lu = BandedLU(scaled, self.kl, self.ku, devices, block, precision, cholesky=cholesky)
 
     def solve(self, b: np.ndarray) -> tuple[np.ndarray, RefinedSolution]:
         """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system."""
