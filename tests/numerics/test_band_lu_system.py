@@ -48,7 +48,7 @@ def test_solutions_have_all_digits_up_to_a_condition_of_1e14(rng):
     assert error <= refined.forward_bound < 1e-15 and refined.corrections >= 2
 
 
-@pytest.mark.parametrize("exponent", [0, -6, -11])
+@pytest.mark.parametrize("exponent", [-11, *(pytest.param(e, marks=pytest.mark.slow) for e in (0, -6))])
 def test_enclosures_hold_every_component(rng, exponent):
     """The exact solution in fractions lies within every radius, and radii are a few units in the last place."""
     ab, b = random_band(rng, 40, 3, 2), rng.standard_normal((40, 2))

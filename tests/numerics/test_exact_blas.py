@@ -79,6 +79,7 @@ def test_arrays_that_do_not_fit_are_told():
             wrong()
 
 
+@pytest.mark.slow
 def test_dask_arrays_are_added_where_their_chunks_are(rng):
     dask_array = pytest.importorskip("dask.array")
     from renderer.numerics.sums.dask_sums import dask_total

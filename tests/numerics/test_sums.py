@@ -354,7 +354,7 @@ def test_halving_stays_within_its_bound(device, rng, dtype, monkeypatch):
     assert whole.value == 4099 and whole.error == 0 < whole.bound
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.slow)])
 def test_sums_of_the_textbooks(device, rng, dtype):
     """Each method as written, in NumPy's scalars; errors by fractions."""
     numbers = ill_conditioned(rng, 1501, 1e9, dtype)
@@ -500,7 +500,9 @@ def test_command_statistics(tmp_path, capsys, rng):
     assert float(out) == math.fsum(numbers) and "GB/s" in err
 
 
-@pytest.mark.parametrize("layout", ["fortran", "swapped", "stored", "packed"])
+@pytest.mark.parametrize(
+    "layout", ["swapped", "stored", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fortran", "packed"))]
+)
 def test_arrays_of_any_layout(tmp_path, capsys, rng, layout):
     numbers = rng.standard_normal((30, 40)) * 10.0 ** rng.integers(-30, 30, (30, 40))
     name = "x.npz" if layout in ("stored", "packed") else "x.npy"
