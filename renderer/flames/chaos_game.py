@@ -11,14 +11,9 @@ from typing import Any
 import numpy as np
 
 from renderer.flames.genome import Flame
+from renderer.flames.kernel_arguments import adjusted_opacity, pack_parameters, xform_distributions
 from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, KernelCache
-from renderer.flames.kernel_source import (
-    Specialization,
-    adjusted_opacity,
-    pack_parameters,
-    specialization_of,
-    xform_distributions,
-)
+from renderer.flames.kernel_source import Specialization, specialization_of
 from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
 from renderer.gpu.device import Kernel

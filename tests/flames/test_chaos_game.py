@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.flames import chaos_game, kernel_cache, kernel_source, sample_schedule
+from renderer.flames import chaos_game, kernel_arguments, kernel_cache, kernel_source, sample_schedule
 from renderer.flames.camera import world_to_buckets
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.xml import read
@@ -31,7 +31,7 @@ def fused(a, b, c):
 def reference(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
     """(cells, 4) uint64 sums of the same game, run_chaos_game with arrays."""
     specialization = kernel_source.specialization_of((flame,), False)
-    table = kernel_source.xform_distributions(flame, specialization)[0]
+    table = kernel_arguments.xform_distributions(flame, specialization)[0]
     slots, seed_word = np.arange(chains, dtype="u4"), words(chaos_game.seed_to_u32(seed))
     key = mixed(mixed(slots) + seed_word)
     gamma = mixed(key ^ words(0x5BF03635)) | np.uint32(1)
@@ -216,7 +216,7 @@ def test_alias_tables_hold_the_weights(rng):
         weights = rng.exponential(size=count) * (rng.uniform(size=count) < 0.8) + 1e-9
         if count == 10:
             weights = np.nextafter(np.full(count, 0.1), rng.integers(0, 2, count))  # shares a last bit off 1
-        table = kernel_source.alias_table(weights)
+        table = kernel_arguments.alias_table(weights)
         share = np.zeros(count)
         for i, (threshold, alias) in enumerate(table):
             share[i] += threshold / 2**32 / count

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Xform
-from renderer.flames.kernel_source import adjusted_opacity
+from renderer.flames.kernel_arguments import adjusted_opacity
 from renderer.flames.xml.attributes import AttributeParser
 
 PLANES = {"coefs": ("yzCoefs", "zxCoefs"), "post": ("yzPost", "zxPost")}  # of an affine of space, after that of x, y

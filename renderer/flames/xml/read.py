@@ -12,7 +12,7 @@ from renderer.errors import InputError
 from renderer.files import read_file
 from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.kernel_source import COLOR_TYPES
+from renderer.flames.kernel_arguments import COLOR_TYPES
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute

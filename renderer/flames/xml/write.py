@@ -7,7 +7,7 @@ from typing import Any
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.kernel_source import adjusted_opacity
+from renderer.flames.kernel_arguments import adjusted_opacity
 from renderer.flames.xml.attributes import escape_attribute
 from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, is_jwildfire, names_filters_rightly
 from renderer.flames.xml.jwildfire import flat_part
