@@ -221,6 +221,54 @@ def test_a_missing_picture_costs_its_texture(tmp_path):
             gltf.load(put(tmp_path, maker))
 
 
+def ktx2_of(pixels: np.ndarray, vk_format: int, scheme: int = 0, **changes) -> bytes:
+    """A KTX 2 file by the specification's section 3, with one level; fields of its header may be changed."""
+    body = zlib.compress(pixels.tobytes()) if scheme == 3 else pixels.tobytes()
+    fields_of = {"format": vk_format, "type_size": 1, "width": pixels.shape[1], "height": pixels.shape[0], "depth": 0,
+                 "layers": 0, "faces": 1, "levels": 1, "scheme": scheme} | changes  # fmt: skip
+    head = b"\xabKTX 20\xbb\r\n\x1a\n" + struct.pack("<9I", *fields_of.values()) + struct.pack("<4I2Q", *[0] * 6)
+    return head + struct.pack("<3Q", 104, len(body), pixels.size) + body
+
+
+def of_ktx2(data: bytes) -> Maker:
+    maker = Maker()
+    maker.add("images", {"bufferView": maker.view(data), "mimeType": "image/ktx2"})
+    texture = maker.add("textures", {"extensions": {"KHR_texture_basisu": {"source": 0}}})
+    maker.node(mesh=square(maker, material=maker.add("materials", {"normalTexture": {"index": texture}})))
+    return maker
+
+
+@pytest.mark.parametrize("scheme", [0, 3])
+@pytest.mark.parametrize(
+    ("vk_format", "order"), [(9, "r"), (22, "rg"), (23, "rgb"), (36, "bgr"), (43, "rgba"), (44, "bgra")]
+)
+def test_plain_ktx2_pictures_are_read(tmp_path, rng, vk_format, order, scheme):
+    pixels = rng.integers(0, 256, (5, 3, len(order)), dtype="u1")
+    model = gltf.load(put(tmp_path, of_ktx2(ktx2_of(pixels, vk_format, scheme))))
+    for channel, empty in zip("rgba", (0, 0, 0, 255), strict=True):
+        wanted = pixels[..., order.index(channel)] if channel in order else empty
+        assert (model.textures[0].pixels[..., "rgba".index(channel)] == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 98), "the VkFormat 98"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, scheme=2), "supercompression scheme 2"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, width=1 << 15, height=1 << 15), "32768 x 32768 pixels"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, height=3), "has 16 bytes of pixels"),
+        (ktx2_of(np.zeros((9, 9, 4), "u1"), 37, 3, height=2), "has 73 bytes of pixels"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, faces=6), "no plain picture"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, 3)[:-4], "ends before byte"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37)[:60], "is a KTX 2 file of 60 bytes"),
+    ],
+)
+def test_bad_ktx2_pictures_are_told(tmp_path, data, told):
+    with pytest.raises(InputError, match="images") as error:
+        gltf.load(put(tmp_path, of_ktx2(data)))
+    assert told in str(error.value)
+
+
 # ---- compressed data
 
 

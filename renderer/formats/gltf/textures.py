@@ -1,4 +1,4 @@
-"""The textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 of ETC1S or UASTC by renderer.formats.codecs."""
+"""The textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from renderer.formats import codecs
 from renderer.formats.gltf.container import Container
+from renderer.formats.gltf.ktx2 import KTX2, is_plain, plain_pixels
 from renderer.formats.gltf.model import Texture
 from renderer.formats.images import read_pixels
 
@@ -14,7 +15,6 @@ MAX_PIXELS = 1 << 26  # of one image: 8,192 x 8,192
 MAX_TOTAL_PIXELS = 1 << 28  # of all
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
-KTX2 = b"\xabKTX 20\xbb\r\n\x1a\n"
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # the first that a texture has stands before its own source
 
 
@@ -64,7 +64,10 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
     for index in wanted:
         name = f"images[{index}]"
         data = _content(file, file.item("images", index, "a texture"), name)
-        if data.startswith(KTX2):
+        if data.startswith(KTX2) and is_plain(data):
+            out[index] = plain_pixels(file, data, MAX_PIXELS, name)
+            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+        elif data.startswith(KTX2):
             jobs[index] = codecs.Job("basis", name, data, MAX_PIXELS)
         elif data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
             out[index] = read_pixels(Path(f"{file.path}: {name}"), MAX_PIXELS, data)
