@@ -100,7 +100,7 @@ class SceneEditor(PanelEditor):
         if not operation:
             return
         self._was_hot = True
-        moved = gizmo.draw(settings, place, operation, imgui.get_io().key_ctrl, rect)
+        moved = gizmo.draw(settings, place, operation, imgui.get_io().key_ctrl, rect, self.scale)
         if moved is not None:
             with self.app.errors_as_messages("moving an item", ValueError):
                 self.put_value(item, pose.with_pose(value, moved))

@@ -11,6 +11,11 @@ from renderer.window.document.pose import Pose
 
 Operation = imguizmo.OPERATION
 OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": Operation.scale}
+LINES = {  # units at scale 1
+    "translation_line_thickness": 3.0, "translation_line_arrow_size": 6.0, "rotation_line_thickness": 2.0,
+    "rotation_outer_line_thickness": 3.0, "scale_line_thickness": 3.0, "scale_line_circle_size": 6.0,
+    "center_circle_size": 6.0,
+}  # fmt: skip
 NEAR = 1e-3  # of the projection's depth range, in distances of the target
 
 
@@ -56,9 +61,12 @@ def is_hot() -> bool:
     return imguizmo.is_using() or imguizmo.is_over()
 
 
-def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect) -> Pose | None:
+def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect, scale: float) -> Pose | None:
     """Draws the gizmo at a pose; returns the pose after a drag, None without one."""
     x, y, width, height = rect
+    style = imguizmo.get_style()
+    for name, size in LINES.items():
+        setattr(style, name, size * scale)
     imguizmo.set_drawlist(imgui.get_window_draw_list())
     imguizmo.set_rect(x, y, width, height)
     imguizmo.set_orthographic(settings.projection == "orthographic")
