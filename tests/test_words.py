@@ -95,7 +95,7 @@ def texts() -> dict[str, str]:
 
 
 # attributes of .flame files, spelled as the programs that write them do
-FOREIGN = re.compile(r"\b(?:\w+_)?(?:centre_[xyz]|select_centre)\b|\bcentre(?= = 0\.25, range| \+ range)")
+FOREIGN = re.compile(r"\b(?:\w+_)?(?:centre_[xyz]|select_centre|perlin_centre)\b|\bcentre(?= = 0\.25, range| \+ range)")
 SPELLED = re.compile(rf"(?<![A-Za-z])({'|'.join(SPELLING)})(?![A-Za-z])", re.IGNORECASE)  # also inside of names
 NAMED = re.compile(rf"\b({'|'.join(NAMES)})\b")
 

@@ -12,6 +12,7 @@ from renderer.formats.letters import text_pixels
 
 LINE, POLYGON = 0.0, 2.0
 MAX_TEXT = 200  # characters
+MAX_WALKS = 100_000  # steps of all wandering particles
 Segment = tuple[float, float, float, float]
 
 
@@ -229,14 +230,9 @@ def aggregate(values: Values, texts: Texts) -> np.ndarray:
     size, count = whole(values["buffer_size"], 10, 1000), whole(values["max_iter"], 1, 10000)
     rng = np.random.default_rng(whole(values["seed"], 0, 2**31))
     taken = np.zeros((size, size), bool)
-    center, radius = size // 2, 3.0
+    center = size // 2
     taken[center, center] = True
-    for _ in range(count):
-        i, j = _walk(rng, taken, center, radius)
-        taken[i, j] = True
-        radius = max(radius, math.hypot(i - center, j - center) + 1)
-        if radius > size / 2 - 2:
-            break  # the aggregate fills its square
+    _grow(rng, taken, count)
     across, down = np.nonzero(taken)
     turns = rng.uniform(0, 2 * np.pi, len(across))
     spread = min(max(values["jitter"], 0.0), 1.0) * np.stack([np.cos(turns), np.sin(turns)], 1)
@@ -244,25 +240,31 @@ def aggregate(values: Values, texts: Texts) -> np.ndarray:
     return np.concatenate([[len(places)], places.ravel()])
 
 
-def _walk(rng: np.random.Generator, taken: np.ndarray, center: int, radius: float) -> tuple[int, int]:
-    """Where a particle that starts on a circle around the aggregate sticks; far outside it jumps as far as is free."""
-    size, steps = len(taken), ((1, 0), (0, -1), (-1, 0), (0, 1))
-    while True:
-        turn = rng.uniform(0, 2 * math.pi)
-        i, j = center + round(radius * math.cos(turn)), center + round(radius * math.sin(turn))
-        for step, angle in zip(
-            rng.integers(0, 4, 512).tolist(), rng.uniform(0, 2 * math.pi, 512).tolist(), strict=True
-        ):
-            away = math.hypot(i - center, j - center)
-            if away > radius + 4:
-                jump = away - radius - 1
-                i, j = i + round(jump * math.cos(angle)), j + round(jump * math.sin(angle))
-            else:
-                i, j = i + steps[step][0], j + steps[step][1]
-            if not (1 <= i < size - 1 and 1 <= j < size - 1) or away > 3 * radius + 8:
-                break
-            if taken[i - 1, j] or taken[i + 1, j] or taken[i, j - 1] or taken[i, j + 1]:
-                return i, j
+def _grow(rng: np.random.Generator, taken: np.ndarray, count: int) -> None:
+    """Add so many particles, of which many wander at once; fewer if they reach the edge of the square."""
+    size = len(taken)
+    center, radius = size // 2, 3.0
+    steps = np.array([(1, 0), (0, -1), (-1, 0), (0, 1)])
+    all_places = np.full((512, 2), -1)
+    for _ in range(MAX_WALKS):
+        places = all_places[: int(4 * radius)]  # few where the aggregate is small: they hardly meet
+        away = np.hypot(*(places - center).T)
+        lost = (places < 1).any(1) | (places > size - 2).any(1) | (away > 2.1 * radius + 8)
+        turns = rng.uniform(0, 2 * np.pi, int(lost.sum()))
+        places[lost] = center + np.rint(radius * np.stack([np.cos(turns), np.sin(turns)], 1)).astype(int)
+        places += steps[rng.integers(0, 4, len(places))]
+        free = np.maximum(np.hypot(*(places - center).T) - radius - 1, 0.0)  # nothing is nearer: jump so far
+        turns = rng.uniform(0, 2 * np.pi, len(places))
+        places += (free[:, None] * np.stack([np.cos(turns), np.sin(turns)], 1)).astype(int)
+        i, j = np.clip(places, 1, size - 2).T
+        touches = taken[i - 1, j] | taken[i + 1, j] | taken[i, j - 1] | taken[i, j + 1]
+        if not touches.any():
+            continue
+        taken[i[touches], j[touches]] = True
+        radius = max(radius, float(np.hypot(i[touches] - center, j[touches] - center).max()) + 1)
+        places[touches] = -1
+        if int(taken.sum()) > count or radius > size / 2 - 2:
+            return
 
 
 # ---- symmetries and formulas

@@ -33,7 +33,7 @@ def program(text: str, variables: tuple[str, ...], numbers: dict[str, float]) ->
         depth = _emit(ast.parse(source.replace("\n", " "), mode="eval").body, variables, numbers, out, 0)
         if depth > STACK or len(out) > MAX_PROGRAM:
             raise ValueError
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, OverflowError, SyntaxError, RecursionError, MemoryError) as error:
         allowed = ", ".join((*variables, *sorted(FUNCTIONS)))
         raise InputError(f"the formula {format_value(source)} is not one of numbers, + - * / and {allowed}") from error
     return [len(out), *out]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from renderer.errors import UserError
 from renderer.flames import figures as figures  # registers its builders
 from renderer.flames.stamps import BUILDERS
 from renderer.flames.user_variations import check_user_file, read_user_file, user_files
@@ -21,9 +22,10 @@ FILES = (  # in the order of the table
     "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4", "plane5", "noise", "plane6",
     "plane7", "plane8", "figures", "fractorium",
 )  # fmt: skip
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
-    r"(?P<parameters>(?:,\s*\w+\s*=\s*[-+.\deE]+(?:\s*\[[-+.\deE]+,\s*[-+.\deE]+\])?)*)\) \{"
+    rf"(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\) \{{"
     r"(?: (?P<line>[^\n]*) \}|\n(?P<lines>.*?)^\})\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
 )
@@ -32,7 +34,7 @@ HELPER_RE = re.compile(
     r"^DEVICE [\w ]+?(?P<name>\w+)\([^{]*\) \{(?:[^\n]*\}|\n.*?^\})\n|^CONSTANT [\w ]+? (?P<table>\w+)\[.*?\};\n",
     re.MULTILINE | re.DOTALL,
 )
-PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)(?:\s*\[([-+.\deE]+),\s*([-+.\deE]+)\])?")
+PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBER})\])?")
 # Parameters of these names are called NAME_PARAMETER in the body.
 RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static"}
 GAUSS4_RANDOM_COUNT = 4
@@ -220,6 +222,8 @@ def parse_variations(text: str, first_index: int) -> dict[str, Variation]:
         name, kind = match["name"], match["kind"]
         body = match["lines"] if match["line"] is None else f"    {match['line']}\n"
         if kind == "VARIATION_Z":
+            if name not in table:
+                raise UserError(f"VARIATION_Z({name}) has no VARIATION({name}) before it")
             table[name] = replace(table[name], z_body=body)
             continue
         found = PARAMETER_RE.findall(match["parameters"])

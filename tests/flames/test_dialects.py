@@ -66,6 +66,18 @@ def test_what_is_no_xml_is_read_as_its_program_meant_it():
     assert entries[1].keyframe and "is not closed" in entries[2].error
 
 
+def test_a_priority_moves_a_variation():
+    """-1 is a stage before the others, 1 one after them, with the parameters; 2 is counted."""
+    xform = (
+        '<xform weight="1" linear="1" linear_fx_priority="0" julian="0.5" julian_power="3" julian_fx_priority="1" '
+        'spherical="0.2" spherical_fx_priority="-1" swirl="0.1" swirl_fx_priority="2" coefs="1 0 0 1 0 0"/>'
+    )
+    found = entry(xform=xform)
+    (one,) = found.keyframe.flame.xforms
+    assert dict(one.variations) == {"linear": 1.0, "swirl": 0.1, "post_julian": 0.5, "pre_spherical": 0.2}
+    assert one.parameters["post_julian_power"] == 3.0 and found.ignored == {"swirl_fx_priority 2 xforms": 1}
+
+
 def test_both_parsers_find_the_same_flames():
     """On well-formed files the tolerant parser gives what the XML parser gives."""
     files = [*sorted(ROOT.glob("scenes/*.flame")), *sorted(PUBLIC.glob("*.flame"))[:12]]

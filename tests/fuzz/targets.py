@@ -1081,3 +1081,40 @@ def prepare(names: list[str]) -> None:
             importlib.import_module(module)
     for module in (matrices, light_field):  # a machine with room for all that a header claims: it must not be believed
         module.available_memory = lambda: 1 << 42  # type: ignore[attr-defined]
+
+
+# ---- variations of the user's, and formulas of .flame files
+
+
+def variation_seeds() -> dict[str, bytes]:
+    """Files of variations in the grammar of shaders/flames/variations."""
+    return {
+        "ripple": b"VARIATION(ripple, frequency = 2 [0, 9], amplitude = 0.1) {\n    return scaled(weight, x, y);\n}\n",
+        "space": b"// Origin: me\nREPLACING_3D(lift) { return triple(x, y, z); }\nVARIATION_Z(lift) { return z; }\n",
+        "helper": b"DEVICE real two(real x) { return x + x; }\nVARIATION(twice) {\n    return pair(two(x), y);\n}\n",
+    }
+
+
+@target("variations", variation_seeds, TEXT, "renderer.flames.user_variations")
+def read_variations(path: Path) -> None:
+    """A file of variations as RAYFOLD_VARIATIONS names it."""
+    from renderer.flames import user_variations, variations
+
+    text = user_variations.read_user_file(path)
+    parsed = variations.parse_variations(text, 1000)
+    user_variations.check_user_file(path, text, parsed, {})
+    list(variations.sources(parsed.values()))
+
+
+def formula_seeds() -> dict[str, bytes]:
+    """Formulas of plots."""
+    texts = ("sin(2*x)+param_a", "pow(x,3)-sqr(y)/(1.5+cos(z))", "-fabs(x)*atan2(y, z)")
+    return {str(k): text.encode() for k, text in enumerate(texts)}
+
+
+@target("formula", formula_seeds, TEXT, "renderer.flames.formulas")
+def read_formula(path: Path) -> None:
+    """A formula of a .flame file."""
+    from renderer.flames.formulas import program
+
+    program(path.read_bytes().decode("utf-8", "replace"), ("x", "y", "z"), {"param_a": 1.0})

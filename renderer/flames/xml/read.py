@@ -18,6 +18,7 @@ from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.elements import FlameElement, flame_elements
 from renderer.flames.xml.palette import parse_palette
+from renderer.flames.xml.priorities import apply_priorities
 from renderer.plain import format_value
 
 MAX_XFORMS = 4096
@@ -295,6 +296,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
             parser.ignored[f"{undrawn} xforms"] += 1
     jwildfire.with_space_affines(parser, element.attrib, values)
     values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
+    apply_priorities(parser, element.attrib, variations, parameters)
     _report_unknown(parser, extra, values, variations)
     _check_xform(parser, where, values)
     motion = (child.attrib.items() for child in element if child.tag == "motion")

@@ -143,7 +143,7 @@ VARIATION(dla_wf, buffer_size = 800 [10, 1000], max_iter = 6000 [1, 10000], seed
     return scaled(weight, table_at(table, 1.0f + 2.0f * n), table_at(table, 2.0f + 2.0f * n));
 }
 
-VARIATION(snowflake_wf, buffer_size = 128 [8, 200], max_iter = 500 [1, 1000], bg_freeze_level = 0.5,
+VARIATION(snowflake_wf, buffer_size = 128 [8, 160], max_iter = 500 [1, 600], bg_freeze_level = 0.5,
           fg_freeze_speed = 0.0005, diffusion_speed = 0.01, diffusion_asymmetry = 1, rnd_bg_noise = 0.25,
           threshold = 0.65, seed = 12345, scale = 1, jitter = 0.001, dc_color = 1, dc_color_scale = 2,
           dc_color_offset = 0.1) {
