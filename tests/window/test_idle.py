@@ -11,7 +11,7 @@ from renderer.pictures.lightfield import Settings
 from renderer.window.app.idle import SETTLE_SECONDS
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.statistics import is_empty
-from tests.window.headless import center, finish, frames, hold, point, seconds, view, window
+from tests.window.headless import center, finish, frames, hold, point, view, window
 
 
 def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
@@ -79,8 +79,9 @@ def test_an_idle_window_needs_no_frame(screen):
 
 def test_an_idle_window_sees_an_edited_file(screen, scene_files):
     finish(screen)
-    seconds(screen, 6.0)
     idle, app = screen.ui.idle, screen.app
+    app.now.seconds += 6.0  # messages end
+    frames(screen)
     app.now.seconds += SETTLE_SECONDS + 0.1
     assert not idle.needs_frame()
     scene_files[0].write_text(scene_files[0].read_text().replace("= 40", "= 41"))
@@ -103,7 +104,8 @@ def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_pa
         ):
             path.write_text(text)
             os.utime(path, (stamp, stamp))
-            seconds(screen, 0.6)
+            screen.app.now.seconds += 0.6
+            frames(screen)
             finish(screen)
             assert np.abs(panel.frame.read()[0, 0, :3] - color).max() < 1e-6
             assert bool(panel.update_error) == bool(wrong) and wrong in panel.update_error

@@ -13,6 +13,7 @@ from renderer.window.controls.step import next_item
 
 COLOR = "color"  # the view of the picture itself
 REST_FACTOR = 10.0  # a view is made anew after so many times the seconds that it took: it costs a tenth of the time
+MAX_REST = 20.0  # seconds; the first one may have waited for a compiler
 
 
 class Inspection:
@@ -93,7 +94,7 @@ class Inspection:
                 self._layers = panel.tiles.layers()
             self._show()
         ended = panel.now()
-        self._next_at = ended + REST_FACTOR * (ended - started)
+        self._next_at = ended + min(REST_FACTOR * (ended - started), MAX_REST)
 
     def _fail(self, error: Exception, sentence: str) -> None:
         self.texture = self.values = None
