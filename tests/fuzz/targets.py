@@ -12,7 +12,9 @@ import importlib
 import io
 import json
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -671,7 +673,24 @@ def extension_seeds() -> dict[str, bytes]:
     places = {"TRANSLATION": maker.array(np.eye(3)), "SCALE": maker.array(np.ones((3, 3)))}
     maker.node(mesh=mesh, extensions={"EXT_mesh_gpu_instancing": {"attributes": places},
                                       "KHR_node_visibility": {"visible": True}})  # fmt: skip
-    return {"extensions.glb": maker.glb(), **{f"{n}.glb": data for n, data in meshopt_models().items()}}
+    seeds = {"extensions.glb": maker.glb(), "strokes.glb": points_lines_and_plain_ktx2()}
+    return {**seeds, **{f"{n}.glb": data for n, data in meshopt_models().items()}}
+
+
+def points_lines_and_plain_ktx2() -> bytes:
+    """A file of points, lines and a strip, with a picture of KTX 2 in plain pixels."""
+    from tests.formats.gltf_builder import Maker
+
+    maker = Maker()
+    words = struct.pack("<9I", 37, 1, 2, 2, 0, 0, 1, 1, 3) + bytes(32)
+    body = zlib.compress(bytes(16))
+    ktx2 = b"\xabKTX 20\xbb\r\n\x1a\n" + words + struct.pack("<3Q", 104, len(body), 16) + body
+    image = maker.add("images", {"bufferView": maker.view(ktx2)})
+    texture = {"index": maker.add("textures", {"extensions": {"KHR_texture_basisu": {"source": image}}})}
+    material = maker.add("materials", {"emissiveFactor": [1, 1, 1], "emissiveTexture": texture})
+    for mode in (0, 1, 2, 3):
+        maker.node(mesh=maker.mesh(np.eye(3), [[0, 1, 2]], uv=np.zeros((3, 2)), material=material, mode=mode))
+    return maker.glb()
 
 
 def peer_bytes() -> dict:
@@ -708,8 +727,12 @@ def meshopt_models() -> dict[str, bytes]:
 @target("gltf_extensions", extension_seeds, (mutate.glb_json,) * 3 + BYTES * 2, "renderer.formats.gltf")
 def read_extensions(path: Path) -> None:
     from renderer.formats import gltf
+    from renderer.raytracing.gltf_shapes import mesh_arrays
 
-    for variant in gltf.load(path).variants[:1]:
+    model = gltf.load(path)
+    for mesh, matrix in model.mesh_nodes[:4]:
+        mesh_arrays(model, mesh, matrix, 0)
+    for variant in model.variants[:1]:
         gltf.load(path, variant)
 
 
