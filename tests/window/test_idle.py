@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from renderer.lightfields.aperture import VirtualCamera
+from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.pictures.lightfield import Settings
 from renderer.window.app.idle import SETTLE_SECONDS
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.statistics import is_empty
-from tests.window.headless import center, finish, frames, hold, point, view, window
+from renderer.window.state import view_actions
+from renderer.window.state.app_state import AppState
+from renderer.window.state.session import Session
+from tests.window.headless import Clock, center, finish, frames, hold, point, press, view, window
 
 
 def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
@@ -114,3 +118,15 @@ def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_pa
 def test_empty_values_of_a_report_are_not_listed():
     assert all(map(is_empty, ([], (), {}, "", None)))
     assert not any(map(is_empty, (0, 0.0, False, [0], "a")))
+
+
+def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):
+    press(screen, "Ctrl+B")
+    assert "no schedules" in screen.app.message and len(screen.app.panels) == 2
+    app = AppState(Session((load(ROOT / "scenes" / "cornell.toml"),)), screen.app.gpu, clock=Clock())
+    view_actions.compare_schedules(app)  # draws nothing yet
+    found = [(p.scene.settings.schedule, p.scene.settings.stencil) for p in app.panels[1:]]
+    wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "off")]
+    assert found == [*wavefronts, ("megakernel", "bits"), ("regenerate", "bits")]
+    assert all(panel.free_run for panel in app.panels[1:]) and not app.panels[0].free_run
+    app.close()
