@@ -306,6 +306,11 @@ class Monkey:
             self._clock(0.3)
             self._frame()
 
+    def mend_files(self) -> None:
+        """Writes all scenes back, so that a session can be restored: it refuses a program that is damaged or gone."""
+        for path, data in self.originals.items():
+            path.write_bytes(data)
+
     def _text_of(self, path: Path, what: str) -> bytes:
         data = self.originals[path]
         if what == "other":
@@ -490,6 +495,7 @@ def main() -> int:
                 print(json.dumps(row), flush=True)
             if late:
                 break
+        user.mend_files()
         session = user.app.session()
     kept = len(restore(folder / "session.json").scenes) == len(session.scenes)
     shutil.rmtree(folder)
