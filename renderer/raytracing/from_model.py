@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,14 +59,19 @@ def _open_model(path: Path) -> Scene:
     corners, emitted = triangles_of(poses[0], step)
     suns, points = lights_of(model)
     camera = model.cameras[0] if model.cameras else None
-    view = _gltf_camera(camera, vertices) if camera else None
+    view = camera_view(camera, vertices) if camera else None
     names = [camera.name for camera in model.cameras]
     content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names))
     settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))
     if camera and camera.height:
         settings = replace(settings, projection="orthographic")
-    size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
+    size = picture_size(camera) if camera else None
     return replace(default_scene(path, content, settings), size=size, animation=_animation(model, 0))
+
+
+def picture_size(camera: gltf.Camera) -> tuple[int, int] | None:
+    """The size in pixels of the picture of a file's camera; None for a camera without an aspect ratio."""
+    return (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera.aspect else None
 
 
 def _shape(path: Path, model: gltf.Model) -> ModelShape:
@@ -120,6 +126,16 @@ def show_variant(scene: Scene, name: str) -> Scene:
     return replace(scene, settings=replace(scene.settings, models=tuple(shown)))
 
 
+def timeline_of(shapes: Iterable[ModelShape]) -> Animation | None:
+    """The timeline of a scene whose models play what their shapes say: the longest of them; None if nothing moves."""
+    clips = []
+    for shape in shapes:
+        model = shape.load()
+        index = find_animation(model.animations, shape.animation) if shape.animation else None
+        clips += [] if index is None else [_animation(model, index)]
+    return max((clip for clip in clips if clip), key=lambda clip: clip.duration, default=None)
+
+
 def _animation(model: gltf.Model, index: int) -> Animation | None:
     """The timeline of a scene that plays an animation of a model; None where nothing moves."""
     duration = model.animations[index].duration if model.animations else 0.0
@@ -142,7 +158,7 @@ def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...
     return tuple(suns), tuple(points)
 
 
-def _gltf_camera(camera: gltf.Camera, vertices: np.ndarray) -> Camera:
+def camera_view(camera: gltf.Camera, vertices: np.ndarray) -> Camera:
     """The view of a file's camera; its target is at the distance of the scene's center, for the mouse and the lens.
 
     That of an orthographic camera is elsewhere if the angle of view could not be that of its height there.

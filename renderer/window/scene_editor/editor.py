@@ -15,7 +15,7 @@ from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
-from renderer.window.scene_editor import gizmo, outliner
+from renderer.window.scene_editor import gizmo, model_menus, outliner
 from renderer.window.state import documents
 from renderer.window.state.app_state import AppState
 from renderer.window.state.setting_actions import control_context
@@ -147,7 +147,8 @@ class SceneEditor(PanelEditor):
     # Beside the picture
 
     def controls(self) -> None:
-        """Draws the list of items, and the properties of the selected one."""
+        """Draws the menus of models, the list of items, and the properties of the selected one."""
+        model_menus.draw(self.app, self.panel)
         outliner.draw(self)
 
     def hidden_settings(self) -> list[str]:
