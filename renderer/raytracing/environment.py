@@ -221,3 +221,17 @@ def cdf_u32(weights: np.ndarray) -> np.ndarray:
     total = sums[..., -1:]
     cdf = np.where(total > 0, sums / np.where(total > 0, total, 1), uniform)
     return np.rint(cdf * (2.0**32 - 1)).astype("u4")
+
+
+def cdf_guide(cdf: np.ndarray) -> np.ndarray:
+    """The guide table (..., 2^k) uint16 of a CDF (..., n + 1) uint32 of cdf_u32, n < 2^k <= 2 n (Chen and Asau 1974).
+
+    Entry b is the largest i < n with cdf[i] below (b + 1) 2^(32 - k): the interval of a 32-bit number u lies between
+    entries b - 1 and b of b = u >> (32 - k), so that a search that begins there takes about one step.
+    """
+    count = cdf.shape[-1] - 1
+    bits = count.bit_length()
+    buckets = cdf[..., :-1].reshape(-1, count) >> np.uint32(32 - bits)
+    line = np.arange(len(buckets))[:, None] << bits
+    starts = np.bincount((buckets + line).ravel(), minlength=len(buckets) << bits).reshape(-1, 1 << bits)
+    return (np.cumsum(starts, 1) - 1).astype("u2").reshape(*cdf.shape[:-1], 1 << bits)

@@ -12,6 +12,7 @@ from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.environment import (
     SUN_RADIUS,
     EnvironmentCdf,
+    cdf_guide,
     cdf_u32,
     environment_cdf,
     environment_map,
@@ -182,11 +183,12 @@ def _inverse_irradiance(lights: list["NonAreaLight"], radiance: np.ndarray | Non
 def _environment_rows(
     radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
 ) -> tuple[dict[str, float], list[np.ndarray]]:
-    """Launch parameters of the environment, and its pixels, from row `first` on, and CDFs; `rotation` in turns."""
+    """Launch parameters of the environment, and its pixels, from row `first` on, CDFs and guides; `rotation` in turns."""
     height, width = radiance.shape[:2]
     pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)
-    words = np.concatenate([cdf.marginal, cdf.conditional.ravel()])
+    guides = np.concatenate([cdf_guide(cdf.marginal), cdf_guide(cdf.conditional).ravel()]).view("u4")
+    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides])
     fields = {
         "environment": first, "environment_width": width, "environment_height": height,
         "environment_rotation": rotation % 1.0, "environment_probability": probability,

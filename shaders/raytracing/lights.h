@@ -9,7 +9,8 @@
 //     LIGHT_PROFILE - index of its photometric profile or, for a sun, 1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w
 //     = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
-//  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
+//  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF; then, two to a
+//     word, the guides of these (renderer/raytracing/environment.py).
 //  6. With LIGHT_TREE its nodes and keys; with LIGHT_PROFILES and VOLUMES those of
 //     light_profile.h and volumes.h.
 #define LIGHT_POINT -1.0f
@@ -115,9 +116,14 @@ DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lig
     return env_cell_pdf(params, lights, column, row, sine);
 }
 
-// The entry that a CDF of count entries assigns to `u`; *remapped_u is where u lies within it, 0 to 1.
-DEVICE int sample_cdf(GLOBAL const uint *cdf, int count, uint u, float *remapped_u) {
-    int low = 0, high = count - 1;
+// The number of bits of `u` that index the guide of a CDF of count entries.
+DEVICE uint guide_bits(int count) { return 32u - (uint)clz(count); }
+
+// The entry that a CDF of count entries assigns to `u`; *remapped_u is where u lies within it, 0 to 1. `guide` narrows
+// the search to the entries of its bucket of u (H. Chen and Y. Asau 1974).
+DEVICE int sample_cdf(GLOBAL const uint *cdf, GLOBAL const ushort *guide, int count, uint u, float *remapped_u) {
+    uint bucket = u >> (32u - guide_bits(count));
+    int low = bucket ? (int)guide[bucket - 1u] : 0, high = (int)guide[bucket];
     while (low < high) {
         int middle = (low + high + 1) / 2;
         if (cdf[middle] <= u)
@@ -133,10 +139,14 @@ DEVICE int sample_cdf(GLOBAL const uint *cdf, int count, uint u, float *remapped
 DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2,
                                  float *pdf) {
     GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
+    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1;
+    GLOBAL const ushort *guide =
+        (GLOBAL const ushort *)(conditional + params.env_cdf_height * (params.env_cdf_width + 1));
     float x, y;
-    int row = sample_cdf(marginal, params.env_cdf_height, (uint)(u1 * 4294967296.0f), &y);
-    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
-    int column = sample_cdf(conditional, params.env_cdf_width, (uint)(u2 * 4294967296.0f), &x);
+    int row = sample_cdf(marginal, guide, params.env_cdf_height, (uint)(u1 * 4294967296.0f), &y);
+    conditional += row * (params.env_cdf_width + 1);
+    guide += (1 << guide_bits(params.env_cdf_height)) + (row << guide_bits(params.env_cdf_width));
+    int column = sample_cdf(conditional, guide, params.env_cdf_width, (uint)(u2 * 4294967296.0f), &x);
     float u = ((float)column + x) / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
     float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * ((float)row + y) / (float)params.env_cdf_height);
     *pdf = env_cell_pdf(params, lights, column, row, theta.y);
