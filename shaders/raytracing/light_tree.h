@@ -3,7 +3,6 @@
 // rows of float4 each, from params.light_tree: low corner, intensity | high corner, cosine of the cone of the normals |
 // axis of the cone, cosine of the angle of emission | first child, 0 for a leaf; parent; light id of a leaf (words).
 // From params.light_tree_keys, a row for each area light, sorted: instance, -1 for static; primitive id; leaf (words).
-#define LIGHT_TREE_ID (~(1 << 28))  // the tree's light id among the table's
 
 // An estimate of what a node's lights bring to a point: their intensity over the squared distance, times the largest
 // cosine between a normal and the direction to the point. 0 only if no light of the node emits towards it.

@@ -23,6 +23,7 @@
 #define VOLUME_COUNT as_int(DIRECTORY.y)
 #define FIRST_PROFILE_ROW as_int(DIRECTORY.z)
 #define INSTANCED_LIGHT (1 << 30)
+#define LIGHT_TREE_ID (~(1 << 28))  // the tree's light id among the table's
 #define INV_2_32 2.3283064365386963e-10f
 #if LIGHT_TREE
 #include "raytracing/light_tree.h"
@@ -83,19 +84,35 @@ DEVICE float2 environment_uv(const LaunchParams params, float3 direction) {
     return make_float2(u - floor(u), acos(clamp(direction.y, -1.0f, 1.0f)) * (1.0f / PI));
 }
 
-// Bilinear lookup.
-DEVICE float3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
+// The four pixels, as rows of `lights`, and the weights of a bilinear lookup in the environment map.
+typedef struct {
+    int upper, lower, left, right;
+    float u, v;
+} EnvironmentTexels;
+
+DEVICE EnvironmentTexels environment_texels(const LaunchParams params, float3 direction) {
     float2 uv = environment_uv(params, direction);
     float x = fma(uv.x, (float)params.environment_width, -0.5f), y = fma(uv.y, (float)params.environment_height, -0.5f);
     float column = floor(x), row = clamp(floor(y), 0.0f, (float)(params.environment_height - 1));
-    float u = x - column, v = clamp(y - row, 0.0f, 1.0f);
-    int last = params.environment_width - 1, left = column < 0.0f ? last : clamp((int)column, 0, last);
-    int right = left < last ? left + 1 : 0, line = clamp((int)row, 0, params.environment_height - 1);
-    int upper = params.environment + line * params.environment_width;
-    int lower = line + 1 < params.environment_height ? upper + params.environment_width : upper;
-    float4 above = lights[upper + left] * (1.0f - u) + lights[upper + right] * u;
-    float4 below = lights[lower + left] * (1.0f - u) + lights[lower + right] * u;
-    return xyz(above * (1.0f - v) + below * v);
+    EnvironmentTexels t;
+    t.u = x - column;
+    t.v = clamp(y - row, 0.0f, 1.0f);
+    int last = params.environment_width - 1, line = clamp((int)row, 0, params.environment_height - 1);
+    t.left = column < 0.0f ? last : clamp((int)column, 0, last);
+    t.right = t.left < last ? t.left + 1 : 0;
+    t.upper = params.environment + line * params.environment_width;
+    t.lower = line + 1 < params.environment_height ? t.upper + params.environment_width : t.upper;
+    return t;
+}
+
+DEVICE float3 texels_radiance(GLOBAL const float4 *lights, const EnvironmentTexels t) {
+    float4 above = lights[t.upper + t.left] * (1.0f - t.u) + lights[t.upper + t.right] * t.u;
+    float4 below = lights[t.lower + t.left] * (1.0f - t.u) + lights[t.lower + t.right] * t.u;
+    return xyz(above * (1.0f - t.v) + below * t.v);
+}
+
+DEVICE float3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
+    return texels_radiance(lights, environment_texels(params, direction));
 }
 
 // The pdf per solid angle of directions in a cell of the environment's CDF; `sine` of the angle to the zenith.
@@ -136,21 +153,37 @@ DEVICE int sample_cdf(GLOBAL const uint *cdf, GLOBAL const ushort *guide, int co
     return low;
 }
 
-DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2,
-                                 float *pdf) {
+DEVICE int sample_environment_row(const LaunchParams params, GLOBAL const float4 *lights, float u1, float *y) {
     GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
-    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1;
-    GLOBAL const ushort *guide =
-        (GLOBAL const ushort *)(conditional + params.env_cdf_height * (params.env_cdf_width + 1));
-    float x, y;
-    int row = sample_cdf(marginal, guide, params.env_cdf_height, (uint)(u1 * 4294967296.0f), &y);
-    conditional += row * (params.env_cdf_width + 1);
-    guide += (1 << guide_bits(params.env_cdf_height)) + (row << guide_bits(params.env_cdf_width));
-    int column = sample_cdf(conditional, guide, params.env_cdf_width, (uint)(u2 * 4294967296.0f), &x);
+    GLOBAL const ushort *guide = (GLOBAL const ushort *)(marginal + (params.env_cdf_height + 1) +
+                                                         params.env_cdf_height * (params.env_cdf_width + 1));
+    return sample_cdf(marginal, guide, params.env_cdf_height, (uint)(u1 * 4294967296.0f), y);
+}
+
+DEVICE int sample_environment_column(const LaunchParams params, GLOBAL const float4 *lights, int row, float u2,
+                                     float *x) {
+    int words = params.env_cdf_width + 1;
+    GLOBAL const uint *first = (GLOBAL const uint *)(lights + params.env_cdf) + params.env_cdf_height + 1;
+    GLOBAL const ushort *guide = (GLOBAL const ushort *)(first + params.env_cdf_height * words) +
+                                 (1 << guide_bits(params.env_cdf_height)) + (row << guide_bits(params.env_cdf_width));
+    return sample_cdf(first + row * words, guide, params.env_cdf_width, (uint)(u2 * 4294967296.0f), x);
+}
+
+// The direction to a place x, y (0 to 1) in a cell of the environment's CDF, and its pdf.
+DEVICE float3 environment_direction(const LaunchParams params, GLOBAL const float4 *lights, int column, int row,
+                                    float x, float y, float *pdf) {
     float u = ((float)column + x) / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
     float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * ((float)row + y) / (float)params.env_cdf_height);
     *pdf = env_cell_pdf(params, lights, column, row, theta.y);
     return make_float3(theta.y * phi.y, theta.x, -theta.y * phi.x);
+}
+
+DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2,
+                                 float *pdf) {
+    float x, y;
+    int row = sample_environment_row(params, lights, u1, &y);
+    int column = sample_environment_column(params, lights, row, u2, &x);
+    return environment_direction(params, lights, column, row, x, y, pdf);
 }
 #endif
 
@@ -306,13 +339,8 @@ DEVICE float hit_light_probability(const LaunchParams params, GLOBAL const float
 }
 #endif
 
-// Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for
-// lights of selection probability below 2^-12 and for those of a tree.
-DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
-                         GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
-                         uint dimension, LightSample *light) {
-    uint u32 = get_1d_bits(sampler, dimension);
-    float u2 = get_1d(sampler, dimension + 1);
+// The entry of the table of lights that u32 selects. *begin is where its interval begins, *width how wide it is.
+DEVICE int choose_light(const LaunchParams params, GLOBAL const float4 *lights, uint u32, uint *begin, uint *width) {
     int low = 0, high = params.light_count - 1;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -321,12 +349,26 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
         else
             low = middle + 1;
     }
-    uint begin = low > 0 ? as_uint(lights[low - 1].x) : 0u, width = as_uint(lights[low].x) - begin;
-    float u1;  // the position of u32 within the light's interval is uniform too, if the interval has bits enough
-    if (width > (1u << 20))
-        u1 = min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
-    else
-        u1 = get_1d(sampler, dimension + 2);
+    *begin = low > 0 ? as_uint(lights[low - 1].x) : 0u;
+    *width = as_uint(lights[low].x) - *begin;
+    return low;
+}
+
+// The position of u32 within a light's interval: uniform too, if the interval has bits enough; else a dimension's value.
+DEVICE float position_in_interval(Sampler sampler, uint dimension, uint u32, uint begin, uint width) {
+    if (width > (1u << 20)) return min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
+    return get_1d(sampler, dimension);
+}
+
+// Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for
+// lights of selection probability below 2^-12 and for those of a tree.
+DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
+                         GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
+                         uint dimension, LightSample *light) {
+    uint u32 = get_1d_bits(sampler, dimension), begin, width;
+    float u2 = get_1d(sampler, dimension + 1);
+    int low = choose_light(params, lights, u32, &begin, &width);
+    float u1 = position_in_interval(sampler, dimension + 2, u32, begin, width);
     int light_id = as_int(lights[low].y);
     float probability = 1.0f;
 #if LIGHT_TREE

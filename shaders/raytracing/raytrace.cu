@@ -119,61 +119,7 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
 }
 
 #if SHADOW_CATCHER
-#define CATCHER_CANDIDATES 16u
-#define CATCHER_STRIDE 1024u  // dimensions between candidates, beyond those of MAX_DEPTHS bounces
-
-// Samples a direction of an infinite light at a level surface: resampled importance sampling (J. Talbot, D. Cline and
-// P. Egbert 2005) of CATCHER_CANDIDATES light samples by their irradiance. Returns that over its pdf.
-DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, float3 normal, Sampler sampler,
-                                      uint dimension, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
-                                      GLOBAL const Material *materials, float3 *direction) {
-    float choice = get_1d(sampler, dimension), sum = 0.0f;
-    float3 chosen = make_float3(0.0f, 0.0f, 0.0f);
-#if HAS_MOVEMASK
-    sampler.cached = 0;  // it holds one bounce alone
-#endif
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        LightSample light;
-        uint of_light = dimension + 4u + k * CATCHER_STRIDE;
-        if (!sample_light(params, from, lights, primitives, materials, sampler, of_light, &light)) continue;
-        float cosine = dot_fma(light.direction, normal);
-        if (light.distance < FLT_MAX || !(cosine > 0.0f)) continue;
-        float3 irradiance = light.radiance * (cosine / light.pdf);
-        float target = luminance_of(with_w(irradiance, 0.0f)), probability = target / (sum + target);
-        if (!(target > 0.0f)) continue;
-        sum += target;
-        bool takes = choice < probability;
-        choice = takes ? choice / probability : (choice - probability) / (1.0f - probability);
-        if (takes) chosen = irradiance * (1.0f / target);
-        if (takes) *direction = light.direction;
-    }
-    return chosen * (sum * (1.0f / (float)CATCHER_CANDIDATES));
-}
-
-// Shades a hit of the shadow catcher: the radiance of the background behind it, times the fraction of its irradiance by
-// suns and environment that the scene leaves unoccluded. A light sample takes away what may be occluded, and its shadow
-// ray gives it back where it is not, so that unshadowed ground is the background without noise; where all is occluded
-// the mean is 0, but a sample may be negative. Lights at a finite distance neither light it nor cast shadows on it. From
-// below it is invisible.
-DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sampler sampler, uint dimension,
-                                 Path *path, ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
-                                 GLOBAL const float4 *lights) {
-    shadow->valid = false;
-    path->origin = offset_ray_origin(s, !s.front_face, path->origin.w);
-    path->direction.w = DELTA_PDF;  // next-event estimation does not pass through it, so the background weighs 1
-    if (!s.front_face) return true;
-    float3 behind = escaped_radiance(params, lights, s.ray_direction, DELTA_PDF);
-    float3 direction = s.normal, irradiance = make_float3(0.0f, 0.0f, 0.0f);
-    if (params.light_count > 0)
-        irradiance = sample_level_irradiance(params, xyz(path->origin), s.normal, sampler, dimension, lights,
-                                             primitives, materials, &direction);
-    float4 taken = path->throughput * with_w(behind * irradiance * xyz(params.inverse_irradiance), 0.0f);
-    shadow->valid = irradiance.x + irradiance.y + irradiance.z > 0.0f;
-    shadow->direction = with_w(direction, FLT_MAX);
-    shadow->contribution = taken;
-    path->radiance = path->radiance + path->throughput * with_w(behind, 0.0f) - taken;
-    return false;
-}
+#include "raytracing/catch_shadows.h"
 #endif
 
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
