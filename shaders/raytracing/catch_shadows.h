@@ -34,17 +34,18 @@ DEVICE void add_light_sample(LevelReservoir *r, const LaunchParams params, float
 
 #define CANDIDATE_DIMENSION(k) (dimension + 4u + (k) * CATCHER_STRIDE)
 #if ENVIRONMENT && HAS_MOVEMASK
-// The candidates on CPUs: those of the environment in stages, each a short loop over all of them, so that a core waits
-// for many of its loads from CDF and map at once. The same samples in the same order as one after the other.
+// The candidates on CPUs: the same samples in the same order, but those of the environment in stages. Each is a short
+// loop over all of them, so that a core waits for many of its loads from CDF and map at once, and computes in vectors.
 DEVICE void add_candidates(LevelReservoir *r, const LaunchParams params, float3 from, float3 normal, Sampler sampler,
                            uint dimension, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
                            GLOBAL const Material *materials) {
-    uint u32[CATCHER_CANDIDATES];
-    float u1[CATCHER_CANDIDATES], u2[CATCHER_CANDIDATES], x[CATCHER_CANDIDATES], y[CATCHER_CANDIDATES];
-    float pdf[CATCHER_CANDIDATES], cosine[CATCHER_CANDIDATES];
-    int row[CATCHER_CANDIDATES], column[CATCHER_CANDIDATES];
-    float3 direction[CATCHER_CANDIDATES], radiance[CATCHER_CANDIDATES];
-    EnvironmentTexels texels[CATCHER_CANDIDATES];
+    uint u32[CATCHER_CANDIDATES], kept[CATCHER_CANDIDATES], kept_count = 0;
+    float u2[CATCHER_CANDIDATES], column[CATCHER_CANDIDATES], row[CATCHER_CANDIDATES];
+    float probability[CATCHER_CANDIDATES], pdf[CATCHER_CANDIDATES], cosine[CATCHER_CANDIDATES];
+    float x[CATCHER_CANDIDATES], y[CATCHER_CANDIDATES], z[CATCHER_CANDIDATES];
+    int line[CATCHER_CANDIDATES];
+    float2 uv[CATCHER_CANDIDATES];
+    float3 radiance[CATCHER_CANDIDATES];
     bool is_environment[CATCHER_CANDIDATES];
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
         u32[k] = sample_bits(sampler, CANDIDATE_DIMENSION(k));
@@ -52,25 +53,40 @@ DEVICE void add_candidates(LevelReservoir *r, const LaunchParams params, float3 
     }
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
         uint begin, width;
+        float within;
         int entry = choose_light(params, lights, u32[k], &begin, &width), id = as_int(lights[entry].y);
         is_environment[k] =
             id < 0 && id != LIGHT_TREE_ID && lights[params.non_area_lights + 3 * ~id].w == LIGHT_ENVIRONMENT;
-        u1[k] = position_in_interval(sampler, CANDIDATE_DIMENSION(k) + 2u, u32[k], begin, width);
-        row[k] = sample_environment_row(params, lights, u1[k], &y[k]);
+        float u1 = position_in_interval(sampler, CANDIDATE_DIMENSION(k) + 2u, u32[k], begin, width);
+        line[k] = sample_environment_row(params, lights, u1, &within);
+        row[k] = (float)line[k] + within;
     }
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++)
-        column[k] = sample_environment_column(params, lights, row[k], u2[k], &x[k]);
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        direction[k] = environment_direction(params, lights, column[k], row[k], x[k], y[k], &pdf[k]);
-        cosine[k] = dot_fma(direction[k], normal);
-        texels[k] = environment_texels(params, direction[k]);
+        float within;
+        int cell = sample_environment_column(params, lights, line[k], u2[k], &within);
+        column[k] = (float)cell + within;
+        probability[k] = env_cell_probability(params, lights, cell, line[k]);
     }
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++) radiance[k] = texels_radiance(lights, texels[k]);
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        if (!is_environment[k])
+        float3 direction = environment_direction(params, column[k], row[k], probability[k], &pdf[k]);
+        x[k] = direction.x;
+        y[k] = direction.y;
+        z[k] = direction.z;
+        cosine[k] = dot_fma(direction, normal);
+    }
+    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
+        kept[kept_count] = k;
+        kept_count += !is_environment[k] | ((pdf[k] > 0.0f) & (cosine[k] > 0.0f));
+    }
+    for (uint i = 0; i < kept_count; i++)
+        uv[i] = environment_uv(params, make_float3(x[kept[i]], y[kept[i]], z[kept[i]]));
+    for (uint i = 0; i < kept_count; i++) radiance[i] = texels_radiance(lights, environment_texels(params, uv[i]));
+    for (uint i = 0; i < kept_count; i++) {
+        uint k = kept[i];
+        if (is_environment[k])
+            add_candidate(r, make_float3(x[k], y[k], z[k]), radiance[i], cosine[k], pdf[k]);
+        else
             add_light_sample(r, params, from, normal, sampler, CANDIDATE_DIMENSION(k), lights, primitives, materials);
-        else if (pdf[k] > 0.0f && cosine[k] > 0.0f)
-            add_candidate(r, direction[k], radiance[k], cosine[k], pdf[k]);
     }
 }
 #else

@@ -90,8 +90,7 @@ typedef struct {
     float u, v;
 } EnvironmentTexels;
 
-DEVICE EnvironmentTexels environment_texels(const LaunchParams params, float3 direction) {
-    float2 uv = environment_uv(params, direction);
+DEVICE EnvironmentTexels environment_texels(const LaunchParams params, float2 uv) {
     float x = fma(uv.x, (float)params.environment_width, -0.5f), y = fma(uv.y, (float)params.environment_height, -0.5f);
     float column = floor(x), row = clamp(floor(y), 0.0f, (float)(params.environment_height - 1));
     EnvironmentTexels t;
@@ -112,15 +111,18 @@ DEVICE float3 texels_radiance(GLOBAL const float4 *lights, const EnvironmentTexe
 }
 
 DEVICE float3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
-    return texels_radiance(lights, environment_texels(params, direction));
+    return texels_radiance(lights, environment_texels(params, environment_uv(params, direction)));
+}
+
+DEVICE float env_cell_probability(const LaunchParams params, GLOBAL const float4 *lights, int column, int row) {
+    GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
+    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
+    return (float)(marginal[row + 1] - marginal[row]) * INV_2_32 *
+           ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
 }
 
 // The pdf per solid angle of directions in a cell of the environment's CDF; `sine` of the angle to the zenith.
-DEVICE float env_cell_pdf(const LaunchParams params, GLOBAL const float4 *lights, int column, int row, float sine) {
-    GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
-    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
-    float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32 *
-                        ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
+DEVICE float env_cell_pdf(const LaunchParams params, float probability, float sine) {
     return probability * (float)params.env_cdf_width * (float)params.env_cdf_height /
            (2.0f * PI * PI * max_nnan(sine, 1e-7f)) * params.environment_probability;
 }
@@ -130,7 +132,7 @@ DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lig
     int column = clamp((int)(uv.x * (float)params.env_cdf_width), 0, params.env_cdf_width - 1);
     int row = clamp((int)(uv.y * (float)params.env_cdf_height), 0, params.env_cdf_height - 1);
     float sine = sqrt(fma(direction.x, direction.x, direction.z * direction.z));
-    return env_cell_pdf(params, lights, column, row, sine);
+    return env_cell_pdf(params, env_cell_probability(params, lights, column, row), sine);
 }
 
 // The number of bits of `u` that index the guide of a CDF of count entries.
@@ -169,12 +171,11 @@ DEVICE int sample_environment_column(const LaunchParams params, GLOBAL const flo
     return sample_cdf(first + row * words, guide, params.env_cdf_width, (uint)(u2 * 4294967296.0f), x);
 }
 
-// The direction to a place x, y (0 to 1) in a cell of the environment's CDF, and its pdf.
-DEVICE float3 environment_direction(const LaunchParams params, GLOBAL const float4 *lights, int column, int row,
-                                    float x, float y, float *pdf) {
-    float u = ((float)column + x) / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
-    float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * ((float)row + y) / (float)params.env_cdf_height);
-    *pdf = env_cell_pdf(params, lights, column, row, theta.y);
+// The direction to a place (column, row) of the environment's CDF, in cells, and its pdf.
+DEVICE float3 environment_direction(const LaunchParams params, float column, float row, float probability, float *pdf) {
+    float u = column / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
+    float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * row / (float)params.env_cdf_height);
+    *pdf = env_cell_pdf(params, probability, theta.y);
     return make_float3(theta.y * phi.y, theta.x, -theta.y * phi.x);
 }
 
@@ -183,7 +184,8 @@ DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 
     float x, y;
     int row = sample_environment_row(params, lights, u1, &y);
     int column = sample_environment_column(params, lights, row, u2, &x);
-    return environment_direction(params, lights, column, row, x, y, pdf);
+    float probability = env_cell_probability(params, lights, column, row);
+    return environment_direction(params, (float)column + x, (float)row + y, probability, pdf);
 }
 #endif
 
