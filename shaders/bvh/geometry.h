@@ -126,9 +126,9 @@ DEVICE float2 cos_sin_2pi(float x) {
     float sine = r * fma(r2, fma(r2, fma(r2, -1.9841270e-4f, 8.3333333e-3f), -1.6666667e-1f), 1.0f);
     float cosine = fma(r2, fma(r2, fma(r2, fma(r2, 2.4801587e-5f, -1.3888889e-3f), 4.1666667e-2f), -0.5f), 1.0f);
     int quarter = ((octant + 1) >> 1) & 3;
-    float c = quarter == 0 ? cosine : quarter == 1 ? -sine : quarter == 2 ? -cosine : sine;
-    float s = quarter == 0 ? sine : quarter == 1 ? cosine : quarter == 2 ? -sine : -cosine;
-    return make_float2(c, s);
+    bool odd = (quarter & 1) != 0;
+    float level = odd ? sine : cosine, upright = odd ? cosine : sine;
+    return make_float2((quarter == 1) | (quarter == 2) ? -level : level, quarter >= 2 ? -upright : upright);
 }
 
 // 32 random bits to [0, 1), in steps of 2^-24.
