@@ -183,7 +183,7 @@ def _inverse_irradiance(lights: list["NonAreaLight"], radiance: np.ndarray | Non
 def _environment_rows(
     radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
 ) -> tuple[dict[str, float], list[np.ndarray]]:
-    """Launch parameters of the environment, and its pixels, from row `first` on, CDFs and guides; `rotation` in turns."""
+    """Launch parameters of the environment, and its pixels, from row `first` on, CDFs and guides; rotation in turns."""
     height, width = radiance.shape[:2]
     pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)

@@ -3,10 +3,10 @@
 #define CATCHER_CANDIDATES 16u
 #define CATCHER_STRIDE 1024u  // dimensions between candidates, beyond those of MAX_DEPTHS bounces
 
-// Light samples of the catcher: `candidates` below by irradiance.
+// One of the light samples offered so far, chosen in proportion to the luminance of its irradiance.
 typedef struct {
-    float3 direction, chosen;  // chosen: irradiance over its luminance
-    float choice, sum;
+    float3 direction, chosen;  // chosen: its irradiance over the luminance of that
+    float choice, sum;  // a uniform number for the next choice; the sum of the luminances
 } LevelReservoir;
 
 // Offers a light sample of infinite distance to the reservoir.
@@ -21,80 +21,104 @@ DEVICE void add_candidate(LevelReservoir *r, float3 direction, float3 radiance, 
     if (takes) r->direction = direction;
 }
 
-// Samples a light in the dimensions from `dimension` on and offers it to the reservoir.
-DEVICE void add_light_sample(LevelReservoir *r, const LaunchParams params, float3 from, float3 normal, Sampler sampler,
-                             uint dimension, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
-                             GLOBAL const Material *materials) {
-    LightSample light;
-    if (!sample_light(params, from, lights, primitives, materials, sampler, dimension, &light)) return;
-    float cosine = dot_fma(light.direction, normal);
-    if (light.distance < FLT_MAX || !(cosine > 0.0f)) return;
-    add_candidate(r, light.direction, light.radiance, cosine, light.pdf);
-}
-
 #define CANDIDATE_DIMENSION(k) (dimension + 4u + (k) * CATCHER_STRIDE)
 #if ENVIRONMENT && HAS_MOVEMASK
-// The candidates on CPUs: the same samples in the same order, but those of the environment in stages. Each is a short
-// loop over all of them, so that a core waits for many of its loads from CDF and map at once, and computes in vectors.
+// Samples of the environment, above the horizon, in structures of arrays.
+typedef struct {
+    uint count, of[CATCHER_CANDIDATES];  // of: which of the candidates it is
+    float pdf[CATCHER_CANDIDATES], cosine[CATCHER_CANDIDATES];
+    float3 direction[CATCHER_CANDIDATES], radiance[CATCHER_CANDIDATES];
+} EnvironmentSamples;
+
+// Samples the environment `count` times, for candidates `of`, in stages: each is a short loop over all samples, so that
+// a core waits for many of its loads from CDF and map at once, and computes in vectors.
+DEVICE void sample_environments(const LaunchParams params, GLOBAL const float4 *lights, float3 normal, uint count,
+                                const uint *of, const float *u1, const float *u2, EnvironmentSamples *s) {
+    int line[CATCHER_CANDIDATES];
+    float row[CATCHER_CANDIDATES], column[CATCHER_CANDIDATES], probability[CATCHER_CANDIDATES];
+    float pdf[CATCHER_CANDIDATES], cosine[CATCHER_CANDIDATES];
+    float x[CATCHER_CANDIDATES], y[CATCHER_CANDIDATES], z[CATCHER_CANDIDATES];
+    float2 uv[CATCHER_CANDIDATES];
+    uint vectors = (count + 7u) & ~7u;
+    for (uint i = 0; i < vectors; i++) row[i] = column[i] = probability[i] = 0.0f;
+    for (uint i = 0; i < count; i++) {
+        float within;
+        line[i] = sample_environment_row(params, lights, u1[of[i]], &within);
+        row[i] = (float)line[i] + within;
+    }
+    for (uint i = 0; i < count; i++) {
+        float within;
+        int cell = sample_environment_column(params, lights, line[i], u2[of[i]], &within);
+        column[i] = (float)cell + within;
+        probability[i] = env_cell_probability(params, lights, cell, line[i]);
+    }
+    for (uint i = 0; i < vectors; i++) {
+        float3 direction = environment_direction(params, column[i], row[i], probability[i], &pdf[i]);
+        x[i] = direction.x;
+        y[i] = direction.y;
+        z[i] = direction.z;
+        cosine[i] = dot_fma(direction, normal);
+    }
+    s->count = 0;
+    for (uint i = 0; i < count; i++) {
+        uint j = s->count;
+        s->of[j] = of[i];
+        s->pdf[j] = pdf[i];
+        s->cosine[j] = cosine[i];
+        s->direction[j] = make_float3(x[i], y[i], z[i]);
+        s->count += (pdf[i] > 0.0f) & (cosine[i] > 0.0f);
+    }
+    for (uint j = 0; j < s->count; j++) uv[j] = environment_uv(params, s->direction[j]);
+    for (uint j = 0; j < s->count; j++) s->radiance[j] = texels_radiance(lights, environment_texels(params, uv[j]));
+}
+
+// The candidates on CPUs: the same samples in the same order, but those of the environment drawn together. Lights at a
+// finite distance are passed over at once.
 DEVICE void add_candidates(LevelReservoir *r, const LaunchParams params, float3 from, float3 normal, Sampler sampler,
                            uint dimension, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
                            GLOBAL const Material *materials) {
-    uint u32[CATCHER_CANDIDATES], kept[CATCHER_CANDIDATES], kept_count = 0;
-    float u2[CATCHER_CANDIDATES], column[CATCHER_CANDIDATES], row[CATCHER_CANDIDATES];
-    float probability[CATCHER_CANDIDATES], pdf[CATCHER_CANDIDATES], cosine[CATCHER_CANDIDATES];
-    float x[CATCHER_CANDIDATES], y[CATCHER_CANDIDATES], z[CATCHER_CANDIDATES];
-    int line[CATCHER_CANDIDATES];
-    float2 uv[CATCHER_CANDIDATES];
-    float3 radiance[CATCHER_CANDIDATES];
-    bool is_environment[CATCHER_CANDIDATES];
+    uint u32[CATCHER_CANDIDATES], of[CATCHER_CANDIDATES], count = 0;
+    float u1[CATCHER_CANDIDATES], u2[CATCHER_CANDIDATES];
+    int sun[CATCHER_CANDIDATES];  // index among the lights that are no area lights, -1 for others than suns
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
         u32[k] = sample_bits(sampler, CANDIDATE_DIMENSION(k));
         u2[k] = uniform_float(sample_bits(sampler, CANDIDATE_DIMENSION(k) + 1u));
     }
     for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
         uint begin, width;
-        float within;
         int entry = choose_light(params, lights, u32[k], &begin, &width), id = as_int(lights[entry].y);
-        is_environment[k] =
-            id < 0 && id != LIGHT_TREE_ID && lights[params.non_area_lights + 3 * ~id].w == LIGHT_ENVIRONMENT;
-        float u1 = position_in_interval(sampler, CANDIDATE_DIMENSION(k) + 2u, u32[k], begin, width);
-        line[k] = sample_environment_row(params, lights, u1, &within);
-        row[k] = (float)line[k] + within;
+        float kind = id < 0 && id != LIGHT_TREE_ID ? lights[params.non_area_lights + 3 * ~id].w : LIGHT_POINT;
+        sun[k] = kind >= 0.0f ? ~id : -1;
+        if (kind != LIGHT_ENVIRONMENT && sun[k] < 0) continue;
+        u1[k] = position_in_interval(sampler, CANDIDATE_DIMENSION(k) + 2u, u32[k], begin, width);
+        of[count] = k;
+        count += kind == LIGHT_ENVIRONMENT;
     }
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        float within;
-        int cell = sample_environment_column(params, lights, line[k], u2[k], &within);
-        column[k] = (float)cell + within;
-        probability[k] = env_cell_probability(params, lights, cell, line[k]);
-    }
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        float3 direction = environment_direction(params, column[k], row[k], probability[k], &pdf[k]);
-        x[k] = direction.x;
-        y[k] = direction.y;
-        z[k] = direction.z;
-        cosine[k] = dot_fma(direction, normal);
-    }
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
-        kept[kept_count] = k;
-        kept_count += !is_environment[k] | ((pdf[k] > 0.0f) & (cosine[k] > 0.0f));
-    }
-    for (uint i = 0; i < kept_count; i++)
-        uv[i] = environment_uv(params, make_float3(x[kept[i]], y[kept[i]], z[kept[i]]));
-    for (uint i = 0; i < kept_count; i++) radiance[i] = texels_radiance(lights, environment_texels(params, uv[i]));
-    for (uint i = 0; i < kept_count; i++) {
-        uint k = kept[i];
-        if (is_environment[k])
-            add_candidate(r, make_float3(x[k], y[k], z[k]), radiance[i], cosine[k], pdf[k]);
-        else
-            add_light_sample(r, params, from, normal, sampler, CANDIDATE_DIMENSION(k), lights, primitives, materials);
+    EnvironmentSamples s;
+    sample_environments(params, lights, normal, count, of, u1, u2, &s);
+    for (uint k = 0, j = 0; k < CATCHER_CANDIDATES; k++) {
+        LightSample light;
+        if (j < s.count && s.of[j] == k) {
+            add_candidate(r, s.direction[j], s.radiance[j], s.cosine[j], s.pdf[j]);
+            j++;
+        } else if (sun[k] >= 0 && sample_non_area_light(params, lights, sun[k], from, u1[k], u2[k], &light)) {
+            float cosine = dot_fma(light.direction, normal);
+            if (cosine > 0.0f) add_candidate(r, light.direction, light.radiance, cosine, light.pdf);
+        }
     }
 }
 #else
 DEVICE void add_candidates(LevelReservoir *r, const LaunchParams params, float3 from, float3 normal, Sampler sampler,
                            uint dimension, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
                            GLOBAL const Material *materials) {
-    for (uint k = 0; k < CATCHER_CANDIDATES; k++)
-        add_light_sample(r, params, from, normal, sampler, CANDIDATE_DIMENSION(k), lights, primitives, materials);
+    for (uint k = 0; k < CATCHER_CANDIDATES; k++) {
+        LightSample light;
+        uint of_light = CANDIDATE_DIMENSION(k);
+        if (!sample_light(params, from, lights, primitives, materials, sampler, of_light, &light)) continue;
+        float cosine = dot_fma(light.direction, normal);
+        if (light.distance < FLT_MAX || !(cosine > 0.0f)) continue;
+        add_candidate(r, light.direction, light.radiance, cosine, light.pdf);
+    }
 }
 #endif
 

@@ -25,6 +25,9 @@
 #define INSTANCED_LIGHT (1 << 30)
 #define LIGHT_TREE_ID (~(1 << 28))  // the tree's light id among the table's
 #define INV_2_32 2.3283064365386963e-10f
+#if ENVIRONMENT
+#include "raytracing/cdf.h"
+#endif
 #if LIGHT_TREE
 #include "raytracing/light_tree.h"
 #endif
@@ -133,26 +136,6 @@ DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lig
     int row = clamp((int)(uv.y * (float)params.env_cdf_height), 0, params.env_cdf_height - 1);
     float sine = sqrt(fma(direction.x, direction.x, direction.z * direction.z));
     return env_cell_pdf(params, env_cell_probability(params, lights, column, row), sine);
-}
-
-// The number of bits of `u` that index the guide of a CDF of count entries.
-DEVICE uint guide_bits(int count) { return 32u - (uint)clz(count); }
-
-// The entry that a CDF of count entries assigns to `u`; *remapped_u is where u lies within it, 0 to 1. `guide` narrows
-// the search to the entries of its bucket of u (H. Chen and Y. Asau 1974).
-DEVICE int sample_cdf(GLOBAL const uint *cdf, GLOBAL const ushort *guide, int count, uint u, float *remapped_u) {
-    uint bucket = u >> (32u - guide_bits(count));
-    int low = bucket ? (int)guide[bucket - 1u] : 0, high = (int)guide[bucket];
-    while (low < high) {
-        int middle = (low + high + 1) / 2;
-        if (cdf[middle] <= u)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    uint begin = cdf[low], width = cdf[low + 1] - begin;
-    *remapped_u = min_nnan((float)(u - begin) / max_nnan((float)width, 1.0f), 0.9999999f);
-    return low;
 }
 
 DEVICE int sample_environment_row(const LaunchParams params, GLOBAL const float4 *lights, float u1, float *y) {

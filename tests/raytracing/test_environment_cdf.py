@@ -1,0 +1,56 @@
+"""The guided search of an environment's CDF against numpy.searchsorted."""
+
+import numpy as np
+import pytest
+
+from renderer.gpu.kernel_source import GeneratedSource
+from renderer.raytracing.environment import cdf_guide, cdf_u32
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 100, 255, 512, 1024])
+def test_a_search_guided_by_the_table_finds_what_searchsorted_finds(rng, count):
+    spike, edges = np.zeros((2, count))
+    spike[count // 3] = 1
+    edges[[0, -1]] = 1e-12, 1
+    lone = np.where(rng.random(count) < 0.1, rng.random(count), 0)
+    rows = np.stack([np.zeros(count), np.ones(count), spike, spike[::-1], edges, edges[::-1], lone,
+                     np.exp(9 * rng.normal(size=count)), np.geomspace(1, 1e-30, count), rng.random(count)])  # fmt: skip
+    cdfs = cdf_u32(rows)
+    for cdf, guide in zip(cdfs, cdf_guide(cdfs), strict=True):
+        assert (guide == cdf_guide(cdf)).all() and count < len(guide) <= 2 * count
+        values = cdf.astype("i8")[:, None] + [-1, 0, 1]
+        buckets = (np.arange(len(guide)) << 32) // len(guide)
+        numbers = np.concatenate([values.ravel(), buckets, buckets - 1, rng.integers(1 << 32, size=1000)])
+        numbers = np.clip(numbers, 0, (1 << 32) - 1)
+        bucket = numbers * len(guide) >> 32
+        low, high = np.where(bucket > 0, guide[bucket - 1], 0), guide[bucket].astype("i8")
+        wanted = np.searchsorted(cdf[:-1], numbers.astype("u4"), side="right") - 1
+        assert ((low <= wanted) & (wanted <= high)).all()
+        ends = ((np.arange(len(guide)) + 1) << 32) // len(guide)
+        assert (guide == np.searchsorted(cdf[:-1].astype("i8"), ends) - 1).all()
+
+
+SEARCH = """
+#include "raytracing/cdf.h"
+KERNEL search(GLOBAL const uint *cdf, GLOBAL const ushort *guide, int count, GLOBAL const uint *numbers,
+              GLOBAL int *found) {
+    uint i = thread_index();
+    float remapped;
+    found[i] = sample_cdf(cdf, guide, count, numbers[i], &remapped);
+}
+"""
+
+
+def test_devices_search_the_cdf_as_searchsorted_does(device, rng):
+    kernel = device.kernel(GeneratedSource("search_cdf", SEARCH), "search", group_size=64)
+    weights = np.zeros((4, 100))
+    weights[0, 70] = weights[1, [0, 1, 99]] = 1
+    weights[2] = np.exp(6 * rng.normal(size=100))
+    for cdf in cdf_u32(weights):
+        numbers = np.concatenate([np.clip(cdf.astype("i8")[:, None] + [-1, 0, 1], 0, (1 << 32) - 1).ravel(),
+                                  rng.integers(1 << 32, size=4096 - 303)]).astype("u4")  # fmt: skip
+        guide = cdf_guide(cdf)
+        given = [device.buffer(len(a), a.dtype).write(a) for a in (cdf, guide, numbers)]
+        found = device.buffer(len(numbers), "i4")
+        kernel(len(numbers), given[0], given[1], np.int32(100), given[2], found)
+        assert (found.read() == np.searchsorted(cdf[:-1], numbers, side="right") - 1).all()
