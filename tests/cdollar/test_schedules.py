@@ -323,7 +323,7 @@ def test_long_sums_keep_infinities_and_nan(device, gl):
 @pytest.mark.parametrize("text", [
     PRODUCT.replace("float[,] main", "float(int, int) main"),
     "float add(float s, float x) => s + x;\nfloat main(float[,] a) { return fold(add, 0.0, a(i, j)); }",
-    "float main(float[,] a) { return sum(a(i, j)); }",
+    pytest.param("float main(float[,] a) { return sum(a(i, j)); }", marks=pytest.mark.slow),
 ], ids=["product", "fold", "sum"])  # fmt: skip
 def test_loops_of_a_hundred_thousand_rounds_reach_their_end(device, gl, text):
     arrays = {"a": np.ones((1, 100_000), "f4")} | ({"b": np.ones((100_000, 1), "f4")} if "b(l, k)" in text else {})

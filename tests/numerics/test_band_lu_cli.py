@@ -26,7 +26,14 @@ def files(tmp_path, ab, kl, ku, b):
     return [str(tmp_path / name) for name in ("band.npz", "rhs.npy")] + ["-o", str(tmp_path / "x.npy")]
 
 
-@pytest.mark.parametrize("options", [[], ["--device", "cpu"], ["--device", "cpu", "--device", "cpu", "--block", "16"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        pytest.param(["--device", "cpu"], marks=pytest.mark.slow),
+        ["--device", "cpu", "--device", "cpu", "--block", "16"],
+    ],
+)
 def test_solve_command(tmp_path, capsys, rng, options):
     if options and not any(found.device_type == "cpu" for found in list_devices()[0]):
         pytest.skip("no CPU OpenCL driver here")
