@@ -93,6 +93,10 @@ class Picture:
         """Number of draws that finish the picture."""
         return 1
 
+    def readable_samples(self, settings: Any) -> int:
+        """The samples below which noise hides a picture; one that plays has fewer pixels before fewer samples."""
+        return 1
+
     def restart(self) -> None:
         """Make the next draw the first sample, whatever was drawn before."""
 

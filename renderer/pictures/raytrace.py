@@ -29,6 +29,7 @@ from renderer.scene.scene import Scene
 
 __all__ = ["Picture", "Settings", "open_file"]
 AOV_SAMPLES = 16  # albedo and normal are means over so many
+READABLE_SAMPLES = 4  # of each picture of one that plays
 
 
 class Picture(AccumulatingPicture):
@@ -79,6 +80,10 @@ class Picture(AccumulatingPicture):
         variants = dict.fromkeys(name for model in models for name in model.variants)
         animations = dict.fromkeys(name for model in models for name in animation_keys(model.animations))
         return {"variants": list(variants), "animations": list(animations)} if models else {}
+
+    def readable_samples(self, settings: Settings) -> int:
+        """Some of a path tracer: with one, a ground's shadow is black specks."""
+        return min(READABLE_SAMPLES, settings.samples) if settings.integrator == "path" else 1
 
     def clone(self) -> Self:
         """A picture that draws on its own with the geometry and the kernels of this one."""

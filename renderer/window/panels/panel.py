@@ -28,7 +28,7 @@ from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
-from renderer.window.panels.frame_budget import INTERACTION_SECONDS, FrameBudget, sample_budget, tile_budget
+from renderer.window.panels.frame_budget import FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
 from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.panel_scene import PanelScene
@@ -55,8 +55,8 @@ class Panel(PanelScene):
         now: Clock,
         base: SceneText | None = None,
     ):
-        super().__init__(scene, base)
-        self.now, self._wake = now, wake
+        super().__init__(scene, now, base)
+        self._wake = wake
         self._gpu, self._completion_thread = gpu, completion_thread
         self.error = ""  # why nothing can be drawn
         self.update_error = ""  # why an edited file is not used; the picture before it stays
@@ -82,7 +82,6 @@ class Panel(PanelScene):
         self._pending: Future[float] | None = None  # a draw on a compute device
         self.work = SuspendableWork(wake)  # a draw, which may wait for a compiler
         self.started = 0.0  # when the last draw started
-        self._interacted_at = now() - 0.5
         self._reported_at = self._previewed_at = 0.0
         self._spent_seconds = 0.0  # on the tiles of the current sample
         self._replanned = False
@@ -224,10 +223,6 @@ class Panel(PanelScene):
         """Whether the last draw ran on a compute device, not in the window's GL context."""
         return self._last_frame is not None and not isinstance(self._last_frame, Texture)
 
-    def is_interacting(self, now: float) -> bool:
-        """Whether the user has just changed something."""
-        return now - self._interacted_at < INTERACTION_SECONDS
-
     def scrub(self, time: float) -> None:
         """Pauses at a time in seconds: coarse while the user goes on, then with all samples."""
         self.paused, self.scene_time, self._interacted_at = True, max(round(time, 4), 0.0), self.now()
@@ -286,7 +281,7 @@ class Panel(PanelScene):
         rest, changed = now - self._interacted_at, self._displayed_state != self._requested_state()
         can_split = partial(self.tiles.can_split, self.scene.settings)
         seconds = sample_budget(self._last_frame, self.is_playing, rest, changed, can_split)
-        return self.budget.divisor_for(size[0] * size[1], seconds)
+        return self.budget.divisor_for(size[0] * size[1], seconds / self.readable_samples(now))
 
     def expected_seconds(self, size: Size, now: float) -> float:
         """Seconds for which the next draw will block the UI thread."""
@@ -320,6 +315,9 @@ class Panel(PanelScene):
         self.started = self.now()
         with self.errors_stay():
             self._size = key.size
+            if self.tiles.done == 0:
+                left = self.target_samples - self.samples  # none is known before the first draw
+                self.tiles.repeat = max(1, min(self.readable_samples(now), left))
             self._last_frame = self.tiles.draw(key.time)
             self._drop_fallback()
             self.target_samples = self.tiles.picture.sample_count(key.settings, key.size)
@@ -335,16 +333,15 @@ class Panel(PanelScene):
         assert self.tiles is not None
         self._drawing_state = self._requested_state()
         seconds = self.budget.seconds(key.size[0] * key.size[1]) if self.budget.is_measured else 0.0
+        seconds *= self.readable_samples(self.now())
         count = self.tiles.tile_count(key.settings, seconds, tile_budget(self._last_frame), key.size[1])
         self.tiles.start(key.settings, key.size, count, self.frame)
         self._drawn, self.samples, self._spent_seconds = key, 0, 0.0
 
-    def _replan_tiles(self) -> None:
-        """Changes the number of tiles if the first sample took much more or less than expected."""
+    def _replan_tiles(self, seconds: float) -> None:
+        """Changes the number of tiles if the first samples, which took `seconds`, took more or less than expected."""
         assert self.tiles is not None and self._drawn is not None
-        count = self.tiles.tile_count(
-            self._drawn.settings, self.sample_seconds, tile_budget(self._last_frame), self._size[1]
-        )
+        count = self.tiles.tile_count(self._drawn.settings, seconds, tile_budget(self._last_frame), self._size[1])
         if not self._replanned and not 0.5 <= count / self.tiles.count <= 2:
             self._replanned = True
             if count > self.tiles.count or self.target_samples > 2:
@@ -391,17 +388,18 @@ class Panel(PanelScene):
     def _complete_sample(self, timestamp: float) -> None:
         """Records a whole sample."""
         assert self.tiles is not None
-        self.sample_seconds, self._spent_seconds = self._spent_seconds, 0.0
+        repeat, pass_seconds = self.tiles.repeat, self._spent_seconds
+        self.sample_seconds, self._spent_seconds = pass_seconds / repeat, 0.0
         self.sample_history.append(self.sample_seconds)
         self.budget.record(self.sample_seconds, self._size[0] * self._size[1])
-        self.samples += 1
+        self.samples += repeat
         self._displayed_state = self._drawing_state
         self.frame_rate.add(timestamp)
         if timestamp - self._reported_at > REPORT_INTERVAL or self.samples >= self.target_samples:
             self.report, self._reported_at = self.tiles.report(), timestamp
         self.denoiser.displayed = False
-        if self.samples == 1 and self.budget.is_measured:
-            self._replan_tiles()
+        if self.samples == repeat and self.budget.is_measured:
+            self._replan_tiles(pass_seconds)
         is_whole = self.samples == self.target_samples and self.budget.divisor == 1
         if is_whole and self.denoiser.enabled and self.can_denoise:
             self._start_denoising()

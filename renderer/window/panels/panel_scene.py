@@ -12,6 +12,8 @@ from renderer.window.document import scene_text
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.document.scene_text import SceneText
+from renderer.window.panels.completion import Clock
+from renderer.window.panels.frame_budget import INTERACTION_SECONDS
 
 
 class SceneFile:
@@ -29,8 +31,9 @@ class SceneFile:
 class PanelScene:
     """A scene with its document and its time. `scene` is replaced, never changed."""
 
-    def __init__(self, scene: Scene, base: SceneText | None = None):
-        self.scene = scene
+    def __init__(self, scene: Scene, now: Clock, base: SceneText | None = None):
+        self.scene, self.now = scene, now
+        self._interacted_at = now() - 0.5
         self.file = SceneFile(scene, scene_text.opened(scene))
         self.base = base or self.file.saved  # the text, behind in values; see Document
         self.selection: Item | None = None
@@ -112,6 +115,16 @@ class PanelScene:
     def is_playing(self) -> bool:
         """Whether the picture changes by itself now."""
         return not self.paused and self.is_animated()
+
+    def is_interacting(self, now: float) -> bool:
+        """Whether the user has just changed something."""
+        return now - self._interacted_at < INTERACTION_SECONDS
+
+    def readable_samples(self, now: float) -> int:
+        """The samples that each picture of an animation should have; 1 at rest, and while the user interacts."""
+        if self.picture is None or not self.is_playing or self.is_interacting(now):
+            return 1
+        return self.picture.readable_samples(self.scene.settings)
 
     @property
     def _period(self) -> float | None:

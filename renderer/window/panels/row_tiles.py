@@ -41,6 +41,7 @@ class RowTiles:
         self._drawn: tuple[Picture, Any, Size] = (picture, None, (1, 1))  # in tiles: picture, settings, size
         self.count = 1
         self.done = 0  # tiles of the current sample
+        self.repeat = 1  # samples that each tile is drawn with at once; set before the first of a pass
         self.transfer = ""  # how frames reach the window's GL
 
     def can_split(self, settings: Any) -> bool:
@@ -89,12 +90,17 @@ class RowTiles:
     def draw(self, time: float) -> Frame:
         """Draws the next tile at a scene time in seconds; returns its frame, on the picture's device."""
         if self.count == 1:
-            return self.picture.draw(self._settings, self._size, time)
+            return self._draw_repeated(self.picture, self._settings, self._size, time, None)
         first, settings, size = self._drawn
         while len(self._clones) < self.done:
             self._clones.append(first.clone())
         picture = self._clones[self.done - 1] if self.done else first
-        return picture.draw(settings, size, time, self.tile())
+        return self._draw_repeated(picture, settings, size, time, self.tile())
+
+    def _draw_repeated(self, picture: Picture, settings: Any, size: Size, time: float, tile: Tile | None) -> Frame:
+        for _ in range(self.repeat - 1):
+            picture.draw(settings, size, time, tile)
+        return picture.draw(settings, size, time, tile)
 
     def store_tile(self, frame: Frame) -> Texture:
         """Composes the frame of the tile that was drawn; returns the linear picture so far."""
