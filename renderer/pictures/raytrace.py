@@ -25,6 +25,7 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
 from renderer.raytracing.stage_trace import StageTrace, trace_stages
+from renderer.raytracing.volumes import samples_segments
 from renderer.scene.scene import Scene
 
 __all__ = ["Picture", "Settings", "open_file"]
@@ -99,6 +100,7 @@ class Picture(AccumulatingPicture):
         rays_key = (
             tile[2:], settings.max_depth, settings.stencil, settings.schedule,
             2 if settings.has_instances or settings.models else 1, settings.keeps_variance,
+            2 if samples_segments(settings) else 1,
         )  # fmt: skip
         if self._rays_key != rays_key:
             self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key

@@ -10,7 +10,7 @@ from renderer.raytracing.lights import has_non_area_lights
 from renderer.raytracing.materials import MATERIAL, material_constants, material_rows
 from renderer.raytracing.ray_buffers import WORDS_PER_WARP
 from renderer.raytracing.settings import MATERIALS, Settings, catches_shadows
-from renderer.raytracing.volumes import has_volumes
+from renderer.raytracing.volumes import has_volumes, samples_segments
 
 REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
@@ -116,6 +116,7 @@ def compile_constants(
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
         "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
         "VOLUMES": int(has_volumes(settings)),
+        "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         **material_constants(rows),
         "LaunchParams": LAUNCH_PARAMS,

@@ -75,6 +75,9 @@ class LightSampler:
         area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
         powers = [area.power, np.array([light.power for light in others], "f8")]
+        is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
+        if has_volumes(settings):
+            powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
         ids = [area.ids, ~np.arange(len(others), dtype="i4")]
         is_point = np.array([light.is_point for light in others], bool)
         has_tree = uses_tree(settings, len(area.ids) + int(is_point.sum()))
@@ -116,9 +119,19 @@ class LightSampler:
             parts += profile_rows(profiled, int(directory[0, 2]))
         if has_volumes(settings):
             directory[0, 0] = sum(map(len, parts))
+            directory[0, 3] = len(settings.point_lights)
             directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
             parts += rows
         self.buffer = _uploaded(device, np.concatenate(parts))
+
+
+def _limit_infinite(power: np.ndarray, is_infinite: np.ndarray, area_power: float) -> np.ndarray:
+    """Powers (n,) of non-area lights, those of infinite ones together at most the power of all lights of the scene.
+
+    The power of a sun is proportional to the scene's area, but a fog's is not lit less near a lamp in a large scene.
+    """
+    local, infinite = area_power + power[~is_infinite].sum(), power[is_infinite].sum()
+    return np.where(is_infinite, power * (local / infinite), power) if infinite > local > 0 else power
 
 
 def _uploaded(device: Device, rows: np.ndarray) -> Buffer:

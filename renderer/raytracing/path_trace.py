@@ -13,6 +13,8 @@ from renderer.raytracing.ray_buffers import RayBuffers
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 
+NO_HIT = 3e38  # distance of a ray that is shaded without a hit, for the fog that it passed
+
 
 @dataclass(frozen=True)
 class Ray:
@@ -48,13 +50,15 @@ def trace_path(
         is_set = mask is not None and bool(mask.read()[0] & 1)
         if name == "trace" and lives:
             length = float(first(rays.hits)[0]) if is_set else far
-            add("path" if is_set else "escaped", depth, first(rays.origins), first(rays.directions), length)
+            is_hit = is_set and length < NO_HIT
+            add("path" if is_hit else "escaped", depth, first(rays.origins), first(rays.directions), length)
         if name == "shade":
             radiance = first(rays.radiances)
         if name == "connect" and is_set:
             light = first(rays.shadow_rays[0])
             kind = "blocked" if np.array_equal(first(rays.radiances), radiance) else "light"
-            add(kind, depth, first(rays.origins), light, float(light[3]))
+            start = rays.shadow_rays[1].read().reshape(-1, 4)[1] if rays.shadows_have_origins else first(rays.origins)
+            add(kind, depth, start, light, float(light[3]))
         if name in ("generate", "shade"):
             lives = is_set
     return out

@@ -10,7 +10,8 @@ WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles 
 class RayBuffers:
     """The film of a tile of `size` (width, height) pixels, and the ray state that a schedule keeps in memory.
 
-    `float4s_per_hit` is 2 for scenes with instances. All float4 buffers are (count, 4) float32.
+    `float4s_per_hit` is 2 for scenes with instances; `float4s_per_contribution` is 2 where shadow rays start elsewhere
+    than paths go on (equiangular.h). All float4 buffers are (count, 4) float32.
     """
 
     def __init__(
@@ -22,6 +23,7 @@ class RayBuffers:
         schedule: str,
         float4s_per_hit: int = 1,
         keeps_variance: bool = False,
+        float4s_per_contribution: int = 1,
     ):
         width, height = size
         self.stencil = stencil
@@ -40,7 +42,9 @@ class RayBuffers:
         if schedule == "wavefront":
             self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
-            float4s = [device.buffer((self.padded_count, 4)).fill(0) for _ in range(6)]
+            sizes = [self.padded_count] * 5 + [self.padded_count * float4s_per_contribution]
+            float4s = [device.buffer((count, 4)).fill(0) for count in sizes]
             self.path = self.origins, self.directions, self.throughputs, self.radiances = float4s[:4]
             self.shadow_rays = float4s[4:]  # directions and contributions
+            self.shadows_have_origins = float4s_per_contribution > 1
             self.hits = device.buffer((self.padded_count * float4s_per_hit, 4)).fill(0)

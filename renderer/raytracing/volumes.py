@@ -74,6 +74,14 @@ def has_volumes(settings: Any) -> bool:
     return settings.fog.density > 0 or any(volume.density > 0 for volume in settings.volumes)
 
 
+def samples_segments(settings: Any) -> bool:
+    """Whether point lights scatter in media of constant density, where equiangular.h samples them."""
+    is_constant = settings.fog.density > 0 or any(
+        volume.density > 0 and volume.field == "constant" and not volume.file for volume in settings.volumes
+    )
+    return is_constant and bool(settings.point_lights) and settings.direct_lighting != "bsdf"
+
+
 def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
     """The number of the settings' fog and volumes, and their rows from row `first` on."""
     chosen = [settings.fog] if settings.fog.density > 0 else []

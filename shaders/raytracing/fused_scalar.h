@@ -63,7 +63,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
             Sampler sampler = packet_sampler(packet, j);
             continues = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
             if (continues) packet_set_path(packet, j, path);
-            if (shadow.valid) packet_set_shadow_ray(packet, j, path.origin, shadow);
+            if (shadow.valid) packet_set_shadow_ray(packet, j, SHADOW_ORIGIN(path, shadow), shadow);
             if (shadow.valid) *shadow_mask |= 1u << j;
         }
         set_float3_at(packet->radiance, j, xyz(path.radiance));

@@ -205,6 +205,9 @@ typedef struct {
     float3 direction, radiance;
     float distance, pdf;
     bool is_delta;
+#if EQUIANGULAR
+    int point_light;  // its number among the point lights, below 0 for others
+#endif
 #if TEXTURED
     int light_id;  // of an area light, below 0 for others
     float u, v;  // barycentric coordinates of the point on it
@@ -276,6 +279,9 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
         light->distance = sqrt(distance2);
         light->direction = to_light * (1.0f / light->distance);
         light->pdf = emitted.w * distance2;
+#if EQUIANGULAR
+        light->point_light = light_index - params.sun_count;
+#endif
         float4 spot = row[2];
         float falloff = clamp(spot.w - dot_fma(xyz(spot), light->direction), 0.0f, 1.0f);
         light->radiance = light->radiance * (falloff * falloff);
@@ -350,6 +356,9 @@ DEVICE float position_in_interval(Sampler sampler, uint dimension, uint u32, uin
 DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
                          GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
                          uint dimension, LightSample *light) {
+#if EQUIANGULAR
+    light->point_light = -1;
+#endif
     uint u32 = get_1d_bits(sampler, dimension), begin, width;
     float u2 = get_1d(sampler, dimension + 1);
     int low = choose_light(params, lights, u32, &begin, &width);
@@ -399,9 +408,12 @@ DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, GLOBAL c
 
 // Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's
 // radiance if the ray is unoccluded. `contribution.w` is t_min: greater than 0 if the ray crosses the surface, because
-// its origin is offset to the other side.
+// its origin is offset to the other side. With EQUIANGULAR it starts at `origin`, else at the path's origin.
 typedef struct {
     float4 direction, contribution;
+#if EQUIANGULAR
+    float4 origin;
+#endif
     bool valid;
 } ShadowRay;
 

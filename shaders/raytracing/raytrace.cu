@@ -125,8 +125,8 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
 // here. shade_diffuse_simd8.h does the same for eight paths on Lambertian triangles, and must give the same bits: on
 // CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
-DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
-                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
+                      ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
 #if MEDIA
     path->throughput = path->throughput * medium_transmittance(materials, path->radiance, hit.t);
 #endif
@@ -203,6 +203,14 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     return true;
 }
 
+#if EQUIANGULAR
+#include "raytracing/shade_segment.h"
+#define SHADOW_ORIGIN(path, shadow) (shadow).origin
+#else
+#define shade_path shade_hit
+#define SHADOW_ORIGIN(path, shadow) (path).origin
+#endif
+
 // Each warp of a stage handles WORDS_PER_WARP words in turn: after a few bounces most are 0, and launching an empty
 // warp costs more than testing a word.
 #define FOR_EACH_STENCIL_WORD(i)                                                 \
@@ -211,6 +219,7 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
          i < end_; i += GROUP_SIZE)
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
+#define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // behind a contribution the origin of its shadow ray
 KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask, GLOBAL float4 *origins,
                 GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
     STENCIL_LOCAL(scratch);
@@ -268,9 +277,13 @@ KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, 
             if (active) throughputs[i] = path.throughput;
             if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
             if (has_shadow_ray) shadow_directions[i] = shadow.direction;
-            if (has_shadow_ray) shadow_contributions[i] = shadow.contribution;
+            if (has_shadow_ray) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = shadow.contribution;
+#if EQUIANGULAR
+            if (has_shadow_ray) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] = shadow.origin;
+#endif
         }
-        if (STENCIL == STENCIL_OFF && !has_shadow_ray) shadow_contributions[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (STENCIL == STENCIL_OFF && !has_shadow_ray)
+            shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         set_active(active_mask, i, active, scratch);
         if (DIRECT_LIGHTING != DIRECT_BSDF) set_active(shadow_mask, i, has_shadow_ray, scratch);
     }
@@ -280,8 +293,13 @@ KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLO
                GLOBAL const float4 *shadow_contributions, GLOBAL float4 *radiances, SCENE_PARAMS) {
     FOR_EACH_STENCIL_WORD(i) {
         if (!is_active(shadow_mask, i)) continue;
-        float4 direction = shadow_directions[i], contribution = shadow_contributions[i];
-        float4 origin = shadow_ray_origin(origins[i], direction, contribution.w);
+        float4 direction = shadow_directions[i], contribution = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i];
+#if EQUIANGULAR
+        float4 start = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1];
+#else
+        float4 start = origins[i];
+#endif
+        float4 origin = shadow_ray_origin(start, direction, contribution.w);
         if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w))
             radiances[i] = add_contribution(radiances[i], contribution);
     }
@@ -346,8 +364,8 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
         } else {
             ShadowRay shadow;
             active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-            float4 origin =
-                shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            float4 origin = shadow_ray_origin(SHADOW_ORIGIN(path, shadow), shadow.direction,
+                                              shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
                 path.radiance = add_contribution(path.radiance, shadow.contribution);
             depth++;
@@ -391,8 +409,8 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
                 else
                     path.radiance = add_escaped_radiance(params, depth, lights, path);
             }
-            float4 origin =
-                shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            float4 origin = shadow_ray_origin(SHADOW_ORIGIN(path, shadow), shadow.direction,
+                                              shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
                 path.radiance = add_contribution(path.radiance, shadow.contribution);
             word = ballot_word(active, scratch);

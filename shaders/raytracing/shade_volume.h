@@ -1,12 +1,21 @@
 // Collisions of paths in volumes (volumes.h): where they are, and their shading. Included by raytracing/raytrace.cu.
+#if EQUIANGULAR
+#define ESCAPED (VOLUME_BASE + 64)  // `primitive` of no hit, for shading: the volumes before it scatter light
+#include "raytracing/equiangular.h"
+#endif
 
-// Replaces the hit of a path's ray by a collision before it, if there is one.
+// Replaces the hit of a path's ray by a collision before it, if there is one; hit->u is then the distance of the hit.
 DEVICE void collide(const LaunchParams params, int depth, Sampler sampler, GLOBAL const float4 *lights, float4 origin,
                     float4 direction, Hit *hit) {
     int volume = 0;
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 7u;
     float t_max = hit->primitive < 0 ? FLT_MAX : hit->t;
     float t = sample_collision(params, lights, xyz(origin), xyz(direction), t_max, sampler, dimension, &volume);
+#if EQUIANGULAR
+    if (hit->primitive < 0) hit->t = FLT_MAX;
+    if (hit->primitive < 0 && depth + 1 < params.max_depth) hit->primitive = ESCAPED;
+    hit->u = t < t_max ? t_max : hit->u;
+#endif
     if (!(t < t_max)) return;
     hit->t = t;
     hit->primitive = VOLUME_BASE + volume;
@@ -30,7 +39,7 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
                          ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
                          GLOBAL const float4 *lights) {
     float4 scattering = lights[FIRST_VOLUME_ROW + 4 * (hit.primitive - VOLUME_BASE) + 2];
-    float3 direction = xyz(path->direction), point = madd(direction, hit.t, xyz(path->origin));
+    float3 from = xyz(path->origin), direction = xyz(path->direction), point = madd(direction, hit.t, from);
     float4 throughput = path->throughput * with_w(xyz(scattering), 1.0f);
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     bool last_bounce = depth + 1 >= params.max_depth;
@@ -46,6 +55,11 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
         float pdf = henyey_greenstein(dot_fma(direction, light.direction), scattering.w);
         float other_pdf = DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta ? pdf : 0.0f;
         float weight = pdf / (light.pdf + other_pdf);
+#if EQUIANGULAR
+        if (light.point_light >= 0)
+            weight *= mis_weight_free_flight(params, lights, light.point_light, hit.primitive - VOLUME_BASE, from,
+                                             direction, hit.t, hit.u);
+#endif
         shadow->valid = true;
         shadow->direction = with_w(light.direction, light.distance < FLT_MAX ? light.distance * 0.9999f : FLT_MAX);
         shadow->contribution = with_w(seen_throughput(throughput) * light.radiance * weight, 0.0f);
