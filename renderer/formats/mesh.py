@@ -17,6 +17,7 @@ from renderer.files import read_file
 from renderer.formats import gltf
 from renderer.formats.gltf.container import stamp_of
 from renderer.formats.images import read_pixels
+from renderer.formats.linked import remember_links
 from renderer.formats.meshes.contents import MeshError, MeshFile, part_of
 from renderer.formats.meshes.mtl import find_beside
 from renderer.formats.meshes.obj import read_obj
@@ -44,23 +45,23 @@ def load_normals(path: Path | str) -> np.ndarray | None:
 
 def load_part(path: Path | str) -> gltf.MeshPrimitive:
     """All triangles of a mesh file as one MeshPrimitive without a material; its arrays are read-only."""
-    return _load(Path(path), stamp_of(path)).part
+    return _read(Path(path)).part
 
 
 def ignored_of(path: Path | str) -> dict[str, int]:
     """What a mesh file says and no picture shows, as renderer.plain.format_ignored takes it."""
-    return _load(Path(path), stamp_of(path)).ignored
+    return _read(Path(path)).ignored
 
 
 def has_materials(path: Path | str) -> bool:
     """Whether a mesh file has materials or vertex colors, so that load_model() shows more of it than load_part()."""
-    file = _load(Path(path), stamp_of(path))
+    file = _read(Path(path))
     return file.face_materials is not None or file.part.colors is not None
 
 
 def load_model(path: Path | str) -> gltf.Model:
     """A mesh file as a Model: one mesh with a primitive for each material."""
-    file = _load(Path(path), stamp_of(path))
+    file = _read(Path(path))
     materials, rows = list(file.materials), file.face_materials
     if file.part.colors is not None and (rows is None or (rows < 0).any()):
         rows = np.full(len(file.part.faces), -1, "i4") if rows is None else rows
@@ -73,12 +74,23 @@ def load_model(path: Path | str) -> gltf.Model:
     return gltf.Model([parts], [(0, np.eye(4))], materials, file.textures, ignored=file.ignored)
 
 
+def _read(path: Path) -> MeshFile:
+    """The contents of a file, read again when it or a file that it names has changed."""
+    file = _load(path, stamp_of(path))
+    if any(stamp_of(other) != stamp for other, stamp in file.linked.items()):
+        _load.cache_clear()
+        file = _load(path, stamp_of(path))
+    return file
+
+
 @lru_cache(maxsize=4)
 def _load(path: Path, stamp: tuple[int, int] | None) -> MeshFile:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
     with np.errstate(all="ignore"):  # of numbers that are not finite, which check_mesh() refuses
-        return _checked(path)
+        file = _checked(path)
+    remember_links(path, file.linked)
+    return file
 
 
 def _checked(path: Path) -> MeshFile:
@@ -115,7 +127,7 @@ def _parse(path: Path) -> MeshFile:
         if kind == "obj":
             return read_obj(data, path)
         if kind == "ply":
-            return read_ply(data, _ply_textures(data, path))
+            return _read_ply(data, path)
         return read_off(data) if kind == "off" else _read_stl(data)
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
@@ -123,10 +135,13 @@ def _parse(path: Path) -> MeshFile:
         raise InputError(f"{path}: not a .{kind} mesh that can be read: {error}") from error
 
 
-def _ply_textures(data: bytes, path: Path) -> dict[str, gltf.Texture]:
-    """The pictures beside a .ply file that its comments name, by their names there."""
+def _read_ply(data: bytes, path: Path) -> MeshFile:
+    """A .ply file with the picture beside it that its comments name."""
     found = {name: find_beside(path.parent, name) for name in texture_names(data)[:1]}
-    return {name: gltf.Texture(read_pixels(file)) for name, file in found.items() if file}
+    files = {name: file for name, file in found.items() if file}
+    linked = {file: stamp_of(file) for file in files.values()}
+    textures = {name: gltf.Texture(read_pixels(file)) for name, file in files.items()}
+    return replace(read_ply(data, textures), linked=linked)
 
 
 def _read_stl(data: bytes) -> MeshFile:

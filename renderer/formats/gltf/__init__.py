@@ -15,6 +15,7 @@ from renderer.formats.gltf.animation import Animation
 from renderer.formats.gltf.container import Container, stamp_of
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
 from renderer.formats.gltf.nodes import model_of
+from renderer.formats.linked import remember_links
 
 __all__ = ["Animation", "Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
 
@@ -36,6 +37,8 @@ def load(path: Path | str, variant: str = "") -> Model:
 def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Model, dict]:
     try:
         file = Container(path)
-        return model_of(file, variant), file.linked
+        model = model_of(file, variant)
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
+    remember_links(path, file.linked)
+    return model, file.linked

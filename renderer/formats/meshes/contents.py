@@ -4,6 +4,7 @@ import codecs
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class MeshFile:
     """The triangles of a file, and the material of each.
 
     `face_materials` (m,) int32 are rows of `materials`, -1 for none; None stands for -1 everywhere. `ignored` is as
-    renderer.plain.format_ignored takes it.
+    renderer.plain.format_ignored takes it. `linked` are the files that it names, with their stamps.
     """
 
     part: MeshPrimitive
@@ -31,6 +32,7 @@ class MeshFile:
     materials: list[Material] = field(default_factory=list)
     textures: list[Texture] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
+    linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
 
 def part_of(

@@ -18,6 +18,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.files import read_file
+from renderer.formats.gltf.container import stamp_of
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.images import read_pixels
 from renderer.formats.meshes.contents import MeshError, lines_of
@@ -73,6 +74,7 @@ class Library:
     materials: list[Material] = field(default_factory=list)
     textures: list[Texture] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)  # stamps of the files that are named
 
 
 def read_libraries(names: list[str], path: Path) -> Library:
@@ -85,7 +87,9 @@ def read_libraries(names: list[str], path: Path) -> Library:
             file = find_beside(path.parent, each)
             if file is None:
                 out.ignored[f"missing {each} files"] += 1
+                out.linked[_beside(path.parent, each)] = None
                 continue
+            out.linked[file] = stamp_of(file)
             for entry in _entries(read_file(file, MAX_LIBRARY_BYTES), out.ignored):
                 out.materials.append(reader.material(entry))
                 if len(out.materials) > MAX_MATERIALS:
@@ -112,6 +116,11 @@ def find_beside(folder: Path, name: str) -> Path | None:
         except OSError:
             continue
     return None
+
+
+def _beside(folder: Path, name: str) -> Path:
+    """Where a missing file would be found in the folder."""
+    return folder / (name.replace("\\", "/").replace("\0", "").rpartition("/")[2] or "missing")
 
 
 def _entry_of(folder: Path, name: str) -> Path | None:
@@ -285,8 +294,10 @@ class _Maps:
         file = find_beside(self._folder, name)
         if file is None:
             self._library.ignored[f"missing {name} files"] = 1
+            self._library.linked[_beside(self._folder, name)] = None
             return None
         if file not in self._pixels:
+            self._library.linked[file] = stamp_of(file)
             try:
                 self._pixels[file] = read_pixels(file)
             except InputError:

@@ -65,7 +65,7 @@ def read_obj(data: bytes, path: Path) -> MeshFile:
     part = _merged(arrays, corners, triangles)
     library.ignored.update(_ignored(rows, lines, bool(len(normals))))
     used = face_materials if (face_materials >= 0).any() else None
-    return MeshFile(part, used, library.materials, library.textures, dict(library.ignored))
+    return MeshFile(part, used, library.materials, library.textures, dict(library.ignored), library.linked)
 
 
 def _name(body: bytes) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.files import read_toml
+from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
 from renderer.pictures import expand_layout, load, load_again, load_for_window
@@ -25,10 +26,16 @@ def reload_changed_files(app: AppState, now: float) -> None:
         return
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
     for panel in app.panels:
-        paths |= panel.scene.files
+        paths |= _files_of(panel.scene)
     changed = app.file_watcher.poll(paths | app.file_watcher.files_below(SHADERS, now), now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
+
+
+def _files_of(scene: Scene) -> set[Path]:
+    """The files that a scene names, and those that its models name in turn."""
+    named = scene.files
+    return named.union(*map(linked_files, named))
 
 
 def presets(app: AppState) -> list[Scene]:
@@ -126,7 +133,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
     for panel in app.panels:
         path = panel.original.path
         edited = path.suffix in SCENE_SUFFIXES and path.is_file() and (files is None or path in files)
-        referenced = panel.scene.files
+        referenced = _files_of(panel.scene)
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
                 before, loaded = panel.original, load_again(panel.original)
