@@ -23,6 +23,7 @@ from renderer.raytracing.textures import (
 from renderer.scene.schema import setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
+COLORED_MATERIAL = gltf.Material("vertex colors", metallic=0.0)
 COMPUTED_SLOTS = ("occlusion", "thickness")  # a path tracer computes what they approximate
 Arrays = tuple[np.ndarray, np.ndarray]  # primitives and their attributes
 MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
@@ -55,8 +56,14 @@ class ModelShape:
 
 
 def materials_of(model: gltf.Model) -> list[gltf.Material]:
-    """The model's materials, and behind them that of mesh primitives without one."""
-    return [*model.materials, DEFAULT_MATERIAL]
+    """The model's materials; behind them those of mesh primitives without one: white under vertex colors, and gray."""
+    colored = any(part.colors is not None and part.material < 0 for parts in model.meshes for part in parts)
+    return [*model.materials, *((COLORED_MATERIAL,) if colored else ()), DEFAULT_MATERIAL]
+
+
+def _row_of(part: gltf.MeshPrimitive) -> int:
+    """The index in materials_of() of the material of a mesh primitive; negative from the end."""
+    return part.material if part.material >= 0 else -1 if part.colors is None else -2
 
 
 def not_drawn(model: gltf.Model) -> dict[str, int]:
@@ -126,11 +133,11 @@ def mesh_arrays(
 
     `scale` is that of the model in the scene, by which the radii of points and lines are multiplied.
     """
-    materials = materials_of(model)  # index -1 is that of DEFAULT_MATERIAL
+    materials = materials_of(model)
     rows = np.arange(first_material, first_material + len(materials))
     parts: list[Arrays] = []
     for part in model.meshes[mesh]:
-        row, sets = int(rows[part.material]), texcoord_sets(materials[part.material])
+        row, sets = int(rows[_row_of(part)]), texcoord_sets(materials[_row_of(part)])
         if part.faces.shape[1] == 3:
             parts.append(primitive_arrays(part, matrix, row, sets, collapse))
             continue

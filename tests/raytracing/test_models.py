@@ -415,3 +415,18 @@ def test_the_still_life_is_what_its_script_makes(tmp_path):
             assert np.allclose(part.vertices, other.vertices, atol=1e-6) and np.array_equal(part.faces, other.faces)
     for one, other in zip(made.textures, kept.textures, strict=True):
         assert np.array_equal(one.pixels, other.pixels)
+
+
+def test_vertex_colors_without_a_material_are_the_base_color_and_bare_meshes_are_gray(tmp_path):
+    """The specification's default material is white; a mesh that says no color at all keeps the renderer's gray."""
+    maker = Maker()
+    meshes = [square(maker), square(maker, others={"COLOR_0": maker.array(np.full((4, 4), (0.2, 0.4, 0.6, 1.0)))})]
+    for mesh in meshes:
+        maker.node(mesh=mesh)
+    model = load_gltf(put(tmp_path, maker))
+    colors = []
+    for mesh in meshes:
+        primitives, _ = gltf_shapes.mesh_arrays(model, mesh, np.eye(4), 0)
+        (row,) = set(primitives["edge1"].view("i4")[:, 3])
+        colors.append(gltf_shapes.materials_of(model)[row].color[:3])
+    assert colors == [(0.75, 0.75, 0.75), (1.0, 1.0, 1.0)]
