@@ -157,9 +157,11 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
 def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
     """Print to stderr how long the job will take if that is long, and how to end it early.
 
-    The fraction that is drawn grew from `before` to `now` in `seconds`.
+    The fraction that is drawn grew from `before` to `now` in `seconds`; nothing is known while it does not grow.
     """
-    whole = seconds / max(now - before, 1e-18) * len(job.tiles())
+    if now <= before:
+        return
+    whole = seconds / (now - before) * len(job.tiles())
     if min(whole, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
         kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
         print(

@@ -243,7 +243,7 @@ def aggregate(values: Values, texts: Texts) -> np.ndarray:
 def _grow(rng: np.random.Generator, taken: np.ndarray, count: int) -> None:
     """Add so many particles, of which many wander at once; fewer if they reach the edge of the square."""
     size = len(taken)
-    center, radius = size // 2, 3.0
+    center, radius, filled = size // 2, 3.0, 1
     steps = np.array([(1, 0), (0, -1), (-1, 0), (0, 1)])
     all_places = np.full((512, 2), -1)
     for _ in range(MAX_WALKS):
@@ -260,10 +260,12 @@ def _grow(rng: np.random.Generator, taken: np.ndarray, count: int) -> None:
         touches = taken[i - 1, j] | taken[i + 1, j] | taken[i, j - 1] | taken[i, j + 1]
         if not touches.any():
             continue
-        taken[i[touches], j[touches]] = True
+        cells = np.unique(i[touches] * size + j[touches])
+        filled += int((~taken.flat[cells]).sum())
+        taken.flat[cells] = True
         radius = max(radius, float(np.hypot(i[touches] - center, j[touches] - center).max()) + 1)
         places[touches] = -1
-        if int(taken.sum()) > count or radius > size / 2 - 2:
+        if filled > count or radius > size / 2 - 2:
             return
 
 

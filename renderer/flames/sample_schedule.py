@@ -85,3 +85,11 @@ class SampleSchedule:
             return self._ends[batch + 1] - self._ends[batch]
         done = self._ends[-1] + (batch + 1 - len(self._ends)) * self._largest
         return min(self._largest, self.steps_per_chain - done) if done < self.steps_per_chain else self._largest
+
+    def steps_after(self, batches: int) -> int:
+        """Steps of a chain that so many batches make, of which any may be past the last one."""
+        if batches < len(self._ends):
+            return self._ends[max(batches, 0)]
+        if batches > self.batches:
+            return self.steps_per_chain + (batches - self.batches) * self._largest
+        return min(self._ends[-1] + (batches + 1 - len(self._ends)) * self._largest, self.steps_per_chain)

@@ -11,7 +11,9 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from renderer.errors import UserError
-from renderer.flames import figures as figures  # registers its builders
+from renderer.flames import clusters as clusters  # registers its builders
+from renderer.flames import figures as figures  # the same
+from renderer.flames import yeganeh as yeganeh
 from renderer.flames.stamps import BUILDERS
 from renderer.flames.user_variations import check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
@@ -20,7 +22,7 @@ FOLDER = "flames/variations"
 FILES = (  # in the order of the table
     "flam3", "space", "blurs", "plane", "trigonometry", "crops", "symmetry", "plane2", "color", "plane3", "space2",
     "complex", "plane4", "space3", "shaders", "shaders2", "shaders3", "shaders4", "plane5", "noise", "plane6",
-    "plane7", "plane8", "figures", "fractorium",
+    "plane7", "plane8", "plane9", "figures", "fractorium",
 )  # fmt: skip
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 ITEM_RE = re.compile(

@@ -252,10 +252,11 @@ class Picture(AccumulatingPicture):
         return middle_sample(samples).flame.passes * make_schedule(samples, size).batches
 
     def fraction_done(self, drawn: int, total: int) -> float:
-        """Fraction of the picture's steps that are done: the first batches are smaller than the later ones."""
-        plan = self._plan
-        steps = self._pass * plan.schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
-        return min(steps / (len(plan.passes) * plan.schedule.steps_per_chain), 1.0)
+        """Fraction of the steps of `total` batches that are done: the first batches are smaller than the later ones."""
+        schedule, earlier = self._plan.schedule, len(self._plan.passes) - 1
+        steps = self._pass * schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
+        last = schedule.steps_after(total - earlier * schedule.batches)
+        return min(steps / max(earlier * schedule.steps_per_chain + last, 1), 1.0)
 
     def depends_on_time(self, settings: Settings) -> bool:
         """Whether there are key frames to interpolate."""

@@ -16,16 +16,16 @@ import pytest
 from renderer.flames.variations import variation_table
 from tests.flames.variation_kernel import apply_cases
 
-NUMBERS = np.load(Path(__file__).with_name("origin_numbers.npz"))
+NUMBERS = dict(np.load(Path(__file__).with_name("origin_numbers.npz")))  # each array is decompressed once
 DRAWS = 8192
 PROJECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 1]])
 START_POINTS = np.array([[0.6, 0.35, -0.3, 0.4], [-0.4, 0.9, 0.5, 0.8]])
-PARTS = 12
-# Their witnesses are in test_figures.py: they depend on random numbers, fonts, files or threads of the origin.
+PARTS = 48
+# Witnessed by test_figures.py and test_clusters.py: they depend on random numbers, fonts, files or threads.
 WITNESSED_ELSEWHERE = {
     "threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan", "dc_perlin", "plane_wf", "text_wf",
     "dla_wf", "snowflake_wf", "nsudoku", "yplot2d_wf", "polarplot2d_wf", "polarplot3d_wf", "parplot2d_wf",
-    "isosfplot3d_wf",
+    "isosfplot3d_wf", "dla3d_wf",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from renderer.flames import stamps
 from renderer.flames.variations import Variation, header_source, sources
 from renderer.gpu.kernel_source import GeneratedSource
 
-MAX_PARAMETERS = 64
+MAX_PARAMETERS = 72
 PADDING = 16  # points of a case are a multiple of this: the most that a work-item carries
 KERNEL = """
 KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const int *variations,
@@ -27,7 +27,7 @@ KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const i
     rng.gamma = mixed(slot + 0x9e3779b9u) | 1u;
     mask hidden = (mask)(0);
     real rgb = (real)(-1.0f);
-    GLOBAL const float *p = parameters + 64 * cases[i];
+    GLOBAL const float *p = parameters + 72 * cases[i];
     Triple t = dispatch(variations[cases[i]], x, y, z, weights[cases[i]], affine, &rng, &color, &hidden, &rgb, p,
                         tables + places[cases[i]]);
     real shown = hidden ? (real)(1.0f) : (real)(0.0f);

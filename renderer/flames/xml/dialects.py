@@ -56,16 +56,25 @@ STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre
 # Parameters of which only some values are drawn: the end of the name -> those values, None for any but empty text.
 DRAWN_VALUES = {
     "nBlur_numStripes": (0,), "nBlur_exactCalc": (0,), "smartcrop_cropmode": (0, 1), "smartcrop_static": (2,),
-    "_colormap_filename": None, "_displ_map_filename": None,
+    "_colormap_filename": None, "_displ_map_filename": None, "post_depth": (0,),
+    "dla3d_wf_node_obj_filename": None, "dla3d_wf_junct_obj_filename": None,
 }  # fmt: skip
 # Texts that variations have beside their numbers.
 VARIATION_TEXTS = re.compile(
-    r"text_wf_(?:text|font_name)|\w+_wf_(?:colormap|displ_map)_filename|\w+plot[23]d_wf_[xyz]?formula|gpattern_string"
+    r"text_wf_(?:text|font_name)|\w+_wf_(?:\w+_)?(?:colormap|displ_map|obj)_filename|\w+plot[23]d_wf_[xyz]?formula|gpattern_string"
 )
 # Ends of parameters' names in earlier versions of JWildfire, whose names differ in case too.
 EARLIER_PARAMETERS = {"_red_fac": "_redf", "_green_fac": "_greenf", "_blue_fac": "_bluef", "_leves": "_levels"} | {
     "dc_voronoise_px": "dc_voronoise_deltax", "dc_voronoise_py": "dc_voronoise_deltay",
+    "dc_starsfield_z_distance": "dc_starsfield_zdistance", "dc_vortex_flow_strength": "dc_vortex_flowstrength",
 }  # fmt: skip
+# Parameters that files of plugins for Apophysis write by names without their variation's.
+UNPREFIXED = {
+    "pixel_flow": ("angle", "len", "width", "seed", "enable_dc"),
+    "octagon": ("octa_x", "octa_y", "octa_z", "octa_mode"),
+}  # fmt: skip
+# Parameters of earlier versions that restarted a clock and drew nothing.
+DRAWS_NOTHING = ("dc_sunflower_seed", "dc_worley_seed")
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
@@ -111,6 +120,41 @@ def xform_ignored(name: str, text: str) -> str | None:
         neutral, label = XFORM_NEUTRAL[name]
         return "" if is_neutral(text, neutral) else f"{label} {text}" if name == "color_type" else label
     return "" if XFORM_QUIET.fullmatch(name) else None
+
+
+def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
+    """An xform's attributes, in which what other programs write differently has the table's names.
+
+    Parameters without their variation's name get it; a waves2 that waves z is waves2_z; JWildfire's prepost_circlize is
+    one variation before the others and its inverse after them.
+    """
+    found = {name: text for name, text in attributes.items() if name not in DRAWS_NOTHING}
+    for owner, names in UNPREFIXED.items():
+        for name in names if owner in found else ():
+            if name in found:
+                found[f"{owner}_{name.removeprefix('octa_')}"] = found.pop(name)
+    for stage in ("", "pre_", "post_"):
+        if not is_neutral(found.get(f"{stage}waves2_scalez", "0"), "0"):
+            found = _renamed(found, f"{stage}waves2", f"{stage}waves2_z")
+    if "prepost_circlize" in found:
+        inverse = dict(found, prepost_circlize_reverse=str(int(is_neutral(found.get(CIRCLIZE_REVERSE, "0"), "0"))))
+        before, after = (
+            _renamed(table, "prepost_circlize", f"{stage}prepost_circlize")
+            for table, stage in ((inverse, "pre_"), (found, "post_"))
+        )
+        return before | after
+    return found
+
+
+CIRCLIZE_REVERSE = "prepost_circlize_reverse"
+WAVES2 = tuple(f"_{word}{axis}" for word in ("scale", "freq") for axis in "xyz")
+
+
+def _renamed(attributes: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The attributes with another name of a variation in its weight and its parameters."""
+    ends = ("", *WAVES2) if old.endswith("waves2") else ("", "_n", "_rotation", "_reverse")
+    names = {old + end: new + end for end in ends}
+    return {names.get(name, name): text for name, text in attributes.items()}
 
 
 def plain_name(name: str) -> str:

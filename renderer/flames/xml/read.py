@@ -267,7 +267,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
     extra: dict[str, str] = {}
     for curve in dialects.animated_curves(element.attrib):
         parser.ignored[f"animation of {curve} xforms"] += 1
-    for name, text in dialects.without_curves(element.attrib).items():
+    for name, text in dialects.rewritten(dialects.without_curves(element.attrib)).items():
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
             values[name] = parser.number(label, text)

@@ -200,6 +200,29 @@ VARIATION(pixel_flow, angle = 90, len = 0.1, width = 200, seed = 42, enable_dc =
     return scaled(weight * len * far, c.x, c.y);
 }
 
+DEVICE real mirrored_cell(real x, float scale, float shift, float n) {
+    real cell = floor_of((x - shift) * scale), rest = cell - n * truncation(cell / n);
+    mask mirrored = cell >= 0.0f ? rest == n - 1.0f : rest == 0.0f;
+    return scale != 0.0f && mirrored ? 2.0f * shift - x : x;
+}
+DEVICE real jittered_cell(real u, float width, whole key, whole one) {
+    real cell = floor_of(u * width);
+    return truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one));
+}
+
+VARIATION_3D(glitchy1, scale_x = 1, shift_x = 0, n_x = 2 [1, 100], scale_y = 1, shift_y = 0, n_y = 2 [1, 100],
+             scale_z = 0, shift_z = 0, n_z = 2 [1, 100], width = 1, seed = 42, angle = 30, u = 1, v = 1, w = 1) {
+    Pair c = circle((real)(angle * 0.0174532925f));
+    real p = u * x, q = v * (c.x * p + c.y * y), r = w * (c.x * p - c.y * y);
+    whole key = truncated((real)(seed)), one = key * 0 + 1;
+    whole i = truncated(jittered_cell(p, width, key, one)), j = truncated(jittered_cell(q, width, key, one));
+    whole k = truncated(jittered_cell(r, width, key, one)), scaled_key = times(k, key);
+    scaled_key = (scaled_key + (scaled_key < 0 ? one : one * 0)) >> 1;
+    real far = weight * (mangled_unit(i + j + times(k, -key)) + mangled_unit(i + j + scaled_key));
+    return triple(far * mirrored_cell(x, scale_x, shift_x, n_x), far * mirrored_cell(y, scale_y, shift_y, n_y),
+                  far * mirrored_cell(z, scale_z, shift_z, n_z));
+}
+
 VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
     float k = fmax(fabs(c), 1e-8f), l = k * fmax(fabs(left), 1e-8f), limit = k + k * fmax(fabs(right), 1e-8f);
     real rx = nearest(x), ry = nearest(y), u = x - rx, v = y - ry;

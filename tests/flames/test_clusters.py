@@ -1,0 +1,96 @@
+"""Variations of other programs than JWildfire, clusters in space, and what files call differently."""
+
+import numpy as np
+import pytest
+
+from renderer.flames import stamps
+from renderer.flames.variations import variation_table
+from renderer.flames.xml import dialects
+from tests.flames.variation_kernel import apply_cases
+
+AFFINE = [1, 0, 0, 0, 1, 0]
+GLUE = 0.7
+
+
+def cluster_values(**changed):
+    variation = variation_table()["dla3d_wf"]
+    return {p.removeprefix("dla3d_wf_"): d for p, d in variation.parameters.items()} | changed
+
+
+def test_particles_stick_to_their_parents():
+    """Each is within the glue's radius of an earlier one; depths grow toward the tips, where they are 1."""
+    values = cluster_values(max_iter=60.0, glue_radius=GLUE)
+    rows = stamps.table_of("dla3d_wf", values, {})[1:].reshape(-1, 8).astype("f8")
+    assert len(rows) == 60 and not rows[0, :3].any() and rows[0, 7] == -1
+    earlier = np.linalg.norm(rows[1:, None, :3] - rows[None, :, :3], axis=2)
+    for k in range(1, len(rows)):
+        parent = np.flatnonzero((rows[:k, :3] == rows[k, 4:7]).all(1))
+        assert len(parent) and np.linalg.norm(rows[k, :3] - rows[k, 4:7]) <= GLUE + 1e-5, k
+        assert rows[k, 3] > max(rows[k, 7], 0) and earlier[k - 1, parent].min() <= GLUE + 1e-5
+    is_parent = {tuple(row) for row in rows[1:, 4:7]}
+    assert all(row[3] == 1 for row in rows[1:] if tuple(row[:3]) not in is_parent)
+
+
+def angle_twin(x, y, n, rotation):
+    t = np.arctan2(y, x) - np.radians(rotation)
+    return np.cos(np.pi / n) / np.cos(t - np.pi / n * (2 * np.floor(n * t / (2 * np.pi)) + 1))
+
+
+def test_kernels_give_the_formulas(device, rng):
+    table = variation_table()
+    names = ("julian2dc", "depth", "waves2_z", "prepost_circlize", "dla3d_wf")
+    points = np.asarray(rng.uniform(0.1, 1.5, (64, 4)), "f4")
+    cluster = dict(max_iter=60.0, glue_radius=GLUE, inner_blur_radius=0.2, outer_blur_radius=0.1, junction_scale=2.0)
+    said = [
+        dict(power=3, dist=0.8, col=0.3, a=0.8, c=0.3, d=1.4, e=0.2), dict(power=1.7),
+        dict(scalex=0.3, scaley=-0.4, scalez=1.9, freqx=2, freqy=3, freqz=1.5), dict(n=8, rotation=32, reverse=1),
+        cluster,
+    ]  # fmt: skip
+    cases = [(table[name], 0.7, values, points) for name, values in zip(names, said, strict=True)]
+    julian, depth, waves, circle, dla = apply_cases(device, [table[name] for name in names], cases, AFFINE)
+    x, y, z, _ = points.astype("f8").T
+    u, v = 0.8 * x + 0.2, 0.3 * x + 1.4 * y
+    r = 0.7 * (u * u + v * v) ** (0.8 / 6)
+    angle = np.arctan2(julian[:, 1], julian[:, 0])
+    assert np.allclose(np.hypot(julian[:, 0], julian[:, 1]), r, rtol=1e-4)
+    assert np.allclose(np.exp(3j * angle), np.exp(1j * np.arctan2(v, u)), atol=1e-3)
+    turned = np.where(angle < -1e-6, angle + 2 * np.pi, angle)  # the origin's angles are (a + 2 pi k) / 3, k = 0, 1, 2
+    shade = np.abs(r * 0.3 + turned / (2 * np.pi) * 0.7) % 1
+    assert np.allclose(julian[:, 3], shade, atol=1e-3)
+    assert np.allclose(depth[:, :3], 0.7 * (1 + z**1.7)[:, None] * points[:, :3], rtol=1e-4)
+    wave = np.stack([x + 0.3 * np.sin(2 * y), y - 0.4 * np.sin(3 * x), z + 1.9 * np.sin(1.5 * np.hypot(x, y))], 1)
+    assert np.allclose(waves[:, :3], 0.7 * wave, atol=1e-5)
+    k = 0.3 + 0.7 / angle_twin(x, y, 8, 32)
+    assert np.allclose(circle[:, :2], np.stack([k * x, k * y], 1), rtol=1e-4)
+    rows = stamps.table_of("dla3d_wf", cluster_values(**cluster), {})[1:].reshape(-1, 8).astype("f8")
+    a, b = rows[:, :3], rows[:, 4:7]
+    t = np.clip(((dla[:, None, :3] / 0.7 - a) * (b - a)).sum(2) / np.maximum(((b - a) ** 2).sum(1), 1e-12), 0, 1)
+    apart = np.linalg.norm(dla[:, None, :3] / 0.7 - a - t[..., None] * (b - a), axis=2).min(1)
+    assert (apart <= 0.4 + 1e-4).all() and (apart > 0.05).any() and not dla[:, 4].any()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"pixel_flow": "1", "angle": "130", "len": "1.2"},
+         {"pixel_flow": "1", "pixel_flow_angle": "130", "pixel_flow_len": "1.2"}),
+        ({"linear": "1", "angle": "130"}, {"linear": "1", "angle": "130"}),
+        ({"octagon": "1", "octa_x": "0.1"}, {"octagon": "1", "octagon_x": "0.1"}),
+        ({"pre_waves2": "0.7", "pre_waves2_scalez": "2", "pre_waves2_freqx": "3"},
+         {"pre_waves2_z": "0.7", "pre_waves2_z_scalez": "2", "pre_waves2_z_freqx": "3"}),
+        ({"waves2": "1", "waves2_scalez": "0", "waves2_scalex": "2"},
+         {"waves2": "1", "waves2_scalez": "0", "waves2_scalex": "2"}),
+        ({"prepost_circlize": "0.5", "prepost_circlize_n": "8"},
+         {"pre_prepost_circlize": "0.5", "pre_prepost_circlize_n": "8", "pre_prepost_circlize_reverse": "1",
+          "post_prepost_circlize": "0.5", "post_prepost_circlize_n": "8"}),
+        ({"dc_worley": "1", "dc_worley_seed": "3"}, {"dc_worley": "1"}),
+    ],
+)  # fmt: skip
+def test_names_of_other_programs(written, read):
+    assert dialects.rewritten(written) == read
+
+
+def test_what_is_not_drawn_is_said():
+    assert dialects.undrawn_value("post_depth", "1") and not dialects.undrawn_value("pre_depth", "1")
+    assert dialects.undrawn_value("dla3d_wf_node_obj_filename", "a.obj")
+    assert not dialects.undrawn_value("dla3d_wf_node_obj_filename", "")

@@ -1,0 +1,27 @@
+"""How many steps the batches of a picture make, and what is said of the time that they take."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from renderer.export.render import print_eta
+from renderer.flames.sample_schedule import SampleSchedule
+
+
+@pytest.mark.parametrize(("quality", "size"), [(1, (16, 16)), (50, (64, 48)), (2000, (512, 512))])
+def test_steps_after_batches_are_their_sum(quality, size):
+    schedule = SampleSchedule(quality, size, 1)
+    steps = 0
+    for batch in range(schedule.batches + 5):
+        assert schedule.steps_after(batch) == steps
+        steps += schedule.batch_steps(batch)
+    assert schedule.steps_after(schedule.batches) == schedule.steps_per_chain
+
+
+def test_no_time_is_foretold_without_progress(capsys):
+    job = SimpleNamespace(tiles=lambda: [0], deadline=time.monotonic() + 1e9)
+    print_eta(job, 2.0, 1.0, 1.0)
+    assert capsys.readouterr().err == ""
+    print_eta(job, 2.0, 0.1, 0.101)
+    assert "about 33 minutes" in capsys.readouterr().err
