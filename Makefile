@@ -31,8 +31,9 @@ demo: setup
 	$(PY) main.py demo -o out/demo.png
 	$(PY) main.py bench run mirrors/max_depth=6 fern mandelbrot reduction --seconds 0.3
 
-test: setup-dev test-system lint types
-	$(PY) -m pytest -n 2 --dist worksteal -m "not slow"
+# Types are checked beside the tests, whose cores are idle while they start and end.
+test: setup-dev test-system lint
+	@$(PY) -m mypy & types=$$!; $(PY) -m pytest -n 2 --dist worksteal -m "not slow"; tests=$$?; wait $$types && exit $$tests
 
 test-all: setup-dev test-system lint types
 	RAYFOLD_FRESH_SEEDS=1 $(PY) -m pytest -n 2 --dist worksteal

@@ -83,7 +83,7 @@ def test_references_to_a_long_triangle_are_as_small_as_they_can_be(device):
     assert np.allclose(high - low, 1 / 64, rtol=0.05)
 
 
-@pytest.mark.parametrize("layout", ["bvh2", "auto"])
+@pytest.mark.parametrize("layout", [pytest.param("bvh2", marks=pytest.mark.slow), "auto"])
 @pytest.mark.parametrize("case", SHAPES)
 def test_hits_in_presplit_bvhs_equal_brute_force(device, rng, case, layout):
     primitives = with_primitive_ids(SHAPES[case](rng))

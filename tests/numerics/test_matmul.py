@@ -33,7 +33,10 @@ def close(found, wanted, inner):
     return np.abs(found - wanted).max(initial=0) <= 8 * epsilon * max(1, inner)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+# Every other rung is quick: neighbors on the ladder share most of their code.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if rung % 2 else name for rung, name in enumerate(VARIANTS)]
+)
 def test_every_variant_equals_numpy(device, rng, name):
     variant = VARIANTS[name]
     if not variant.runs_on(device):

@@ -223,6 +223,7 @@ def middle(rectangle) -> tuple[float, float]:
     return (left + right) / 2, (top + bottom) / 2
 
 
+@pytest.mark.slow
 def test_sliders_and_the_variation_search_edit_the_selected_xform(screen, places):
     screen.resize((WIDTH, 1400))
     frames(screen)
