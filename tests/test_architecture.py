@@ -33,7 +33,7 @@ BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},
     "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"bench"}, "pyoidn": {"images"},
-    "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "tomlkit": {"scene"},
+    "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"scene"},
 }  # fmt: skip
 
 

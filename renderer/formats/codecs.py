@@ -1,7 +1,7 @@
-"""Native decoders of strangers' bytes, Draco and Basis Universal, in child processes.
+"""Native decoders of strangers' bytes, Draco, Basis Universal and Zstandard, in child processes.
 
-They are written in C++ and may crash on damaged input, loop, or allocate what a header asks for: that must cost one
-file and one sentence. A child decodes its jobs in order, and writes each result before it begins the next, so that
+They are written in C and C++ and may crash on damaged input, loop, or allocate what a header asks for: that must cost
+one file and one sentence. A child decodes its jobs in order, and writes each result before it begins the next, so that
 the job at which it ended is known. It has a time limit and, where the system can, a limit of memory.
 """
 
@@ -23,21 +23,25 @@ from renderer.process import module_child, shorten
 SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
 MAX_BYTES = 6 << 30  # of the child's memory
 INSTALL = "pip install 'rayfold[models]'"
-PACKAGES = {"draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)")}
+PACKAGES = {
+    "draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)"),
+    "zstd": ("zstandard", "Zstandard (KTX 2)"),
+}  # fmt: skip
+MAX_WINDOW_BYTES = 1 << 27  # that Zstandard looks back
 
 
 @dataclass(frozen=True)
 class Job:
-    """Bytes for a codec ("draco" or "basis"); `item` names them in errors."""
+    """Bytes for a codec ("draco", "basis" or "zstd"); `item` names them in errors."""
 
     codec: str
     item: str
     data: bytes
-    max_items: int  # of what it decodes to: vertices and triangles, or pixels
+    max_items: int  # of what it decodes to: vertices and triangles, pixels, or bytes
 
 
 def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
-    """The arrays of each job, by name (see decode_draco, decode_basis); InputError names `path` and the item.
+    """The arrays of each job, by name (see decode_draco and the others); InputError names `path` and the item.
 
     UnavailableError where the package of a codec is not installed.
     """
@@ -123,7 +127,24 @@ def decode_basis(data: bytes, max_items: int) -> dict[str, np.ndarray]:
         raise Refused(f"is damaged or no KTX 2 picture of ETC1S or UASTC: {shorten(str(error))}") from error
 
 
-CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {"draco": decode_draco, "basis": decode_basis}
+def decode_zstd(data: bytes, max_items: int) -> dict[str, np.ndarray]:
+    """The `bytes` of a frame of Zstandard (RFC 8878)."""
+    import zstandard
+
+    decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    try:
+        with decoder.stream_reader(data) as reader:
+            out = reader.read(max_items + 1)
+    except zstandard.ZstdError as error:
+        raise Refused(f"is damaged: {shorten(str(error))}") from error
+    if len(out) > max_items:
+        raise Refused(f"decodes to more than the {max_items} bytes that its header says")
+    return {"bytes": np.frombuffer(out, "u1")}
+
+
+CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {
+    "draco": decode_draco, "basis": decode_basis, "zstd": decode_zstd,
+}  # fmt: skip
 
 
 def main(folder: str, seconds: str) -> int:

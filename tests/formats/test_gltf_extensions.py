@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 from PIL import Image
 
 from renderer.errors import InputError, UnavailableError, UserError
@@ -223,7 +224,8 @@ def test_a_missing_picture_costs_its_texture(tmp_path):
 
 def ktx2_of(pixels: np.ndarray, vk_format: int, scheme: int = 0, **changes) -> bytes:
     """A KTX 2 file by the specification's section 3, with one level; fields of its header may be changed."""
-    body = zlib.compress(pixels.tobytes()) if scheme == 3 else pixels.tobytes()
+    pack = {2: zstandard.compress, 3: zlib.compress}.get(scheme, bytes)
+    body = pack(pixels.tobytes())
     fields_of = {"format": vk_format, "type_size": 1, "width": pixels.shape[1], "height": pixels.shape[0], "depth": 0,
                  "layers": 0, "faces": 1, "levels": 1, "scheme": scheme} | changes  # fmt: skip
     head = b"\xabKTX 20\xbb\r\n\x1a\n" + struct.pack("<9I", *fields_of.values()) + struct.pack("<4I2Q", *[0] * 6)
@@ -238,9 +240,12 @@ def of_ktx2(data: bytes) -> Maker:
     return maker
 
 
-@pytest.mark.parametrize("scheme", [0, 3])
+PLAIN_FORMATS = [(9, "r"), (22, "rg"), (23, "rgb"), (36, "bgr"), (43, "rgba"), (44, "bgra")]
+
+
 @pytest.mark.parametrize(
-    ("vk_format", "order"), [(9, "r"), (22, "rg"), (23, "rgb"), (36, "bgr"), (43, "rgba"), (44, "bgra")]
+    ("vk_format", "order", "scheme"),
+    [(*kind, scheme) for kind in PLAIN_FORMATS for scheme in (0, 3)] + [(44, "bgra", 2)],
 )
 def test_plain_ktx2_pictures_are_read(tmp_path, rng, vk_format, order, scheme):
     pixels = rng.integers(0, 256, (5, 3, len(order)), dtype="u1")
@@ -254,7 +259,10 @@ def test_plain_ktx2_pictures_are_read(tmp_path, rng, vk_format, order, scheme):
     ("data", "told"),
     [
         (ktx2_of(np.zeros((2, 2, 4), "u1"), 98), "the VkFormat 98"),
-        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, scheme=2), "supercompression scheme 2"),
+        (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, scheme=4), "supercompression scheme 4; allowed are 0 (none), 2"),
+        (ktx2_of(np.zeros((2048, 2048, 4), "u1"), 37, 2, height=2), "more than the 16384 bytes that its header says"),
+        (ktx2_of(np.zeros((9, 9, 4), "u1"), 37, 2, height=10), "has 324 bytes of pixels"),
+        (ktx2_of(np.zeros((9, 9, 4), "u1"), 37, 2).replace(b"\x28\xb5\x2f\xfd", b"abcd"), "images[0] is damaged"),
         (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, width=1 << 15, height=1 << 15), "32768 x 32768 pixels"),
         (ktx2_of(np.zeros((2, 2, 4), "u1"), 37, height=3), "has 16 bytes of pixels"),
         (ktx2_of(np.zeros((9, 9, 4), "u1"), 37, 3, height=2), "has 73 bytes of pixels"),

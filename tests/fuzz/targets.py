@@ -677,13 +677,13 @@ def extension_seeds() -> dict[str, bytes]:
     return {**seeds, **{f"{n}.glb": data for n, data in meshopt_models().items()}}
 
 
-def points_lines_and_plain_ktx2() -> bytes:
+def points_lines_and_plain_ktx2(scheme: int = 3, pack: Callable[[bytes], bytes] = zlib.compress) -> bytes:
     """A file of points, lines and a strip, with a picture of KTX 2 in plain pixels."""
     from tests.formats.gltf_builder import Maker
 
     maker = Maker()
-    words = struct.pack("<9I", 37, 1, 2, 2, 0, 0, 1, 1, 3) + bytes(32)
-    body = zlib.compress(bytes(16))
+    words = struct.pack("<9I", 37, 1, 2, 2, 0, 0, 1, 1, scheme) + bytes(32)
+    body = pack(bytes(16))
     ktx2 = b"\xabKTX 20\xbb\r\n\x1a\n" + words + struct.pack("<3Q", 104, len(body), 16) + body
     image = maker.add("images", {"bufferView": maker.view(ktx2)})
     texture = {"index": maker.add("textures", {"extensions": {"KHR_texture_basisu": {"source": image}}})}
@@ -737,7 +737,7 @@ def read_extensions(path: Path) -> None:
 
 
 def native_seeds() -> dict[str, bytes]:
-    """What the native decoders read: bytes of Draco, and of ETC1S and UASTC in KTX 2."""
+    """What the native decoders read: bytes of Draco, of ETC1S, UASTC and Zstandard in KTX 2."""
     seeds = {f"{name}.ktx2": base64.b64decode(data) for name, data in peer_bytes()["ktx2"].items()}
     with contextlib.suppress(ImportError):
         import DracoPy
@@ -745,6 +745,11 @@ def native_seeds() -> dict[str, bytes]:
         points, faces = np.eye(4, 3, dtype="f4"), np.array([[0, 1, 2], [1, 2, 3]], "u4")
         seeds["square.drc"] = DracoPy.encode(points, faces, tex_coord=np.eye(4, 2))
         seeds["square.glb"] = compressed_model(DracoPy.encode(points, faces), seeds["uastc.ktx2"])
+    with contextlib.suppress(ImportError):
+        import zstandard
+
+        seeds["noise.zst"] = zstandard.compress(bytes(range(256)) * 9)
+        seeds["zstandard.glb"] = points_lines_and_plain_ktx2(2, zstandard.compress)
     return seeds
 
 
@@ -774,7 +779,7 @@ def read_native(path: Path) -> None:
     if path.suffix == ".glb":
         gltf.load(path)
         return
-    codec = "draco" if path.suffix == ".drc" else "basis"
+    codec = {".drc": "draco", ".zst": "zstd"}.get(path.suffix, "basis")
     decode(path, [Job(codec, "it", path.read_bytes(), 1 << 20)])
 
 

@@ -1,4 +1,4 @@
-"""Pictures of KTX 2 files (Khronos) that are not compressed for a GPU: 8 bits a channel, plain or deflated.
+"""Pictures of KTX 2 files (Khronos) in no format of GPUs: 8 bits a channel, plain, deflated or in Zstandard.
 
 The extension KHR_texture_basisu asks for Basis Universal, which renderer.formats.codecs decodes; some writers put plain
 pixels there.
@@ -6,6 +6,7 @@ pixels there.
 
 import struct
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,27 @@ FORMATS = {
     9: "r", 15: "r", 16: "rg", 22: "rg", 23: "rgb", 29: "rgb", 30: "bgr", 36: "bgr", 37: "rgba", 43: "rgba",
     44: "bgra", 50: "bgra",
 }  # fmt: skip
-SCHEMES = 0, 3  # of supercompression: none, zlib
+ZSTANDARD = 2
+SCHEMES = 0, ZSTANDARD, 3  # of supercompression: none, Zstandard, zlib
 LEVEL_INDEX = 80  # bytes of the header
+
+
+class PlainImage(NamedTuple):
+    """The largest image of a plain KTX 2 file: its size, its channels as they stand, and the bytes of its pixels.
+
+    `body` is still in Zstandard if the supercompression `scheme` is that.
+    """
+
+    width: int
+    height: int
+    channels: str
+    scheme: int
+    body: bytes
+
+    @property
+    def byte_count(self) -> int:
+        """The bytes of the pixels."""
+        return self.width * self.height * len(self.channels)
 
 
 def is_plain(data: bytes) -> bool:
@@ -26,8 +46,8 @@ def is_plain(data: bytes) -> bool:
     return len(data) >= 16 and struct.unpack_from("<I", data, 12)[0] != 0
 
 
-def plain_pixels(file: Container, data: bytes, max_pixels: int, name: str) -> np.ndarray:
-    """Pixels (height, width, 4) uint8 of the largest image of a KTX 2 file that is_plain; InputError naming `name`."""
+def plain_image(file: Container, data: bytes, max_pixels: int, name: str) -> PlainImage:
+    """The largest image of a KTX 2 file that is_plain; InputError naming `name`."""
     if len(data) < LEVEL_INDEX + 24:
         file.fail(name, f"is a KTX 2 file of {len(data)} bytes; its header alone has {LEVEL_INDEX + 24}")
     vk_format, _, width, height, depth, layers, faces, _, scheme = struct.unpack_from("<9I", data, 12)
@@ -36,22 +56,28 @@ def plain_pixels(file: Container, data: bytes, max_pixels: int, name: str) -> np
         allowed = ", ".join(map(str, FORMATS))
         file.fail(name, f"is a KTX 2 file of the VkFormat {vk_format}; allowed are {allowed}, and Basis Universal")
     if scheme not in SCHEMES:
-        known = {1: "1 (BasisLZ)", 2: "2 (Zstandard)"}.get(scheme, str(scheme))
-        file.fail(name, f"is a KTX 2 file of supercompression scheme {known}; allowed are 0 (none) and 3 (zlib)")
+        known = {1: "1 (BasisLZ)"}.get(scheme, str(scheme))
+        allowed = "0 (none), 2 (Zstandard) and 3 (zlib)"
+        file.fail(name, f"is a KTX 2 file of supercompression scheme {known}; allowed are {allowed}")
     if width < 1 or height < 1 or depth > 1 or layers > 1 or faces != 1:
         file.fail(name, f"is no plain picture: {width} x {height} x {depth}, {layers} layers, {faces} faces")
     if width * height > max_pixels:
         file.fail(name, f"has {width} x {height} pixels; {max_pixels} are allowed")
-    channels = FORMATS[vk_format]
-    wanted = width * height * len(channels)
     if offset > len(data) or size > len(data) - offset:
         file.fail(name, f"ends before byte {offset + size} of its pixels; it has {len(data)}")
-    body = data[offset : offset + size]
-    if scheme == 3:
-        try:
-            body = zlib.decompressobj().decompress(body, wanted + 1)
-        except zlib.error as error:
-            file.fail(name, f"is damaged: {error}")
+    image = PlainImage(width, height, FORMATS[vk_format], scheme, data[offset : offset + size])
+    if scheme != 3:
+        return image
+    try:
+        return image._replace(body=zlib.decompressobj().decompress(image.body, image.byte_count + 1))
+    except zlib.error as error:
+        file.fail(name, f"is damaged: {error}")
+
+
+def pixels_of(file: Container, image: PlainImage, name: str) -> np.ndarray:
+    """Pixels (height, width, 4) uint8 of an image whose body is decoded; InputError naming `name`."""
+    width, height, channels, _, body = image
+    wanted = image.byte_count
     if len(body) != wanted:
         file.fail(name, f"has {len(body)} bytes of pixels; {width} x {height} of {len(channels)} channels are {wanted}")
     pixels = np.frombuffer(body, "u1").reshape(height, width, len(channels))

@@ -7,7 +7,7 @@ import numpy as np
 
 from renderer.formats import codecs
 from renderer.formats.gltf.container import Container
-from renderer.formats.gltf.ktx2 import KTX2, is_plain, plain_pixels
+from renderer.formats.gltf.ktx2 import KTX2, ZSTANDARD, PlainImage, is_plain, pixels_of, plain_image
 from renderer.formats.gltf.model import Texture
 from renderer.formats.images import read_pixels
 
@@ -61,12 +61,17 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
     """The pixels (height, width, 4) uint8 of images by their index, read-only; -1 is a white one."""
     out: dict[int, np.ndarray] = {-1: np.full((1, 1, 4), 255, "u1")}
     jobs: dict[int, codecs.Job] = {}
+    packed: dict[int, PlainImage] = {}  # in Zstandard
     for index in wanted:
         name = f"images[{index}]"
         data = _content(file, file.item("images", index, "a texture"), name)
         if data.startswith(KTX2) and is_plain(data):
-            out[index] = plain_pixels(file, data, MAX_PIXELS, name)
-            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+            image = plain_image(file, data, MAX_PIXELS, name)
+            file.take("pixels", image.width * image.height, MAX_TOTAL_PIXELS, name)
+            if image.scheme == ZSTANDARD:
+                packed[index], jobs[index] = image, codecs.Job("zstd", name, image.body, image.byte_count)
+            else:
+                out[index] = pixels_of(file, image, name)
         elif data.startswith(KTX2):
             jobs[index] = codecs.Job("basis", name, data, MAX_PIXELS)
         elif data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
@@ -75,8 +80,12 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
         else:
             file.fail(name, "is neither PNG nor JPEG nor WebP nor KTX 2")
     for index, arrays in zip(jobs, codecs.decode(file.path, list(jobs.values())), strict=True):
-        out[index] = arrays["pixels"]
-        file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+        name = f"images[{index}]"
+        if index in packed:
+            out[index] = pixels_of(file, packed[index]._replace(body=arrays["bytes"].tobytes()), name)
+        else:
+            out[index] = arrays["pixels"]
+            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
     for pixels in out.values():
         pixels.flags.writeable = False
     return out
