@@ -109,7 +109,7 @@ def pack_parameters(
         for k, xform in enumerate((*flame.final_xforms, *idle, *flame.xforms)):
             start = number * stride + len(camera) + k * spec.record_floats
 
-            def distance(v: Variation, xform: Xform = xform, start: int = start) -> float:
+            def distance(v: Variation, xform: Xform = xform, start: int = start, flame: Flame = flame) -> float:
                 values = {
                     name.removeprefix(f"{v.name}_"): v.limited(name, xform.parameter_value(name))
                     for name in v.parameters
@@ -119,6 +119,9 @@ def pack_parameters(
                     for name, text in xform.extra.items()
                     if name.startswith(f"{v.name}_")
                 }
+                if v.function in stamps.OF_PALETTE and values["Gradient"] == 1:
+                    levels = np.clip(np.rint(flame.palette_colors[:256, :3]), 0, 255)
+                    texts["palette"] = levels.astype("u1").tobytes().hex()
                 return float(place(stamps.table_of(v.function, values, texts)) - start)
 
             parts.append(pack_xform(xform, spec, k < spec.finals, distance))

@@ -55,6 +55,23 @@ def seeded_offset(values: Values, texts: Texts) -> np.ndarray:
     return np.array([seed * random.next_double(), seed * random.next_double()])
 
 
+# Stamps that take their colors from the flame's palette: table_of() is given it as the text `palette`.
+OF_PALETTE = ("dc_inversion", "dc_layers", "dc_quadtree")
+
+
+def _palette_table(values: Values, texts: Texts) -> np.ndarray:
+    """1 and the palette's 256 colors if Gradient is 1, else 0; a gray ramp where no palette is given."""
+    if values["Gradient"] != 1:
+        return np.zeros(1)
+    ramp = bytes(level for level in range(256) for _ in range(3))
+    colors = bytes.fromhex(texts["palette"]) if "palette" in texts else ramp
+    return np.concatenate([[1.0], np.frombuffer(colors, "u1")])
+
+
+for _name in OF_PALETTE:
+    builder(_name)(_palette_table)
+
+
 # ---- orbits: variations of the origin that follow one orbit, whatever the point
 
 ORBIT_LENGTH, ORBIT_SKIP = 1 << 15, 100

@@ -69,6 +69,21 @@ def test_kernels_give_the_formulas(device, rng):
     assert (apart <= 0.4 + 1e-4).all() and (apart > 0.05).any() and not dla[:, 4].any()
 
 
+def test_gradient_1_takes_the_nearest_color_of_the_palette(device):
+    """Of the gray ramp that stands for a palette where none is given; the draws are those of Gradient 0."""
+    names = ("dc_inversion", "dc_layers", "dc_quadtree")
+    variations = [variation_table()[name] for name in names]
+    points = np.zeros((256, 4), "f4")
+    own, found = (
+        [r[:, 5].astype(int) for r in apply_cases(device, variations, cases, AFFINE)]
+        for cases in ([(v, 0.7, dict(Gradient=g), points) for v in variations] for g in (0, 1))
+    )
+    for name, before, after in zip(names, own, found, strict=True):
+        levels = np.stack([before >> 16, before >> 8 & 255, before & 255], 1)
+        nearest = ((levels[:, None] - np.arange(256)[None, :, None]) ** 2).sum(2).argmin(1)
+        assert np.array_equal(after, nearest * 0x10101) and len(set(after)) > 3, name
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [

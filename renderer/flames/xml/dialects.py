@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
+from renderer.flames.stamps import OF_PALETTE
 from renderer.flames.variations import parameter_owners
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.solid import parse_solid
@@ -205,7 +206,8 @@ def _without_aliases(name: str) -> str:
 
 def undrawn_value(name: str, text: str) -> str:
     """What is said of a parameter whose value is not drawn as its program does; the empty text if it is."""
-    if name.endswith("_Gradient") and "dc_" in name and is_neutral(text, "1"):
+    is_palette = name.endswith("_Gradient") and "dc_" in name and is_neutral(text, "1")
+    if is_palette and not any(f"{stamp}_Gradient" in name for stamp in OF_PALETTE):
         return f"{name} 1"
     for end, drawn in DRAWN_VALUES.items():
         if name.endswith(end):

@@ -317,6 +317,22 @@ DEVICE Triple stamped(float weight, Pair p, Triple c, real *color, real *rgb, fl
     return triple(weight * p.x, weight * p.y, gray * scale_z + offset_z);
 }
 
+// The same, of which gradient 1 takes the palette's nearest color: the table has 1, and 256 of red, green and blue.
+DEVICE Triple stamped_of_palette(float weight, Pair p, Triple c, real *color, real *rgb, float gradient, float scale_z,
+                                 float offset_z, GLOBAL const float *table) {
+    if (gradient != 1.0f) return stamped(weight, p, c, color, rgb, gradient, scale_z, offset_z);
+    Triple at = stamped(weight, p, c, color, rgb, 0.0f, scale_z, offset_z);
+    real best = (real)(1e9f);
+    c = as_bytes(c);
+    for (int k = 0; k < 256; k++) {
+        float red = table[1 + 3 * k], green = table[2 + 3 * k], blue = table[3 + 3 * k];
+        real apart = square(c.x - red) + square(c.y - green) + square(c.z - blue);
+        *rgb = apart < best ? packed_rgb((real)(red), (real)(green), (real)(blue)) : *rgb;
+        best = least(best, apart);
+    }
+    return at;
+}
+
 // The same of a square of pixels: (column, row) of the pixel that u and v choose.
 DEVICE Pair pixel_of(real u, real v, float pixels) { return pair(floor_of(u * pixels), floor_of(v * pixels)); }
 DEVICE Pair pixel_center(Pair pixel, float pixels, float size, float shift) {

@@ -381,7 +381,7 @@ VARIATION_3D(dc_inversion, seed = 10000, time = 0, iterations = 50 [0, 100], sca
     real u = uniform(random), v = uniform(random);
     Pair p = stamp_place(ColorOnly, 2.0f, x, y, u, v);
     Triple c = inverted_circles(p, time, iterations, scaleX, scaleY);
-    return stamped(weight, p, c, color, rgb, Gradient, scale_z, offset_z);
+    return stamped_of_palette(weight, p, c, color, rgb, Gradient, scale_z, offset_z, table);
 }
 
 VARIATION_3D(dc_kaleidoscopic, seed = 10000, time = 0, sides = 8 [2, 20], zoom = 1 [0, 1], p1 = 0 [0, 1],

@@ -84,7 +84,7 @@ VARIATION_3D(dc_layers, N = 8 [1, 10], Amplitude = 0.995 [0, 10], seed = 10000, 
         real shell = magnitude(sine_of(rx * f + 0.52f * time) * cosine_of(qy * f) - sine_of(rz * f));
         far = greatest(far, smooth_step((real)(0.25f), (real)(0.2f), shell) * (1.0f - (float)k / 8.0f));
     }
-    return stamped(weight, p, gray(far), color, rgb, Gradient, scale_z, offset_z);
+    return stamped_of_palette(weight, p, gray(far), color, rgb, Gradient, scale_z, offset_z, table);
 }
 
 DEVICE Pair kaleidoscope(Pair p, float wedge) {
@@ -307,7 +307,7 @@ VARIATION_3D(dc_quadtree, zoom = 1 [0.1, 50], seed = 10000 [0, 10000], time = 0,
         if (r > width) break;
         shade = done ? shade : shade + 0.13f;
     }
-    return stamped(weight, p, gray(shade), color, rgb, Gradient, scale_z, offset_z);
+    return stamped_of_palette(weight, p, gray(shade), color, rgb, Gradient, scale_z, offset_z, table);
 }
 
 VARIATION_3D(dc_rotations, levels = 20 [1, 50], seed = 10000, time = 0, zoom = 4, ColorOnly = 0, Gradient = 0,
