@@ -13,6 +13,7 @@ from typing import Any, Literal
 from renderer.errors import UserError
 from renderer.flames import clusters as clusters  # registers its builders
 from renderer.flames import figures as figures  # the same
+from renderer.flames import recurrence as recurrence
 from renderer.flames import yeganeh as yeganeh
 from renderer.flames.stamps import BUILDERS
 from renderer.flames.user_variations import check_user_file, read_user_file, user_files

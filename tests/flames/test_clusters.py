@@ -109,3 +109,30 @@ def test_what_is_not_drawn_is_said():
     assert dialects.undrawn_value("post_depth", "1") and not dialects.undrawn_value("pre_depth", "1")
     assert dialects.undrawn_value("dla3d_wf_node_obj_filename", "a.obj")
     assert not dialects.undrawn_value("dla3d_wf_node_obj_filename", "")
+
+
+RECURRENCES = {  # number: (parameters, the function by another formula)
+    0: ({}, lambda t: 50 * np.sin(4 * np.pi * t) + 25 * np.sin(40 * np.pi * t)),
+    22: (dict(a=490.0, b=3.0), lambda t: 245 * (5 * (2 * t - 1) ** 3 - 3 * (2 * t - 1))),
+    26: (dict(a=90.0, b=1.0, k=1.0), lambda t: 30 * np.pi**2 - 360 * np.cos(2 * np.pi * t)),
+    29: (dict(a=475.0, k=10.0), lambda t: 475 * np.cos(10 * np.arccos(2 * t - 1))),
+}
+
+
+def test_recurrences_are_all_pairs_of_near_values(device):
+    """Each pair drawn is near by brute force, and each that is near is drawn as often as the others."""
+    variation, count, tolerance = variation_table()["recurrenceplot"], 40, 30.0
+    points = np.zeros((1 << 15, 4), "f4")
+    said = [
+        dict(func_id=number, Density=count, tolerance=tolerance) | given for number, (given, _) in RECURRENCES.items()
+    ]
+    results = apply_cases(device, [variation], [(variation, 1.0, values, points) for values in said], AFFINE)
+    for found, (number, (_, formula)) in zip(results, RECURRENCES.items(), strict=True):
+        y = formula(np.arange(count) / count)
+        near = np.abs(y[:, None] - y) < tolerance
+        i, j = np.rint((found[:, :2].T + 0.5) * count).astype(int)
+        drawn = np.zeros((count, count))
+        np.add.at(drawn, (i, j), 1)
+        expected = near * len(points) / near.sum()
+        sure = np.abs(np.abs(y[:, None] - y) - tolerance) > 1e-3  # not at the edge, where rounding decides
+        assert (np.abs(drawn - expected)[sure] < 6 * np.sqrt(expected[sure]) + 1e-9).all(), number

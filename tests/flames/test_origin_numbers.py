@@ -25,7 +25,7 @@ PARTS = 48
 WITNESSED_ELSEWHERE = {
     "threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan", "dc_perlin", "plane_wf", "text_wf",
     "dla_wf", "snowflake_wf", "nsudoku", "yplot2d_wf", "polarplot2d_wf", "polarplot3d_wf", "parplot2d_wf",
-    "isosfplot3d_wf", "dla3d_wf",
+    "isosfplot3d_wf", "dla3d_wf", "recurrenceplot",
 }  # fmt: skip
 
 

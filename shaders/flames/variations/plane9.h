@@ -82,6 +82,31 @@ VARIATION(hamid_js, presetId = 0, number_lines_circles = 2000, filled_circles = 
     return scaled(weight, u + q.x, v + q.y);
 }
 
+// The pairs of the table, by a search of the sums for the first time and evenly among its near ones for the other.
+REPLACING(recurrenceplot, func_id = 0, a = 0.5, b = 10, k = 5, Density = 700 [1, 10000], dc = 0, scale = 1, angle = 0,
+          offset = 0, tolerance = 5) {
+    real pick = uniform(random), among = uniform(random), stays = uniform(random);
+    real low = zero_real(), high = (real)(table[0] - 1.0f);
+    for (int s = 0; s < 14; s++) {
+        real middle = floor_of(0.5f * (low + high));
+        mask before = table_at(table, 2.0f + 4.0f * middle) <= pick;
+        low = before && low < high ? middle + 1.0f : low;
+        high = before ? high : middle;
+    }
+    low = least(low, (real)(table[0] - 1.0f));
+    real first = table_at(table, 3.0f + 4.0f * low), end = table_at(table, 4.0f + 4.0f * low);
+    real place = clamped(first + floor_of(among * (end - first)), zero_real(), (real)(table[0] - 1.0f));
+    real u = weight * (low / table[0] - 0.5f), v = weight * (table_at(table, 5.0f + 4.0f * place) / table[0] - 0.5f);
+    float density = 0.5f / (scale == 0.0f ? 1e-5f : scale);
+    Pair c = circle((real)(angle));
+    real shade = magnitude(density * u * v + offset),
+         slanted = magnitude(density * (c.x * u + c.y * v + offset) + 0.5f);
+    mask stayed = stays >= table[1];
+    if (dc == 1.0f) *color = stayed ? *color : wrap_unit(shade);
+    if (dc == 2.0f) *color = stayed ? *color : wrap_unit(slanted);
+    return pair(u, v);
+}
+
 // The particles of a cluster as spheres, and the tubes between them and those that they stuck to.
 VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius = 0.5, outer_blur_radius = 0.01,
              junction_scale = 1.4, dc_color = 1, glue_radius = 1, force_x = 0, force_y = 0, force_z = 0,
