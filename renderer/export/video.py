@@ -4,6 +4,7 @@ The only user of av.
 """
 
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def _encode_video(
     recipe: dict,
     high_range: bool,
 ) -> None:
+    os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
     av = import_av()
     codec, pixel_format, options = codec_choice
     more = {"movflags": "+faststart+use_metadata_tags"} if suffix == ".mp4" else {}

@@ -223,7 +223,8 @@ class CudaBuffer(Buffer):
             self.pointer = int(check(cu.cuMemAlloc(max(self.nbytes, 4)), no_room, UnavailableError))
 
     def __del__(self) -> None:
-        _free(self.device, cu.cuMemFree, self.pointer)
+        if cu is not None:  # as it is while the interpreter ends
+            _free(self.device, cu.cuMemFree, self.pointer)
 
     def _upload(self, array: np.ndarray) -> None:
         with self.device as device:

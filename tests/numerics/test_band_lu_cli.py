@@ -244,3 +244,14 @@ def test_bad_market_files_are_told(tmp_path, capsys, name):
     err = capsys.readouterr().err
     assert words in err and "a.mtx" in err and err.count("\n") == 1
     assert not (tmp_path / "x.npy").exists()
+
+
+def test_a_zero_with_a_radius_has_no_certain_digit_and_the_files_differ(tmp_path, capsys, rng):
+    ab, kl, ku = random_band(rng, 12, 2, 1), 2, 1
+    ab[1] += 6
+    b = dense(ab, kl, ku) @ np.arange(12.0)
+    words = ["solve", *files(tmp_path, ab, kl, ku, b), "--certified"]
+    assert main([*words, str(tmp_path / "radius.npy"), "--json"]) in (0, 3)
+    capsys.readouterr()
+    assert main([*words, str(tmp_path / "x.npy")]) == 2
+    assert "the same file as -o" in capsys.readouterr().err

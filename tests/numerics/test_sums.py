@@ -759,3 +759,10 @@ def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
     ):
         assert cli.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_sums_by_key_take_no_other_statistic(tmp_path, capsys):
+    for name, values in (("v", np.ones(4)), ("k", np.zeros(4, "i4"))):
+        np.save(tmp_path / f"{name}.npy", values)
+    command = ["sum", str(tmp_path / "v.npy"), "--by", str(tmp_path / "k.npy"), "--statistic", "mean"]
+    assert cli.main(command) == 2 and "the table by key has sums, means" in capsys.readouterr().err

@@ -34,13 +34,14 @@ class Enclosure(NamedTuple):
 
     @property
     def certain_digits(self) -> int:
-        """Decimal digits that are proven of every component that is not zero; 0 where a sign is not certain."""
+        """Decimal digits that are proven of every component; 0 where a sign is not certain, as of a 0 with a radius."""
         wrong = self.radius > 0
         if not wrong.any():
             return 16
-        with np.errstate(divide="ignore"):
-            ratio = float((self.radius[wrong] / np.abs(self.x[wrong])).max())
-        return max(0, int(-np.log10(ratio))) if ratio > 0 else 16
+        if not self.x[wrong].all():
+            return 0
+        ratio = float((self.radius[wrong] / np.abs(self.x[wrong])).max())
+        return max(0, int(-np.log10(ratio))) if 0 < ratio < 1 else 0
 
 
 def enclose(

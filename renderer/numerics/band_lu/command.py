@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from renderer import arguments
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.formats.matrices import check_npy_name, read_band, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
@@ -121,6 +121,8 @@ def solve_files(
     checked_block(block)
     if certified is not None:
         check_npy_name(Path(certified), "--certified")
+        if Path(certified).resolve() == Path(output).resolve():
+            raise UserError(f"--certified {certified}: the same file as -o; the radii need one of their own")
     opened = () if cholesky and devices is None else _open_devices(devices)
     found = read_band(Path(band), None if natural_order else narrowing_order)
     try:

@@ -163,6 +163,8 @@ def _check(
         raise UserError(f"--farm takes no --by, --bound, --compare and none of {', '.join(PAIRED)}")
     if mode != "exact" and (by or statistic != "sum"):
         raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
+    if by and statistic != "sum":
+        raise UserError(f"--by {by}: --statistic is {statistic}; the table by key has sums, means, counts and extremes")
     if ddof and statistic != "variance":
         raise UserError(f"--ddof {ddof}: --statistic is {statistic}; only variance takes it")
     pipes = [npy for npy in files if isinstance(npy, PipeSource)]
