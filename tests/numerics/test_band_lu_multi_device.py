@@ -167,3 +167,16 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
 def test_dealt_factors_say_where_they_were_made(device):
     lu = BandedLU(np.ones((1, 5)), 0, 0, [device])
     assert isinstance(lu._factors, BlockCyclicFactors) and device.name in lu.device_name
+
+
+def test_factors_of_a_triangular_matrix_are_the_matrix(device, rng):
+    """Panels as high as a block: rows below them belong to the next column. L is the unit matrix, to the last bit."""
+    ab = rng.uniform(-0.1, 0.1, (17, 48)).astype("f4")
+    ab[16] = 1
+    lu = BandedLU(ab, 0, 16, [device], 16, **scheduled("device"))
+    factors = lu._factors
+    assert isinstance(factors, BlockCyclicFactors)
+    layout, flat = lu.layout, factors.per_device[0].matrix.read()
+    stored = {(i, j): flat[layout.offset(i, j)] for j in range(48) for i in range(j // 16 * 16 - 16, j // 16 * 16 + 16)}
+    full = dense(ab, 0, 16)
+    assert all(value == full[i, j] for (i, j), value in stored.items() if i >= 0)

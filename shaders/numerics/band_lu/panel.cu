@@ -151,18 +151,19 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
         FOR_APPLY_ROWS(k)
         if (row_to[t] == APPLY_ROW_OF(k)) values[k] = moved[t];
     }
-    if (c > first) {
-        NO_UNROLL for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
-            WARP_BARRIER();
-            if (thread > k && thread < INNER_BLOCK) moved[thread] -= lower[k * INNER_BLOCK + thread] * moved[k];
-        }
-        BARRIER();
-        FOR_APPLY_ROWS(k) {
-            int row = APPLY_ROW_OF(k);
-            if (row < rows) {
-                FOR_COLUMNS(j)
-                values[k] -= subpanel[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
-            }
+    // All threads agree on is_right, but barriers stay outside of branches: PoCL 3.1 drops the guard `row < rows` behind
+    // a barrier in one.
+    bool is_right = c > first;
+    NO_UNROLL for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
+        WARP_BARRIER();
+        if (is_right && thread > k && thread < INNER_BLOCK) moved[thread] -= lower[k * INNER_BLOCK + thread] * moved[k];
+    }
+    BARRIER();
+    FOR_APPLY_ROWS(k) {
+        int row = APPLY_ROW_OF(k);
+        if (is_right && row < rows) {
+            FOR_COLUMNS(j)
+            values[k] -= subpanel[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
         }
     }
     if (thread < INNER_BLOCK) column_values[first + thread] = moved[thread];
