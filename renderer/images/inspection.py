@@ -6,6 +6,7 @@ Plain functions of arrays: the window shows what they return.
 import numpy as np
 
 from renderer.formats.images import linear_to_srgb
+from renderer.images.algorithm_view import CHANNELS, Legend, StepPicture
 from renderer.images.flip import flip_map
 from renderer.images.metrics import psnr
 
@@ -39,53 +40,106 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     return counts, {"dark": int(dark.sum()), "bright": int(bright.sum()), "NaN": int(is_nan.sum())}
 
 
-def false_color(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(height, width, 3) uint8 colors of numbers, from dark blue at `low` to yellow at `high`; NaN is magenta."""
-    position = (np.asarray(values, "f8") - low) / (high - low if high > low else 1.0)
-    position = np.clip(np.nan_to_num(position, nan=0.0, posinf=1.0, neginf=0.0), 0, 1) * (len(VIRIDIS) - 1)
+LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear Rec. 709
+MAX_STOPS = 16.0  # between the ends of a logarithmic scale
+
+
+def _color_table(levels: int) -> np.ndarray:
+    """(levels + 1,) uint32 pixels, red in the lowest byte: VIRIDIS at equal steps, and magenta for NaN."""
+    position = np.linspace(0, len(VIRIDIS) - 1, levels)
     left = np.minimum(position.astype(int), len(VIRIDIS) - 2)
-    part = (position - left)[..., None]
+    part = (position - left)[:, None]
     colors = VIRIDIS[left] * (1 - part) + VIRIDIS[left + 1] * part
-    return np.where(np.isnan(values)[..., None], (255, 0, 255), colors + 0.5).astype("u1")
+    table = np.full((levels + 1, 4), 255, "u1")
+    table[:-1, :3], table[-1, :3] = colors + 0.5, (255, 0, 255)
+    return table.view("<u4").ravel()
+
+
+LEVELS = 4096  # of false colors
+COLOR_TABLE = _color_table(LEVELS)
+STENCIL_TABLE = _color_table(33)[:33]  # colors of 0 to 32 rays of a word
+
+
+def false_color(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """(height, width, 4) uint8 colors of numbers, from dark blue at `low` to yellow at `high`; NaN is magenta."""
+    values = np.asarray(values)
+    span = float(high) - float(low) if high > low else 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        position = (values - np.float64(low)) * ((LEVELS - 1) / span)
+    is_nan = np.isnan(position)
+    level = np.clip(np.where(is_nan, 0.0, position), 0, LEVELS - 1) + 0.5
+    return _pixels(COLOR_TABLE[np.where(is_nan, LEVELS, level.astype("i4"))])
+
+
+def _pixels(words: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(words, "<u4").view("u1").reshape(*words.shape, 4)
 
 
 def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
-    """A stencil of active rays as (height, width, 3) uint8 pixels.
+    """A stencil of active rays as (height, width, 4) uint8 pixels.
 
     `live` (height, width) says which rays are active, `occupancy` (rows, columns) the fraction of them in each word, a
     block of 4 rows and 8 columns. A word has the color of its occupancy, from dark blue to yellow; ended rays in it are
     a third as bright, words without a ray are black.
     """
     height, width = live.shape
-    by_pixel = np.kron(occupancy, np.ones((4, 8)))[:height, :width]
-    bright = np.where(live, 1.0, np.where(by_pixel > 0, 1 / 3, 0.0))
-    return (false_color(by_pixel, 0.0, 1.0) * bright[..., None] + 0.5).astype("u1")
+    colors = STENCIL_TABLE.view("u1").reshape(-1, 4)
+    table = np.zeros((33, 2, 4), "u1")  # by rays of the word, by whether the ray lives
+    table[:, 1], table[:, 0] = colors, (colors / 3 + 0.5).astype("u1")
+    table[0] = 0
+    table[..., 3] = 255
+    word = (2 * np.round(32 * occupancy)).astype("u1")
+    by_pixel = np.repeat(np.repeat(word, 4, 0), 8, 1)[:height, :width]
+    return _pixels(table.view("<u4").ravel()[by_pixel + live])
 
 
-def layer_picture(name: str, values: np.ndarray) -> tuple[np.ndarray, str]:
-    """A layer as (height, width, 3) uint8 pixels, and what its colors mean.
+def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
+    """One of CHANNELS of linear pixels (height, width, 3 or 4) in false color, by the logarithm of the value.
+
+    The scale spans the middle 99.8 % of the positive values, at most MAX_STOPS below its upper end. What is not
+    positive has the lowest color.
+    """
+    pixels = np.asarray(linear, "f4")[..., :3]
+    values = pixels @ np.array(LUMINANCE, "f4") if name == "luminance" else pixels[..., CHANNELS.index(name) - 1]
+    positive = values[np.isfinite(values) & (values > 0)]
+    low, high = (float(v) for v in np.quantile(positive, (0.001, 0.999))) if positive.size else (0.5, 1.0)
+    low = max(low, high * 2.0**-MAX_STOPS)
+    high = max(high, low * 1.001)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stops = np.log2(np.where(values <= 0, 0.0, values))
+    meaning = f"{name} of the linear picture, from {low:.4g} to {high:.4g}"
+    return StepPicture(false_color(stops, np.log2(low), np.log2(high)), values, meaning, Legend(low, high, "", True))
+
+
+def layer_picture(name: str, values: np.ndarray) -> StepPicture:
+    """A layer as a picture.
 
     Normals are shown by halves, ids by a color each, other colors as they are; numbers in false color between their
     least and greatest finite value.
     """
     values = np.asarray(values)
     if name == "id":
-        return id_colors(values), f"{len(np.unique(values[values > 0]))} primitives seen"
+        return StepPicture(id_colors(values), values, f"{len(np.unique(values[values > 0]))} primitives seen")
     if name == "normal":
-        return (np.clip(0.5 + 0.5 * values, 0, 1) * 255 + 0.5).astype("u1"), "x, y, z from -1 (0) to 1 (255)"
+        pixels = (np.clip(0.5 + 0.5 * values, 0, 1) * 255 + 0.5).astype("u1")
+        return StepPicture(pixels, values, "x, y, z from -1 (0) to 1 (255)")
     if name == "variance":
-        return _numbers(np.log10(np.maximum(values.mean(-1), 1e-12)), "log10 ")
+        return _numbers(values, np.maximum(values.mean(-1), 1e-12), True, "")
     if name == "density" and values.ndim == 2:
-        return _numbers(np.log10(1 + np.maximum(values, 0)), "log10 of 1 + ")
+        return _numbers(values, 1 + np.maximum(values, 0), True, "1 + ")
     if values.ndim == 3:
-        return linear_to_srgb(np.clip(np.nan_to_num(values[..., :3]), 0, 1)), "0 to 1"
-    return _numbers(values.astype("f8"), "")
+        return StepPicture(linear_to_srgb(np.clip(np.nan_to_num(values[..., :3]), 0, 1)), values, "0 to 1")
+    return _numbers(values, values.astype("f8"), False, "")
 
 
-def _numbers(values: np.ndarray, name: str) -> tuple[np.ndarray, str]:
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return false_color(values, low, high), f"{name}{low:.4g} (blue) to {high:.4g} (yellow)"
+def _numbers(values: np.ndarray, shown: np.ndarray, is_log: bool, prefix: str) -> StepPicture:
+    """A layer whose colors are those of the numbers `shown`."""
+    finite = shown[np.isfinite(shown)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
+    scale = np.log10 if is_log else np.asarray
+    pixels = false_color(scale(shown), float(scale(low)), float(scale(high)))
+    meaning = f"{prefix}{low:.4g} (blue) to {high:.4g} (yellow)"
+    return StepPicture(pixels, values, meaning, Legend(low, max(high, low * 1.001 if is_log else low), "", is_log))
 
 
 def id_colors(ids: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from renderer.pictures.picture import Picture
 from renderer.plain import format_value, is_finite_number
 from renderer.profile import stage
 from renderer.scene.animation import read_animation, write_animation
-from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.scene import Inspect, Scene, ToneMapping
 from renderer.scene.schema import from_table, to_table
 
 PICTURE_OF_SUFFIX = {
@@ -32,7 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-SCENE_KEYS = ("title", "picture", "size", "tone", "settings", "animation", "bench", "test")
+SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
 
 
 def picture_kinds() -> list[str]:
@@ -109,12 +109,17 @@ def scene_of_table(table: dict, path: Path) -> Scene:
     tone = from_table(
         ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone", path.parent
     )
+    inspect = from_table(Inspect, _table(table, "inspect", path), f"{path}: inspect", path.parent)
+    if inspect.view not in picture.view_names():
+        allowed = ", ".join(picture.view_names())
+        raise InputError(f"{path}: inspect: view is {format_value(inspect.view)}; allowed are {allowed}")
     title = table.get("title", path.stem)
     if not isinstance(title, str):
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
-    return Scene(path, title, kind, settings, tone, _size(table, path), None, 0.0, animation, bench, test)
+    size = _size(table, path)
+    return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)
 
 
 def _table(table: dict, key: str, path: Path) -> dict:
@@ -141,6 +146,8 @@ def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
         "settings": to_table(scene.settings, folder),
         "tone": to_table(scene.tone, folder),
     }
+    if inspect := to_table(scene.inspect, folder):
+        tables["inspect"] = inspect
     if scene.animation is not None:
         tables["animation"] = write_animation(scene.animation)
     return {"rayfold": 1, "scene": tables, **facts}

@@ -5,7 +5,6 @@ Picture or AccumulatingPicture of this module and has `settings_type = Settings`
 """
 
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +13,8 @@ import numpy as np
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.scene.scene import Scene, ToneMapping
+from renderer.images.algorithm_view import CHANNELS, AlgorithmView
+from renderer.scene.scene import COLOR, Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table
 
 Size = tuple[int, int]  # width, height in pixels
@@ -22,28 +22,19 @@ Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 Frame = Buffer | Texture  # (height, width, 4) float32, linear Rec. 709, row 0 on top
 
 
-@dataclass(frozen=True)
-class AlgorithmView:
-    """The steps of an algorithm as pictures; `unit` is what a step is called, such as "bounce"."""
-
-    unit: str
-    pictures: tuple[np.ndarray, ...]  # (height, width, 3) uint8, one a step
-    values: tuple[np.ndarray, ...]  # what they show, (height, width)
-    meaning: str  # of the colors
-    rows: tuple[dict[str, Any], ...]  # numbers of each step
-
-
 class Picture:
     """Draws one kind of scene on one DeviceContext.
 
     `tone` is the tone mapping of scenes that set none. `layer_names` are the names of what layers() returns,
-    `algorithm_names` those that algorithm() takes.
+    `algorithm_names` those that algorithm() takes, `pixel_views` those of these that show one pixel.
     """
 
     settings_type: ClassVar[type] = PictureSettings
     tone: ToneMapping = ToneMapping()
     layer_names: tuple[str, ...] = ()
     algorithm_names: tuple[str, ...] = ()
+    pixel_views: tuple[str, ...] = ()
+    views_are_steady = False  # whether the algorithm's views do not depend on the samples so far
     can_clone = False
     can_pick = False
     can_open = False
@@ -76,6 +67,11 @@ class Picture:
     def choices(cls, settings: Any) -> dict[str, list[str]]:
         """Names that the files of the settings offer, by the option that takes one: keys of --json."""
         return {}
+
+    @classmethod
+    def view_names(cls) -> list[str]:
+        """What a panel can show: the picture, its layers, its algorithm's views and its color channels."""
+        return [COLOR, *cls.layer_names, *cls.algorithm_names, *CHANNELS]
 
     @staticmethod
     def panels(scene: Scene) -> list[Scene]:
@@ -133,8 +129,11 @@ class Picture:
         """Further images of the picture that was drawn last, for EXR files: name -> (height, width) or (..., 3)."""
         return {}
 
-    def algorithm(self, name: str, settings: Any, size: Size) -> AlgorithmView:
-        """The steps of the algorithm that draws the picture, one of algorithm_names; waits for the device."""
+    def algorithm(self, name: str, settings: Any, size: Size, at: tuple[float, float] = (0.5, 0.5)) -> AlgorithmView:
+        """The steps of the algorithm that draws the picture, one of algorithm_names; waits for the device.
+
+        `at` is the pixel of views of one, in fractions of the picture's width and height.
+        """
         raise NotImplementedError
 
     def trace_paths(self, settings: Any, size: Size, x: int, y: int, samples: int) -> list[Any]:

@@ -10,8 +10,8 @@ from renderer.formats.gltf.animation import animation_keys
 from renderer.formats.mesh import ignored_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
-from renderer.images.inspection import stencil_picture
-from renderer.pictures.picture import AccumulatingPicture, AlgorithmView, Frame, Size, Tile
+from renderer.images.algorithm_view import AlgorithmView
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.profile import stage
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
@@ -24,7 +24,8 @@ from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
-from renderer.raytracing.stage_trace import StageTrace, trace_stages
+from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
+from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
 from renderer.raytracing.volumes import samples_segments
 from renderer.scene.scene import Scene
 
@@ -38,8 +39,8 @@ class Picture(AccumulatingPicture):
 
     settings_type = Settings
     layer_names = ("albedo", "normal", "depth", "id", "variance", "samples")
-    algorithm_names = ("stencil",)
-    can_clone = can_pick = True
+    algorithm_names = ("stencil", *VIEWS)
+    can_clone = can_pick = views_are_steady = True
     tone = TONE
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -255,14 +256,20 @@ class Picture(AccumulatingPicture):
         distance = float(out.read()[0])
         return distance if np.isfinite(distance) else None
 
-    def algorithm(self, name: str, settings: Settings, size: Size) -> AlgorithmView:
-        """The stencil of active rays as each bounce begins."""
-        trace = self.trace_stages(settings, size)
-        depths = range(trace.depths)
-        live = [trace.live_rays(depth) for depth in depths]
-        pictures = [stencil_picture(live[depth], trace.occupancy(depth)) for depth in depths]
-        meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
-        return AlgorithmView("bounce", tuple(pictures), tuple(live), meaning, tuple(trace.rows()))
+    def algorithm(
+        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
+    ) -> AlgorithmView:
+        """The stencil of active rays as each bounce begins, or what the traversal of camera rays costs."""
+        if name == "stencil":
+            return stencil_view(self.trace_stages(settings, size))
+        return self._traversal_view(name, with_schedule(self.device, settings), size)
+
+    def _traversal_view(self, name: str, settings: Settings, size: Size) -> AlgorithmView:
+        self._update_geometry(settings)
+        params = launch_params(settings, size, (0, 0, *size))
+        counts = count_traversal(self.device, self._geometry, params[()], size, self._scene_constants(settings))
+        levels = geometry_levels(self._geometry)
+        return traversal_view(name, counts[VIEWS.index(name)], levels, params, settings.projection)
 
     def trace_paths(self, settings: Settings, size: Size, x: int, y: int, samples: int) -> list[Ray]:
         """The rays of the first samples of pixel (x, y), as the picture's samples follow them."""
@@ -299,9 +306,12 @@ class Picture(AccumulatingPicture):
         return trace_stages(self.device, tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
+        return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **self._scene_constants(settings))
+
+    def _scene_constants(self, settings: Settings) -> dict[str, object]:
+        """The constants of kernels that trace rays and light nothing."""
         rows = material_rows(settings, self._geometry.models)
-        constants = compile_constants(settings, self._geometry.has_spheres, materials=rows) | self._geometry.constants
-        return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **constants)
+        return compile_constants(settings, self._geometry.has_spheres, materials=rows) | self._geometry.constants
 
     def report(self) -> dict[str, Any]:
         """Samples, static primitives, the schedule, and its active rays by depth."""

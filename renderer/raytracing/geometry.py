@@ -108,6 +108,11 @@ class Geometry:
         return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._attributes, *self._textures
 
     @property
+    def tlas_nodes(self) -> Buffer | None:
+        """The nodes of the BVH over the instances, in the BVH2 layout; None without instances."""
+        return self._instances.tlas.nodes if self._instances and self._instances.tlas else None
+
+    @property
     def constants(self) -> dict[str, object]:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {

@@ -41,37 +41,51 @@ Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height
 
 def kernel_source() -> GeneratedSource:
     """raytrace.cu behind the dispatch over shaders/raytracing/materials and distance_fields."""
-
-    def includes(folder: str, names: tuple[str, ...]) -> str:
-        return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
-
-    def switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
-        cases = "".join(
-            f"#if {name.upper()}\n    case {index}: return {name}_{call};\n#endif\n"
-            if name in OPTIONAL_MATERIALS
-            else f"    case {index}: return {name}_{call};\n"
-            for index, name in enumerate(names)
-        )
-        return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
-
     text = (
+        _surfaces()
+        + microfacet.table_source()
+        + _includes("materials", MATERIALS)
+        + "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
+        "                        BsdfSample *out) {\n"
+        + _switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
+        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
+        + _switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
+        + '#include "raytracing/raytrace.cu"\n'
+    )
+    return GeneratedSource("materials", text)
+
+
+def _includes(folder: str, names: tuple[str, ...]) -> str:
+    return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
+
+
+def _switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
+    cases = "".join(
+        f"#if {name.upper()}\n    case {index}: return {name}_{call};\n#endif\n"
+        if name in OPTIONAL_MATERIALS
+        else f"    case {index}: return {name}_{call};\n"
+        for index, name in enumerate(names)
+    )
+    return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
+
+
+def _surfaces() -> str:
+    """What scene.h needs before it: numbers of materials, surfaces, and the dispatch over distance fields."""
+    return (
         "".join(f"#define MATERIAL_{name.upper()} {index}\n" for index, name in enumerate(MATERIALS))
         + '#include "raytracing/surface.h"\n'
         '#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES\n#include "common/reproducible_math.h"\n#endif\n'
         '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
-        + includes("distance_fields", KINDS)
+        + _includes("distance_fields", KINDS)
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
-        + switch("f.kind", KINDS, "distance(f, p)", "FLT_MAX")
-        + f"#endif\n{microfacet.table_source()}"
-        + includes("materials", MATERIALS)
-        + "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
-        "                        BsdfSample *out) {\n"
-        + switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
-        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
-        + switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
-        + '#include "raytracing/raytrace.cu"\n'
+        + _switch("f.kind", KINDS, "distance(f, p)", "FLT_MAX")
+        + "#endif\n"
     )
-    return GeneratedSource("materials", text)
+
+
+def traversal_source() -> GeneratedSource:
+    """traversal_cost.cu: intersection with the scene and nothing of shading."""
+    return GeneratedSource("traversal", f'{_surfaces()}#include "raytracing/traversal_cost.cu"\n')
 
 
 def aov_source() -> GeneratedSource:

@@ -74,4 +74,5 @@ def project(params: np.ndarray, points: np.ndarray, orthographic: bool = False) 
     depth = offset @ forward
     scale = np.ones_like(depth) if orthographic else np.where(depth > 1e-9, depth, np.inf)
     x, y = offset @ right / (right @ right) / scale, offset @ up / (up @ up) / scale
+    x, y = x - 2 * float(params["lens_shift_x"]), y - 2 * float(params["lens_shift_y"])
     return np.stack([0.5 + 0.5 * x, 0.5 - 0.5 * y], -1), depth > 1e-9

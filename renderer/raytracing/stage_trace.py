@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu.device import Device
+from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
+from renderer.images.inspection import stencil_picture
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 
@@ -78,9 +80,22 @@ class StageTrace:
 def unpack(words: np.ndarray) -> np.ndarray:
     """(rows, columns) stencil words as (4 rows, 8 columns) bool; bit k is pixel (k % 8, k // 8) of its block."""
     rows, columns = words.shape
-    bits = (words[..., None] >> np.arange(WORD_BITS, dtype="u4")) & np.uint32(1)
-    blocks = bits.reshape(rows, columns, BLOCK[1], BLOCK[0])
-    return blocks.transpose(0, 2, 1, 3).reshape(rows * BLOCK[1], columns * BLOCK[0]).astype(bool)
+    rows_of_blocks = np.ascontiguousarray(words, "<u4").view("u1").reshape(rows, columns, BLOCK[1])  # a byte a row of 8
+    by_line = np.ascontiguousarray(rows_of_blocks.transpose(0, 2, 1))
+    bits = np.unpackbits(by_line.reshape(rows * BLOCK[1], columns), axis=1, bitorder="little")
+    return bits.view(bool)
+
+
+def stencil_view(trace: StageTrace) -> AlgorithmView:
+    """The stencil as each bounce begins; a step is a bounce."""
+    meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
+
+    def step(depth: int) -> StepPicture:
+        live = trace.live_rays(depth)
+        pixels = stencil_picture(live, trace.occupancy(depth))
+        return StepPicture(pixels, live, meaning, Legend(0.0, WORD_BITS, " live rays of a word"))
+
+    return AlgorithmView("bounce", tuple(trace.rows()), step)
 
 
 def trace_stages(

@@ -25,6 +25,20 @@ class ToneMapping:
     lut: str = setting("", help="a .cube file, applied to the displayed color", file=True)
 
 
+COLOR = "color"  # the view of the picture itself
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """What the window shows of the picture when it opens; no picture depends on it."""
+
+    view: str = COLOR  # a layer, a channel or an algorithm's view, one of Picture.view_names()
+    step: int = setting(0, 0, 1 << 20, "bounce, level or pass of an algorithm's view")
+    pixel: tuple[float, float] = setting(
+        (0.5, 0.5), 0.0, 1.0, "the pixel of views of one, in fractions of the width and height"
+    )
+
+
 @dataclass(frozen=True)
 class Scene:
     """All that draws one picture. `bench` and `test` are the scene file's tables for the benchmarks and the tests.
@@ -40,6 +54,7 @@ class Scene:
     picture: str
     settings: Any
     tone: ToneMapping = ToneMapping()
+    inspect: Inspect = field(default=Inspect(), kw_only=True)
     size: tuple[int, int] | None = None
     samples: int | None = None
     time: float = 0.0

@@ -8,7 +8,27 @@ typedef struct {
 #if INSTANCES
     int instance;  // -1 for none
 #endif
+#if TRAVERSAL_COUNTS
+    uint nodes_visited, primitives_tested;  // by the traversal that found it
+#endif
 } Hit;
+
+// What a traversal did, kept in the hit for raytracing/traversal_cost.cu. Other kernels have no text of it.
+#if TRAVERSAL_COUNTS
+#define COUNT_NODE(hit) (hit).nodes_visited++
+#define COUNT_TESTS(hit, count) (hit).primitives_tested += (uint)(count)
+#define KEEP_COUNTS(to, from)                  \
+    (to).nodes_visited = (from).nodes_visited; \
+    (to).primitives_tested = (from).primitives_tested
+#define ADD_COUNTS(to, from)                    \
+    (to).nodes_visited += (from).nodes_visited; \
+    (to).primitives_tested += (from).primitives_tested
+#else
+#define COUNT_NODE(hit)
+#define COUNT_TESTS(hit, count)
+#define KEEP_COUNTS(to, from)
+#define ADD_COUNTS(to, from)
+#endif
 
 // 48 bytes a primitive: vertex 0 and primitive id | edge from vertex 0 to 1 and material | edge from vertex 0 to 2 and
 // radius. The id is the index before sorting into leaves. A sphere has its center for vertex 0, zero edges, and a

@@ -56,6 +56,8 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
 DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, float3 direction, Hit *best,
                                      int *prim_id) {
     Hit hit;
+    COUNT_TESTS(*best, 1);
+    KEEP_COUNTS(hit, *best);
     if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
         *best = hit;
         best->primitive = i;
@@ -109,7 +111,10 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        while (node >= 0) node = next_node(nodes, node, ray, best.t, &top);
+        while (node >= 0) {
+            COUNT_NODE(best);
+            node = next_node(nodes, node, ray, best.t, &top);
+        }
         while (node < 0 && node != STACK_SENTINEL) {
             if (!accept_first_hit) {
                 intersect_leaf(primitives, node, origin, direction, &best, &prim_id);

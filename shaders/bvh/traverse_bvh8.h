@@ -152,9 +152,17 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
         if (ts[k] > best->t) continue;
         if (ts[k] == best->t && prim_id_at(primitives, prim_index) >= prim_id_at(primitives, best->primitive)) continue;
         Hit hit = {ts[k], us[k], vs[k], prim_index};
+        KEEP_COUNTS(hit, *best);
         *best = hit;
     }
 }
+
+#if TRAVERSAL_COUNTS
+// Mask of the primitives that a leaf8 holds.
+DEVICE uint leaf_mask8(Lines leaf8) {
+    return movemask8(*(GLOBAL const int8 *)(leaf8 + 8 * LEAF_PRIM_INDICES) >= (int8)(0));
+}
+#endif
 
 // The closest hit nearer than `best`, which another traversal may have found.
 DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best,
@@ -167,6 +175,7 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
         Lines here = line_at(nodes, child_ref);
         if (child_ref & LEAF_BIT) {
             float8 t, u, v;
+            COUNT_TESTS(best, popcount(leaf_mask8(here)));
             uint met = intersect_leaf8(here, &r, best.t, &t, &u, &v);
             if (met && accept_first_hit) {
                 best.primitive = 0;
@@ -175,6 +184,7 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
             if (met) update_closest8(here, primitives, met, t, u, v, &best);
         } else {
             float8 near;
+            COUNT_NODE(best);
             uint met = intersect_boxes8(here, &r, best.t, &near);
             if (met) {
                 child_ref = nearest_child(here, met, near, stack, &top);

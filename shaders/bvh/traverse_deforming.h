@@ -26,7 +26,10 @@ DEVICE Hit traverse_deforming(GLOBAL const float4 *RESTRICT nodes, GLOBAL const 
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        while (node >= 0) node = next_node(nodes, node, ray, best.t, &top);
+        while (node >= 0) {
+            COUNT_NODE(best);
+            node = next_node(nodes, node, ray, best.t, &top);
+        }
         while (node < 0 && node != STACK_SENTINEL) {
             NO_UNROLL
             for (int i = ~node >> 3, end = i + (~node & 7); i <= end; i++) {

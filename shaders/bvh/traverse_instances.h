@@ -92,7 +92,10 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
     int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        while (node >= 0) node = next_node(tlas_nodes, node, ray, best->t, &top);
+        while (node >= 0) {
+            COUNT_NODE(*best);
+            node = next_node(tlas_nodes, node, ray, best->t, &top);
+        }
         while (node < 0 && node != STACK_SENTINEL) {
             for (int k = ~node >> 3, end = k + (~node & 7); k <= end; k++) {
                 int which = as_int(tlas_primitives[3 * k].w);
@@ -110,6 +113,8 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                     Hit hit = traverse_deforming(nodes, primitives, closing, with_w(from, origin.w), to, best->t,
                                                  accept_first_hit);
                     if (accept_first_hit && hit.primitive >= 0) return true;
+                    ADD_COUNTS(hit, *best);
+                    KEEP_COUNTS(*best, hit);
                     update_instance_hit(p, which, hit, best, &found, *instance);
                     continue;
                 }
@@ -119,6 +124,8 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                     continue;
                 }
                 Hit hit = closest_hit(nodes, primitives, from, to, best->t);
+                ADD_COUNTS(hit, *best);
+                KEEP_COUNTS(*best, hit);
                 update_instance_hit(p, which, hit, best, &found, *instance);
             }
             node = *--top;

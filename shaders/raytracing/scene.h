@@ -119,8 +119,11 @@ DEVICE Texcoords texcoords_of_hit(SCENE_PARAMS, const Hit hit, float4 origin, fl
 DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
     float4 from = origin;
     float passed = 0.0f;  // distance from `origin` to the last hit that failed the test
+    Hit none = {FLT_MAX, 0.0f, 0.0f, -1};
     for (int layer = 0; layer < 256; layer++) {
         Hit hit = closest_hit_ignoring_alpha(SCENE_ARGS, from, direction);
+        ADD_COUNTS(hit, none);
+        KEEP_COUNTS(none, hit);
         if (hit.primitive < 0) return hit;
         bool passes = true;
 #if DISTANCE_FIELDS
@@ -139,7 +142,6 @@ DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
         passed = hit.t;
         from = with_w(offset_ray(madd(direction, t, xyz(from)), direction), origin.w);
     }
-    Hit none = {FLT_MAX, 0.0f, 0.0f, -1};
     return none;
 }
 

@@ -95,7 +95,7 @@ def test_words_are_blocks_of_8_by_4_pixels(rng):
             assert occupancy[y // 4, x // 8] == pytest.approx(share)
             color = [np.interp(share * (len(VIRIDIS) - 1), range(len(VIRIDIS)), VIRIDIS[:, k]) for k in range(3)]
             bright = 1.0 if live[y, x] else 1 / 3 if share else 0.0
-            assert np.abs(picture[y, x] - bright * np.array(color)).max() <= 1
+            assert np.abs(picture[y, x, :3] - bright * np.array(color)).max() <= 1
     assert trace.rows()[0]["words"] == (words > 0).sum()
 
 

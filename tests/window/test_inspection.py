@@ -1,13 +1,20 @@
 """The numbers and pictures that the window shows of a picture, against NumPy, FLIP's own package and brute force."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from renderer.errors import InputError
 from renderer.formats.images import write_png
+from renderer.images.algorithm_view import CHANNELS
 from renderer.images.flip import flip_map
 from renderer.images.inspection import (
     BINS,
     STOPS,
+    VIRIDIS,
+    channel_picture,
     differences,
     false_color,
     histogram,
@@ -15,10 +22,13 @@ from renderer.images.inspection import (
     layer_picture,
     stencil_picture,
 )
-from renderer.pictures import load
+from renderer.pictures import load, recipe_of
+from renderer.scene.scene import Inspect
 from renderer.window.controls.toolkit import imgui
+from renderer.window.document.scene_text import written
 from renderer.window.panels.comparison import MODES
 from renderer.window.panels.pixel_zoom import PixelZoom
+from renderer.window.state.session import Session, restore, save
 from tests.window.headless import center, finish, frames, point, press, until, window
 
 BOX = """title = "box"
@@ -85,14 +95,14 @@ def test_histogram_equals_numpys(rng):
 
 
 def test_false_color_goes_from_blue_to_yellow_and_shows_nan():
-    colors = false_color(np.array([[0.0, 1.0, 2.0, np.nan, 99.0, -np.inf]]), 0.0, 2.0)[0]
+    colors = false_color(np.array([[0.0, 1.0, 2.0, np.nan, 99.0, -np.inf]]), 0.0, 2.0)[0, :, :3]
     assert tuple(colors[0]) == tuple(colors[5]) == (68, 1, 84) and tuple(colors[2]) == tuple(colors[4]) == (
         253,
         231,
         37,
     )
     assert tuple(colors[3]) == (255, 0, 255)
-    ramp = false_color(np.linspace(0, 1, 50)[None], 0.0, 1.0)[0].astype(int)
+    ramp = false_color(np.linspace(0, 1, 50)[None], 0.0, 1.0)[0, :, :3].astype(int)
     assert (np.diff(ramp @ (2126, 7152, 722)) > 0).all()  # brighter is more
 
 
@@ -100,15 +110,19 @@ def test_layers_as_pictures():
     ids = np.array([[0, 1, 2], [3, 4, 5]], "u4")
     colors = id_colors(ids)
     assert (colors[0, 0] == 0).all() and len({tuple(c) for c in colors.reshape(-1, 3)}) == 6
-    assert layer_picture("id", ids)[1] == "5 primitives seen"
+    assert layer_picture("id", ids).meaning == "5 primitives seen"
     normal = np.zeros((2, 3, 3), "f4")
     normal[..., 2] = 1
-    assert tuple(layer_picture("normal", normal)[0][0, 0]) == (128, 128, 255)
+    assert tuple(layer_picture("normal", normal).pixels[0, 0]) == (128, 128, 255)
     depth = np.array([[1.0, 3.0, np.inf]], "f4")
-    picture, meaning = layer_picture("depth", depth)
-    assert meaning == "1 (blue) to 3 (yellow)" and tuple(picture[0, 2]) == tuple(picture[0, 1])
+    picture, _, meaning, legend, _ = layer_picture("depth", depth)
+    assert (
+        meaning == "1 (blue) to 3 (yellow)"
+        and legend.value(0.5) == 2.0
+        and tuple(picture[0, 2]) == tuple(picture[0, 1])
+    )
     albedo = np.full((2, 2, 3), 0.5, "f4")
-    assert layer_picture("albedo", albedo)[0][0, 0, 0] == 188
+    assert layer_picture("albedo", albedo).pixels[0, 0, 0] == 188
 
 
 def test_a_zoom_keeps_the_point_under_the_pointer_and_stays_inside():
@@ -136,7 +150,9 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         for name in ("albedo", "normal", "depth", "id"):
             assert panel.inspection.name == name
             assert np.array_equal(panel.inspection.values, wanted[name])
-            assert np.array_equal(panel.inspection.texture.read()[..., :3], layer_picture(name, wanted[name])[0])
+            assert np.array_equal(
+                panel.inspection.texture.read()[..., :3], layer_picture(name, wanted[name]).pixels[..., :3]
+            )
             press(screen, "Ctrl+L")
             frames(screen, 3)
         assert panel.inspection.name == "variance" and "noise_threshold" in panel.inspection.meaning
@@ -164,7 +180,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         for bounce in range(3):
             frames(screen, 2)
             assert np.array_equal(
-                panel.inspection.texture.read()[..., :3],
+                panel.inspection.texture.read(),
                 stencil_picture(trace.live_rays(bounce), trace.occupancy(bounce)),
             )
             press(screen, "Ctrl+]")
@@ -198,3 +214,43 @@ def test_a_reference_from_a_file_is_measured(screen, tmp_path, rng):
     panel.measure()
     until(screen, lambda: panel.comparison.numbers != "measuring")
     assert "only pictures of one size" in panel.comparison.numbers
+
+
+def test_channels_in_false_color_have_the_scale_of_their_logarithms(rng):
+    linear = np.exp2(rng.uniform(-6, 3, (20, 30, 4))).astype("f4")
+    linear[0, :3] = [[np.nan] * 4, [0.0] * 4, [-1.0] * 4]
+    for index, name in enumerate(CHANNELS):
+        shown = channel_picture(name, linear)
+        wanted = linear[..., :3] @ np.array([0.2126, 0.7152, 0.0722]) if index == 0 else linear[..., index - 1]
+        assert np.allclose(shown.values, wanted, equal_nan=True, rtol=1e-5)
+        low, high, _, is_log = shown.legend
+        assert is_log and np.quantile(wanted[wanted > 0], [0.001, 0.999]) == pytest.approx([low, high], rel=1e-4)
+        middle = np.sqrt(low * high)
+        assert shown.legend.value(0.5) == pytest.approx(middle)
+        place = np.log(wanted[5, 5] / low) / np.log(high / low) * (len(VIRIDIS) - 1)
+        color = [np.interp(place, range(len(VIRIDIS)), VIRIDIS[:, k]) for k in range(3)]
+        assert np.abs(shown.pixels[5, 5, :3] - color).max() <= 1
+        assert tuple(shown.pixels[0, 0, :3]) == (255, 0, 255)
+        assert tuple(shown.pixels[0, 1]) == tuple(shown.pixels[0, 2]) == (68, 1, 84, 255)
+    assert channel_picture("red", np.zeros((2, 2, 3))).legend.low == 0.5
+
+
+def test_a_scene_file_names_the_view_and_recipes_keep_it(tmp_path):
+    path = tmp_path / "box.toml"
+    path.write_text(BOX.replace("[settings]", '[inspect]\nview = "nodes visited"\nstep = 2\n[settings]'))
+    scene = load(path)
+    assert scene.inspect == Inspect("nodes visited", 2)
+    assert "inspect" not in recipe_of(replace(scene, inspect=Inspect()), tmp_path)["scene"]
+    shown = replace(scene, inspect=Inspect("stencil", 1, (0.25, 0.75)))
+    save(Session((shown,)), tmp_path / "session.json")
+    assert restore(tmp_path / "session.json").scenes[0].inspect == shown.inspect
+    assert written(shown).scene.inspect == shown.inspect
+    for line, sentence in (
+        ('view = "heat"', 'box.toml: inspect: view is "heat"; allowed are color, albedo'),
+        ("step = -1", "inspect: step is -1"),
+        ("pixel = [0.5, 2.0]", "inspect: pixel"),
+        ("levels = 3", "levels"),
+    ):
+        path.write_text(BOX.replace("[settings]", f"[inspect]\n{line}\n[settings]"))
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            load(path)

@@ -61,6 +61,8 @@ def written(scene: Scene, path: Path | None = None) -> SceneText:
     lines = [f"{key} = {toml_text.format_value(value)}" for key, value in head.items()]
     if tone := to_table(scene.tone, path.parent):
         lines += ["", *toml_text.table_lines("tone", tone)]
+    if inspect := to_table(scene.inspect, path.parent):
+        lines += ["", *toml_text.table_lines("inspect", inspect)]
     lines += ["", *_settings_lines("settings", scene.settings, path.parent)]
     text = "\n".join(lines) + "\n"
     if scene.animation is not None:

@@ -1,30 +1,30 @@
-"""What a panel shows of its picture instead of its colors: a layer, or a step of its algorithm."""
+"""What a panel shows of its picture instead of its colors: a layer, a channel, or a step of its algorithm."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from renderer.gpu.gl import GlContext, Texture
-from renderer.images.inspection import histogram, layer_picture
-from renderer.pictures.picture import AlgorithmView
+from renderer.images.algorithm_view import CHANNELS, AlgorithmView, StepPicture
+from renderer.images.inspection import channel_picture, histogram, layer_picture
+from renderer.scene.scene import COLOR, Inspect
 from renderer.window.boundary import contained
 from renderer.window.controls.step import next_item
 
-COLOR = "color"  # the view of the picture itself
 REST_FACTOR = 10.0  # a view is made anew after so many times the seconds that it took: it costs a tenth of the time
 MAX_REST = 20.0  # seconds; the first one may have waited for a compiler
 
 
 class Inspection:
-    """The view of one panel, which is passed to its methods; `step` is the bounce or pass of an algorithm's view."""
+    """The view of one panel, which is passed to its methods; `inspect` says which, and which step of an algorithm."""
 
-    def __init__(self, gl: GlContext):
+    def __init__(self, gl: GlContext, inspect: Inspect):
         self._gl = gl
-        self.name = COLOR
-        self.step = 0
-        self.texture: Texture | None = None  # what is displayed; None for the picture itself
-        self.values: np.ndarray | None = None  # what it was made of, (height, width) or (..., 3)
+        self.inspect = inspect
+        self.shown: StepPicture | None = None  # what is displayed; None for the picture itself
+        self.texture: Texture | None = None  # of it, if it has pixels
         self.meaning = ""  # of its colors
         self.algorithm: AlgorithmView | None = None  # the steps, in an algorithm's view
         self.counts: tuple[np.ndarray, dict[str, int]] | None = None  # the histogram of the picture
@@ -37,17 +37,45 @@ class Inspection:
         self._shown_key: Any = None
         self._next_at = 0.0  # when a view may be made anew
 
+    @property
+    def name(self) -> str:
+        """The view's name."""
+        return self.inspect.view
+
+    @property
+    def step(self) -> int:
+        """The bounce, level or pass of an algorithm's view."""
+        return self.inspect.step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self.inspect = replace(self.inspect, step=step)
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """The numbers that the view shows, (height, width) or (..., 3)."""
+        return None if self.shown is None else self.shown.values
+
     def names(self, panel: Any) -> list[str]:
         """The views that the panel's picture has."""
-        picture = panel.picture
-        return [COLOR, *(() if picture is None else (*picture.layer_names, *picture.algorithm_names))]
+        return [COLOR] if panel.picture is None else panel.picture.view_names()
 
     def select(self, name: str) -> None:
-        """Shows another view."""
-        self.name, self.step, self._shown_key, self._key, self._next_at = name, 0, None, None, 0.0
+        """Shows another view, from its first step."""
+        self.show(Inspect(name, 0, self.inspect.pixel))
+
+    def show(self, inspect: Inspect) -> None:
+        """Shows another view at a step."""
+        self.inspect, self._shown_key, self._key, self._next_at = inspect, None, None, 0.0
         self._layers, self.algorithm = {}, None
-        if name == COLOR:
-            self.texture = self.values = None
+        if inspect.view == COLOR:
+            self.shown = self.texture = None
+
+    def look_at(self, panel: Any, u: float, v: float) -> None:
+        """Takes the pixel at these fractions of the picture for views of one."""
+        self.inspect = replace(self.inspect, pixel=(min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)))
+        if panel.picture is not None and self.name in panel.picture.pixel_views:
+            self._key, self._next_at = None, 0.0
 
     def cycle(self, panel: Any, direction: int) -> str:
         """Shows the next (1) or previous (-1) view and returns its name."""
@@ -60,13 +88,22 @@ class Inspection:
         """Shows the next (1) or previous (-1) step of an algorithm's view; returns a message."""
         if self.algorithm is None:
             return "this view has no steps; Ctrl+L chooses another"
-        self.step = min(max(self.step + direction, 0), len(self.algorithm.pictures) - 1)
+        self.step = min(max(self.step + direction, 0), self.algorithm.count - 1)
         return f"{self.algorithm.unit} {self.step}"
+
+    def _is_stale(self, panel: Any) -> bool:
+        return self.name != COLOR and self._key_of(panel) != self._key
+
+    def _key_of(self, panel: Any) -> tuple:
+        """What the view depends on: of the views of some algorithms not on the samples so far."""
+        picture = panel.picture
+        is_steady = picture is not None and picture.views_are_steady and self.name in picture.algorithm_names
+        return panel.sample_key[:1] if is_steady else panel.sample_key
 
     def is_due(self, panel: Any) -> bool:
         """Whether the view is not that of the displayed picture."""
-        is_stale = self.name != COLOR and panel.sample_key != self._key
-        return (is_stale or self.shows_histogram and panel.sample_key != self._histogram_key) and not panel.error
+        is_late = self.shows_histogram and panel.sample_key != self._histogram_key
+        return (self._is_stale(panel) or is_late) and not panel.error
 
     def update(self, panel: Any, now: float) -> None:
         """Makes the views of a picture whose sample is complete; waits for its device."""
@@ -79,17 +116,23 @@ class Inspection:
             return
         if self.name not in self.names(panel):
             self.select(COLOR)
-        elif key != self._key and now >= self._next_at:
-            panel.work.start(partial(self._compute, panel, key))
+        elif self._is_stale(panel) and now >= self._next_at:
+            panel.work.start(partial(self._compute, panel, self._key_of(panel)))
         elif self._key is not None and (self._key, self.step) != self._shown_key:
-            self._show()
+            with contained(f"the view {self.name}", self._fail):
+                self._show()
 
     def _compute(self, panel: Any, key: Any) -> None:
         started = panel.now()
         self._key = key
         with contained(f"the view {self.name}", self._fail):
-            if self.name in panel.picture.algorithm_names:
-                self.algorithm = panel.picture.algorithm(self.name, panel.drawn_settings, panel.frame.size)
+            if self.name in CHANNELS:
+                self._layers = {self.name: panel.frame.read()}
+            elif self.name in panel.picture.algorithm_names:
+                drawn = panel.drawn_settings, panel.frame.size, self.inspect.pixel
+                is_new, self.algorithm = self.algorithm is None, panel.picture.algorithm(self.name, *drawn)
+                if is_new and self.step == 0:
+                    self.step = self.algorithm.first
             else:
                 self._layers = panel.tiles.layers()
             self._show()
@@ -97,29 +140,32 @@ class Inspection:
         self._next_at = ended + min(REST_FACTOR * (ended - started), MAX_REST)
 
     def _fail(self, error: Exception, sentence: str) -> None:
-        self.texture = self.values = None
+        self._shown_key = self._key, self.step
+        self.shown = self.texture = None
         self.meaning = sentence
 
     def _show(self) -> None:
-        self._shown_key = self._key, self.step
         if self.algorithm is not None:
-            self.step = min(self.step, len(self.algorithm.pictures) - 1)
-            self.values, pixels = self.algorithm.values[self.step], self.algorithm.pictures[self.step]
-            self.meaning = f"{self.algorithm.unit} {self.step}: {self.algorithm.meaning}"
+            self.step = min(max(self.step, 0), self.algorithm.count - 1)
+            self.shown = self.algorithm.step(self.step)
+            self.meaning = f"{self.algorithm.unit} {self.step}: {self.shown.meaning}"
         elif self.name in self._layers:
-            self.values = self._layers[self.name]
-            pixels, self.meaning = layer_picture(self.name, self.values)
+            of_channel = self.name in CHANNELS
+            self.shown = (channel_picture if of_channel else layer_picture)(self.name, self._layers[self.name])
+            self.meaning = self.shown.meaning
         else:
-            self.texture = self.values = None
+            self.shown = None
             self.meaning = f"{self.name} is kept while noise_threshold is above 0"
-            return
-        self.texture = to_texture(self._gl, pixels, self.texture)
+        self._shown_key = self._key, self.step
+        pixels = None if self.shown is None else self.shown.pixels
+        self.texture = None if pixels is None else to_texture(self._gl, pixels, self.texture)
 
 
 def to_texture(gl: GlContext, pixels: np.ndarray, old: Texture | None = None) -> Texture:
-    """(height, width, 3) uint8 pixels as a texture; `old` is used again where it has their size."""
+    """(height, width, 3 or 4) uint8 pixels as a texture; `old` is used again where it has their size."""
     height, width = pixels.shape[:2]
-    rgba = np.full((height, width, 4), 255, "u1")
-    rgba[..., :3] = pixels
+    rgba = pixels if pixels.shape[2] == 4 else np.full((height, width, 4), 255, "u1")
+    if rgba is not pixels:
+        rgba[..., :3] = pixels
     texture = old if old is not None and old.size == (width, height) else gl.texture((width, height), 4, "f1")
-    return texture.write(rgba)
+    return texture.write(np.ascontiguousarray(rgba))

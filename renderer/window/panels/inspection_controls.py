@@ -55,7 +55,7 @@ def _steps(inspection: Inspection) -> None:
         return
     label(view.unit)
     always_clamp = imgui.SliderFlags_.always_clamp
-    inspection.step = imgui.slider_int("##step", inspection.step, 0, len(view.pictures) - 1, "%d", always_clamp)[1]
+    inspection.step = imgui.slider_int("##step", inspection.step, 0, view.count - 1, "%d", always_clamp)[1]
     columns = [name for name in dict.fromkeys(key for row in view.rows for key in row) if name != view.unit]
     flags = imgui.TableFlags_.sizing_fixed_fit | imgui.TableFlags_.row_bg | imgui.TableFlags_.scroll_x
     height = imgui.get_text_line_height_with_spacing() * (len(view.rows) + 1.8)
@@ -67,7 +67,7 @@ def _steps(inspection: Inspection) -> None:
             imgui.table_next_row()
             for name in (view.unit, *columns):
                 imgui.table_next_column()
-                text = format_value(row.get(name, ""))
+                text = format_value(row.get(name, step if name == view.unit else ""))
                 (imgui.text if step == inspection.step else imgui.text_disabled)(text)
         imgui.end_table()
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -71,7 +72,7 @@ class Panel(PanelScene):
         self.tone_mapping: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None
         self.comparison = Comparison(gpu.gl)
-        self.inspection = Inspection(gpu.gl)
+        self.inspection = Inspection(gpu.gl, scene.inspect)
         self.zoom = PixelZoom()
         # the current sample
         self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
@@ -106,6 +107,8 @@ class Panel(PanelScene):
         """Shows other settings of the scene, or another scene; `moved` means that the user is interacting."""
         if scene == self.scene:
             return
+        if scene.inspect != self.scene.inspect:
+            self.inspection.show(scene.inspect)
         other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
         self.scene = scene
         self._interacted_at = self.now() if moved else self._interacted_at
@@ -191,7 +194,7 @@ class Panel(PanelScene):
         """Closes the panel and frees what it displays; if it is shown again, its next draw opens it."""
         self.reopen()
         self.frame = self.display_texture = None
-        self.comparison, self.inspection = Comparison(self._gpu.gl), Inspection(self._gpu.gl)
+        self.comparison, self.inspection = Comparison(self._gpu.gl), Inspection(self._gpu.gl, self.inspection.inspect)
 
     def _release(self) -> None:
         """Drops the picture and its device memory; what is displayed stays."""
@@ -207,6 +210,11 @@ class Panel(PanelScene):
             self._fallback, self.update_error = None, ""
 
     # State that the window asks for
+
+    def scene_of_session(self) -> Scene:
+        """The scene as it is shown now: with the view that is inspected, and at its time where it is paused."""
+        scene = replace(self.scene, inspect=self.inspection.inspect)
+        return replace(scene, time=self.scene_time) if self.paused else scene
 
     @property
     def picture(self) -> Picture | None:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from renderer.gpu.gl import Texture
+from renderer.scene.scene import COLOR
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.panels import path_overlay
-from renderer.window.panels.inspection import COLOR
+from renderer.window.panels import path_overlay, view_overlay
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import draw_values
 from renderer.window.panels.statistics import format_value, is_empty, is_series
@@ -36,6 +36,7 @@ class PanelView:
             self._image(panel, panel.display_texture, image_rect, now)
             self._values(panel, panel.display_texture, image_rect)
             path_overlay.draw(panel, image_rect, self.scale)
+            view_overlay.draw(panel, image_rect, self.fonts, self.scale)
             if overlay:
                 overlay()
         elif not panel.error:
@@ -75,7 +76,11 @@ class PanelView:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
         if label:
             size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
-            theme.shadow_text(draw, self.fonts.text, size, low.x + pad, high.y - size - pad, theme.ACCENT, label)
+            wrap = high.x - low.x - 2 * pad
+            top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
+            for offset, color in ((1, (0, 0, 0, 1)), (0, theme.ACCENT)):
+                at = (low.x + pad + offset, top + offset)
+                draw.add_text(self.fonts.text, size, at, theme.color_u32(color), label, wrap)
 
     def _values(self, panel: Panel, picture: Texture, rect: Rect) -> None:
         """The values of large pixels: those of the view, or the linear ones of the picture."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +250,7 @@ class AppState:
 
     def session(self, clean: bool = False) -> Session:
         """The current session; `clean` if the user closes the window."""
-        scenes = tuple(replace(p.scene, time=p.scene_time) if p.paused else p.scene for p in self.panels)
+        scenes = tuple(panel.scene_of_session() for panel in self.panels)
         bases = tuple(panel.base for panel in self.panels)
         return Session(scenes, self.active, self.columns, self.solo, clean, self.layout, bases)
 
