@@ -375,6 +375,11 @@ class CudaKernel(Kernel):
         with self.device:
             return groups <= PORTABLE_CLUSTER or self._function.supports_cluster_size(groups, self.group_size)
 
+    def reserve_local(self, count: int) -> bool:
+        """Ask for dynamic shared memory; see Kernel."""
+        with self.device:
+            return self._function.reserve_local(count)
+
     def warm_up(self, threads: int, *arguments: Any) -> None:
         """Launch once beside the queue and wait; see Kernel."""
         packed, queue = ArgumentBlock(self._packed(arguments)), self.device._copy_stream

@@ -114,6 +114,7 @@ class Function:
 
     def __init__(self, module: Any, entry: str, name: str) -> None:
         self.handle = check(cu.cuModuleGetFunction(module, entry.encode()), f"{name} has no kernel {entry}")
+        self._local_bytes = 0  # beyond the arrays that its text declares: dynamic shared memory
 
     def supports_cluster_size(self, groups: int, group_size: int) -> bool:
         """Whether clusters of so many groups, more than the portable 8, can run; allows them."""
@@ -126,9 +127,18 @@ class Function:
         status, count = cu.cuOccupancyMaxActiveClusters(self.handle, shape)
         return status == cu.CUresult.CUDA_SUCCESS and count > 0
 
+    def reserve_local(self, count: int) -> bool:
+        """Whether a group may have `count` bytes of dynamic shared memory; launches ask for them then."""
+        most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if cu.cuFuncSetAttribute(self.handle, most, count)[0] != cu.CUresult.CUDA_SUCCESS:
+            return False
+        self._local_bytes = count
+        return True
+
     def launch(self, groups: int, group_size: int, arguments: "ArgumentBlock", stream: int, name: str) -> None:
         """Launch on a stream of the current context."""
-        check(cu.cuLaunchKernel(self.handle, groups, 1, 1, group_size, 1, 1, 0, stream, 0, arguments.address), name)
+        grid, block, local = (groups, 1, 1), (group_size, 1, 1), self._local_bytes
+        check(cu.cuLaunchKernel(self.handle, *grid, *block, local, stream, 0, arguments.address), name)
 
 
 class ArgumentBlock:

@@ -124,6 +124,10 @@ class Kernel(Protocol):
         """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""
         return groups == 1
 
+    def reserve_local(self, count: int) -> bool:
+        """Whether a group may have a LARGE_LOCAL_ARRAY (common/portable.h) of `count` bytes; asked before launches."""
+        return False
+
     def warm_up(self, threads: int, *arguments: Any) -> None:
         """Launch once beside the queue and wait: drivers that translate a kernel at its first run have then done so.
 

@@ -14,17 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, Device
 
 TILE = 16  # edge of a group's tile in the thesis's kernels
 PANEL_K = 256  # rows of b that packed_panels packs at a time
+TENSOR_CORES = "numerics/matmul_tensor_cores.cu"
 SWIZZLE_ROWS = 8  # block rows whose groups run together and share tiles in the second-level cache
 
 
 @dataclass(frozen=True)
 class MatmulVariant:
-    """A kernel variant: `constants` of `entry` in numerics/matmul.cu; `group` threads compute `block_tile` of out."""
+    """A kernel variant: `constants` of `entry` in `file`; `group` threads compute `block_tile` of out.
+
+    `local_bytes` is what a group needs beyond the local arrays that the text declares.
+    """
 
     name: str
     description: str
@@ -32,10 +36,18 @@ class MatmulVariant:
     group: int
     block_tile: tuple[int, int]
     constants: dict[str, Any]
+    file: str = "numerics/matmul.cu"
+    local_bytes: int = 0
 
     def runs_on(self, device: Device) -> bool:
-        """Whether this variant is meant for the device: packed_panels is for CPUs, the others run everywhere."""
-        return self.entry != "packed_panels" or device.properties.scalar_threads
+        """Whether this variant is meant for the device: for CPUs, for tensor cores of float64, or for all."""
+        if self.entry == "packed_panels":
+            return device.properties.scalar_threads
+        return self.file != TENSOR_CORES or device.properties.max_cluster_size > 1
+
+    def takes(self, dtype: Any) -> bool:
+        """Whether this variant multiplies numbers of the type: tensor cores multiply float64 here."""
+        return self.file != TENSOR_CORES or np.dtype(dtype) == np.float64
 
 
 def _shared_tiled(
@@ -80,6 +92,35 @@ def _register_tiled(
     return MatmulVariant(name, description, "register_tiled", group, block_tile, constants)
 
 
+def _tensor_cores(
+    name: str,
+    block_tile: tuple[int, int],
+    k: int,
+    warp_tile: tuple[int, int],
+    stages: int,
+    mma: tuple[int, int] = (16, 4),
+    min_groups_per_sm: int = 1,
+    fragment_sets: int = 2,
+    description: str = "",
+) -> MatmulVariant:
+    """Tensor cores: `block_tile` of a group, `k` deep, `warp_tile` of a warp, `stages` tiles in local memory.
+
+    `mma` are the rows of a and the depth of one instruction: (8, 4), (16, 4), (16, 8) or (16, 16). With two
+    `fragment_sets` a warp reads the fragments of the next instructions beside the current ones.
+    """
+    group = block_tile[0] // warp_tile[0] * (block_tile[1] // warp_tile[1]) * 32
+    assert k // mma[1] % fragment_sets == 0, (name, k, mma)  # sets are used in turn
+    assert group % block_tile[1] == 0 or block_tile[1] % group == 0, (name, block_tile, group)
+    constants = {
+        "BLOCK_M": block_tile[0], "BLOCK_N": block_tile[1], "BLOCK_K": k, "WARP_M": warp_tile[0],
+        "WARP_N": warp_tile[1], "STAGES": stages, "MMA_M": mma[0], "MMA_K": mma[1], "SWIZZLE_ROWS": SWIZZLE_ROWS,
+        "MIN_GROUPS_PER_SM": min_groups_per_sm, "FRAGMENT_SETS": fragment_sets,
+    }  # fmt: skip
+    local_bytes = stages * (block_tile[0] * (k + 4) + k * (block_tile[1] + 4)) * 8
+    entry = "multiply_tensor_cores"
+    return MatmulVariant(name, description, entry, group, block_tile, constants, TENSOR_CORES, local_bytes)
+
+
 PACKED_PANELS = MatmulVariant(
     "packed_panels", "a packed panel and wide vectors for each work-item of a CPU", "packed_panels", 1, (0, 0),
     {"PANEL_K": PANEL_K},
@@ -118,6 +159,11 @@ CHOICES = {
         (0.9, _register_tiled("64x64", (64, 64), 16, (4, 4), warp=(4, 8), vector_length=2)),
         (0.0, _register_tiled("32x32 by 4", (32, 32), 32, (4, 4), warp=(4, 8), sliced_k=4, vector_length=2)),
     ],
+    "f8 tensor cores": [
+        (1.5, _tensor_cores("128x128 tensor cores", (128, 128), 16, (64, 32), 3)),
+        (0.9, _tensor_cores("128x64 tensor cores", (128, 64), 16, (64, 32), 3, min_groups_per_sm=2)),
+        (0.0, _tensor_cores("64x64 tensor cores", (64, 64), 16, (32, 32), 3, (16, 8), 3, 1)),
+    ],
     "f4": [
         (1.5, _register_tiled("128x128 by 16 deep", (128, 128), 16, (8, 8), warp=(4, 8), min_groups_per_sm=2)),
         (0.9, _register_tiled("64x64", (64, 64), 16, (8, 4), warp=(4, 8))),
@@ -141,8 +187,12 @@ def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVari
     """
     if device.properties.scalar_threads:
         return PACKED_PANELS
-    is_async = np.dtype(dtype) == np.float32 and device.properties.has_async_copy
-    for waves, variant in CHOICES["f4 async" if is_async else np.dtype(dtype).str[1:]]:
+    kind = np.dtype(dtype).str[1:]
+    if kind == "f4" and device.properties.has_async_copy:
+        kind = "f4 async"
+    if kind == "f8" and device.properties.max_cluster_size > 1:
+        kind = "f8 tensor cores"
+    for waves, variant in CHOICES[kind]:
         height, width = variant.block_tile
         if -(-rows // height) * -(-columns // width) >= waves * device.properties.compute_units:
             return variant
@@ -170,6 +220,8 @@ def bind_matmul(
         if variant not in known:
             raise UserError(f"variant is {variant!r}; allowed are auto, {', '.join(known)}")
         variant = known[variant]
+    if not (variant.runs_on(device) and variant.takes(out.dtype)):
+        raise UserError(f"variant is {variant.name!r}, which does not multiply {out.dtype} on {device.name}")
     if rows == 0 or columns == 0:
         return lambda: None
     is_single = out.dtype == np.float32
@@ -183,9 +235,11 @@ def bind_matmul(
         threads = rows
     else:
         threads = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
-    if variant.entry in ("register_tiled", "multistage"):
+    if "BLOCK_K" in variant.constants:
         constants |= _tile_constants(variant, rows, columns, inner, vector_length)
-    kernel = device.kernel("numerics/matmul.cu", variant.entry, group_size=variant.group, **constants)
+    kernel = device.kernel(variant.file, variant.entry, group_size=variant.group, **constants)
+    if variant.local_bytes and not kernel.reserve_local(variant.local_bytes):
+        raise UnavailableError(f"{device.name}: no {variant.local_bytes} bytes of local memory for {variant.name}")
     return kernel.bind_launch(threads, a, b, out, *(np.uint32(n) for n in (rows, columns, inner)))
 
 
@@ -207,7 +261,7 @@ def _tile_constants(variant: MatmulVariant, rows: int, columns: int, inner: int,
     height, width, k = (variant.constants[key] for key in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     unguarded = inner > 0 and rows % height == 0 and columns % width == 0 and inner % k == 0
     aligned = inner % vector_length == 0 and columns % vector_length == 0
-    constants = {"UNGUARDED": int(unguarded), "VECTOR": int(variant.constants["VECTOR"] and aligned)}
+    constants = {"UNGUARDED": int(unguarded), "VECTOR": int(variant.constants.get("VECTOR", 1) and aligned)}
     if variant.entry == "multistage":  # transposing stores are padded by 16 bytes, into different banks
         constants |= {"A_PAD": vector_length}
         constants |= {"STAGES": max(2, variant.constants["STAGES"] * vector_length // 4)}  # 48 KiB must hold them

@@ -24,6 +24,10 @@ typedef unsigned long long ulong;
 #define CONSTANT_ARRAY static __device__ const  // at file scope: CONSTANT_ARRAY float weights[4] = {...};
 #define RESTRICT __restrict__
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
+// Beyond the 48 KiB of LOCAL_ARRAY, for the one such array of a kernel: the host asks for it by reserve_local().
+#ifndef LARGE_LOCAL_ARRAY
+#define LARGE_LOCAL_ARRAY(type, name, count) extern __shared__ __align__(16) type name[]
+#endif
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __syncwarp()
 #define GLOBAL_FENCE() __threadfence()
@@ -266,6 +270,28 @@ DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"
         : "=d"(c[0]), "=d"(c[1])
         : "d"(a), "d"(b), "d"(c[0]), "d"(c[1]));
+}
+#endif
+#if __CUDA_ARCH__ >= 900
+// The same of 16 rows and 4, 8 or 16 columns of a: lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)], and for every four
+// columns of a in turn a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
+DEVICE void mma_m16n8k4_f64(double *c, const double *a, const double *b) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+        : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(b[0]), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
+}
+DEVICE void mma_m16n8k8_f64(double *c, const double *a, const double *b) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
+}
+DEVICE void mma_m16n8k16_f64(double *c, const double *a, const double *b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+        "{%12, %13, %14, %15}, {%16, %17, %18, %19};"
+        : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
+          "d"(b[2]), "d"(b[3]), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
 }
 #endif
 

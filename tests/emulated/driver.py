@@ -294,7 +294,9 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         ),
         CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=2),
         CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2),
-        CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED=14),
+        CUfunction_attribute=SimpleNamespace(
+            CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED=14, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+        ),
         CUlaunchConfig=SimpleNamespace,
         cuInit=answered(lambda flags: None),
         cuDriverGetVersion=answered(lambda: 12090),

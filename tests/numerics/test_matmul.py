@@ -5,15 +5,27 @@ import pytest
 
 from renderer.bench.cases import kernel_cases, tables
 from renderer.errors import UserError
-from renderer.numerics.matmul import CHOICES, bind_matmul, choose_variant, matmul, variants
+from renderer.gpu import nvrtc
+from renderer.gpu.kernel_source import preprocess
+from renderer.numerics.matmul import (
+    CHOICES,
+    TENSOR_CORES,
+    _tensor_cores,
+    _tile_constants,
+    bind_matmul,
+    choose_variant,
+    matmul,
+    variants,
+)
 from renderer.paths import ROOT
+from tests.seeds import seed_of
 
 SHAPES = [(1, 1, 1), (5, 7, 3), (64, 64, 64), (33, 130, 65), (128, 128, 40)]
 
 
 def block_variants(dtype):
-    """What choose_variant may choose on GPUs, small blocks last."""
-    chosen = {v.name: v for key in CHOICES if key.startswith(dtype) for _, v in CHOICES[key]}
+    """What choose_variant may choose on GPUs without tensor cores of float64, small blocks last."""
+    chosen = {v.name: v for key in CHOICES if key.startswith(dtype) for _, v in CHOICES[key] if v.file != TENSOR_CORES}
     return sorted(chosen.values(), key=lambda v: -v.block_tile[0] * v.block_tile[1])
 
 
@@ -116,3 +128,58 @@ def test_mistakes_are_sentences(device):
         matmul(device, square, square, wide.device.buffer((4, 4)), variant="fastest")
     with pytest.raises(UserError, match="2-D"):
         matmul(device, device.buffer(4), square, square)
+
+
+MMA_SHAPES = {
+    "m16n8k4": _tensor_cores("small", (32, 16), 8, (16, 16), 3, (16, 4)),
+    "m16n8k8, one set of fragments": _tensor_cores("small", (32, 32), 8, (16, 16), 2, (16, 8), 1, 1),
+    "m8n8k4": _tensor_cores("small", (32, 32), 8, (16, 16), 3, (8, 4)),
+    "m16n8k16": _tensor_cores("small", (32, 32), 16, (16, 16), 3, (16, 16), 1, 1),
+}
+
+
+@pytest.fixture(scope="module")
+def emulated_gpu():
+    emulated = pytest.importorskip("tests.emulated")
+    try:
+        return emulated.cuda_machine(devices=1, seed=seed_of("products by tensor cores")).CudaDevice(0)
+    except (OSError, RuntimeError) as error:
+        pytest.skip(f"no emulation: {error}")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if k > 1 else name for k, name in enumerate(MMA_SHAPES)]
+)
+def test_tensor_cores_multiply_any_shape(emulated_gpu, rng, name):
+    """On an emulated GPU, whose copies arrive as late as they may; blocks that fit, edges, and rows of odd length."""
+    for shape in ((32, 32, 32), (37, 50, 18), (5, 3, 7)):
+        a, b, wanted = operands(emulated_gpu, rng, shape, "f8")
+        out = emulated_gpu.buffer(wanted.shape, "f8").fill(0xFF)
+        matmul(emulated_gpu, a, b, out, MMA_SHAPES[name])
+        assert close(out.read(), wanted, shape[2]), shape
+
+
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.parametrize(
+    "variant,size",
+    [
+        pytest.param(
+            variant, size, marks=() if (k, size) == (0, 4096) else pytest.mark.slow, id=f"{variant.name}-{size}"
+        )
+        for k, (_, variant) in enumerate(CHOICES["f8 tensor cores"])
+        for size in (4096, 4095)
+    ],
+)
+def test_chosen_tensor_core_variants_compile_for_cuda(variant, size):
+    constants = variant.constants | _tile_constants(variant, size, size, size, 2)
+    text = preprocess(variant.file, GROUP_SIZE=variant.group, **constants)
+    assert nvrtc.compile_cubin(text, "sm_90", variant.file)
+
+
+def test_tensor_cores_are_for_their_devices_and_float64(device, emulated_gpu):
+    variant, square = MMA_SHAPES["m8n8k4"], (4, 4)
+    for gpu, dtype in ((device, "f8"), (emulated_gpu, "f4")):
+        matrix = gpu.buffer(square, dtype)
+        if gpu.properties.max_cluster_size == 1 or dtype == "f4":
+            with pytest.raises(UserError, match="'small', which does not multiply float"):
+                matmul(gpu, matrix, matrix, gpu.buffer(square, dtype), variant)
