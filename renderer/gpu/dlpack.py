@@ -6,9 +6,9 @@ The structures are those of dlpack.h; the capsule's protocol is the Python array
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,8 @@ CPU, CUDA, CUDA_MANAGED = 1, 2, 13  # kDLCPU, kDLCUDA, kDLCUDAManaged
 LEGACY_STREAM = 1  # CUDA's legacy default stream, the one that our kernels use
 KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}  # DLDataTypeCode to NumPy's kind
 CODES = {kind: code for code, kind in KINDS.items()}
+SIZES = {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "b": (8,)}
+DTYPES = {(code, bits): np.dtype(f"{kind}{bits // 8}") for code, kind in KINDS.items() for bits in SIZES[kind]}
 
 
 class _DLTensor(ctypes.Structure):
@@ -43,6 +45,10 @@ _DLManagedTensor._fields_ = (
     ("context", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
+_TENSOR = struct.Struct("PiiiBBHPPQ")  # of a DLTensor: read at once, as ctypes takes a microsecond for a few fields
+_TensorBytes = ctypes.c_char * _TENSOR.size
+_DELETER_AT = _DLManagedTensor.deleter.offset
+_Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _api = ctypes.pythonapi
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -55,8 +61,7 @@ _exported: dict[int, tuple] = {}  # what each exported tensor keeps alive, by it
 _capsules: list[tuple[Any, int]] = []  # that were given away, with the addresses of their tensors
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A tensor in C order of another library; its memory lives as long as `owner`."""
 
     pointer: int
@@ -70,12 +75,13 @@ class Tensor:
 class _Consumed:
     """A managed tensor that was taken over; the library that made it is told when it is no longer needed."""
 
-    def __init__(self, managed: Any, source: Any) -> None:
+    def __init__(self, managed: int, source: Any) -> None:
         self._managed, self._source = managed, source
 
     def __del__(self) -> None:
-        if self._managed.contents.deleter:
-            self._managed.contents.deleter(self._managed)
+        deleter = ctypes.c_void_p.from_address(self._managed + _DELETER_AT).value
+        if deleter:
+            _Free(deleter)(self._managed)
 
 
 def import_tensor(source: Any) -> Tensor:
@@ -87,20 +93,26 @@ def import_tensor(source: Any) -> Tensor:
         capsule = source.__dlpack__()
     pointer = _api.PyCapsule_GetPointer(capsule, NEW)
     _api.PyCapsule_SetName(capsule, USED)
-    managed = ctypes.cast(pointer, ctypes.POINTER(_DLManagedTensor))
-    owner, tensor = _Consumed(managed, source), managed.contents.tensor
-    if tensor.code not in KINDS or tensor.lanes != 1 or tensor.bits not in (8, 16, 32, 64):
-        raise BufferError(f"a tensor of DLPack type {tensor.code} with {tensor.bits} bits has no NumPy type")
-    dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
-    shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
-    if tensor.strides and 0 not in shape:
+    owner = _Consumed(pointer, source)
+    data, kind, index, ndim, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack_from(
+        _TensorBytes.from_address(pointer)
+    )
+    dtype = DTYPES.get((code, bits)) if lanes == 1 else None
+    if dtype is None:
+        raise BufferError(f"a tensor of DLPack type {code} with {bits} bits has no NumPy type")
+    shape = _numbers_at(shape_at, ndim)
+    if strides_at and 0 not in shape:
         expected = 1
-        for k in reversed(range(tensor.ndim)):
-            if shape[k] != 1 and tensor.strides[k] != expected:
+        for size, stride in zip(reversed(shape), reversed(_numbers_at(strides_at, ndim)), strict=True):
+            if size != 1 and stride != expected:
                 raise BufferError("the tensor is not in C order; make it contiguous first")
-            expected *= shape[k]
-    address = (tensor.data or 0) + tensor.byte_offset
-    return Tensor(address, tensor.device_type, tensor.device_id, dtype, shape, owner)
+            expected *= size
+    return Tensor(data + offset, kind, index, dtype, shape, owner)
+
+
+def _numbers_at(address: int, count: int) -> tuple[int, ...]:
+    """64-bit integers in memory."""
+    return tuple((ctypes.c_int64 * count).from_address(address)) if count else ()
 
 
 def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:

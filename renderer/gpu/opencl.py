@@ -127,9 +127,11 @@ class OpenclDevice(Device):
         return OpenclBuffer(self, shape, dtype)
 
     def replace_contents(self, buffer: Any, array: np.ndarray) -> "OpenclBuffer":
-        """A new buffer for few bytes: a copy into the old one waits until the last kernel has read it; see Device."""
-        if not self._unified or not 0 < array.nbytes <= MAX_NEW_BYTES:
+        """Few bytes do not wait until the last kernel has read the old ones: a new buffer, or a copy in the queue."""
+        if not 0 < array.nbytes <= MAX_NEW_BYTES:
             return buffer.write(array)
+        if not self._unified:
+            return buffer.write_later(array)
         return FilledBuffer(self, np.ascontiguousarray(array))
 
     def borrow(self, tensor: Tensor) -> "OpenclBuffer | None":

@@ -37,6 +37,14 @@ class OpenclBuffer(Buffer):
         self.device.wait_for_compiler()
         cl.enqueue_copy(self.device._queue, self._memory, array)
 
+    def write_later(self, array: np.ndarray) -> OpenclBuffer:
+        """As write(), of few bytes: they are copied now, and go to the device in the order of the queue."""
+        self.device.counters.count_upload(self.nbytes)
+        self.device.wait_for_compiler()
+        # The event holds the copy; to let it go would wait for it.
+        self._pending = cl.enqueue_copy(self.device._queue, self._memory, array.copy(), is_blocking=False)
+        return self
+
     def _download(self, array: np.ndarray) -> None:
         with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
             self.device.wait_for_compiler()

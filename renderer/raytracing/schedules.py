@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from renderer.gpu.device import Buffer, Device
+from renderer.gpu.warps import has_ballot
 from renderer.raytracing.kernels import STAGES, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
@@ -21,19 +21,6 @@ PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are reside
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 REPORT_STAGE = "count_rays"
 SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
-
-_ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
-
-
-def has_ballot(device: Device) -> bool:
-    """Whether kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
-    if device.properties.scalar_threads:
-        return False
-    if device not in _ballots:
-        answer = device.buffer(1, "u4")
-        device.kernel("bvh/query_ballot.cu", "query_ballot", group_size=64)(1, answer)
-        _ballots[device] = bool(answer.read()[0])
-    return _ballots[device]
 
 
 def with_schedule(device: Device, settings: Settings) -> Settings:

@@ -1,5 +1,5 @@
-// Prefix sums, radix sort and sums by key of C$ (renderer/cdollar/targets/primitive_kernels.py). SUM: the type of sums, ELEMENT:
-// that of sorted elements. A CPU's work-item takes a whole part; on a GPU a group of 256 threads takes 16 elements each.
+// Prefix sums, radix sort and sums by key of C$ (renderer/cdollar/targets/primitive_kernels.py). SUM: the type of
+// sums. A CPU's work-item takes a whole part; on a GPU a group of 256 threads takes 16 elements each.
 // Blelloch 1990 (scans); Satish, Harris, Garland 2009 (radix sort).
 #define BLOCK 4096
 #define ITEMS 16
@@ -66,32 +66,16 @@ KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const 
 #endif
 
 #ifdef SORT
-// Unsigned keys in the order of the elements: NaN last.
-DEVICE uint key_of(ELEMENT x) {
-#if FLOATS
-    const uint bits = as_uint(x);
-    return x != x ? 0xffffffffu : (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
-#else
-    return (uint)x ^ (uint)SIGN;
-#endif
-}
-DEVICE ELEMENT element_of(uint key) {
-#if FLOATS
-    return as_float(key == 0xffffffffu ? 0x7fc00000u : (key >> 31) != 0 ? key & 0x7fffffffu : ~key);
-#else
-    return (ELEMENT)(key ^ (uint)SIGN);
-#endif
-}
-KERNEL make_keys(int count, GLOBAL const ELEMENT *RESTRICT in, GLOBAL uint *RESTRICT keys,
-                 GLOBAL uint *RESTRICT order) {
+#include "cdollar/sort_keys.h"
+KERNEL make_keys(int count, GLOBAL const uint *RESTRICT in, GLOBAL uint *RESTRICT keys, GLOBAL uint *RESTRICT order) {
     const int i = (int)thread_index();
     if (i >= count) return;
     keys[i] = key_of(in[i]);
     if (PAIRS) order[i] = (uint)i;
 }
-KERNEL make_elements(int count, GLOBAL const uint *RESTRICT keys, GLOBAL ELEMENT *RESTRICT out) {
+KERNEL make_elements(int count, GLOBAL const uint *RESTRICT keys, GLOBAL uint *RESTRICT out) {
     const int i = (int)thread_index();
-    if (i < count) out[i] = element_of(keys[i]);
+    if (i < count) out[i] = bits_of(keys[i]);
 }
 #endif
 
@@ -221,25 +205,88 @@ KERNEL add_sorted(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const uint 
     for (uint i = bin == 0 ? 0 : ends[bin - 1]; i < ends[bin]; i++) sum += VALUE(order[i]);
     out[bin] = sum;
 }
+#if HAS_BALLOT && IS_FLOAT
+// As add_sorted, of values that were moved beside one another; a warp a bin.
+KERNEL add_runs(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const float *RESTRICT values,
+                GLOBAL float *RESTRICT out) {
+    const uint bin = thread_index() / 32, lane = lane_index();
+    if (bin >= (uint)bins) return;
+    const uint end = ends[bin];
+    uint i = bin == 0 ? 0 : ends[bin - 1];
+    float sum = 0.0f, next = i + lane < end ? values[i + lane] : 0.0f;
+    for (; i < end; i += 32) {
+        const float own = next;
+        next = i + 32 + lane < end ? values[i + 32 + lane] : 0.0f;
+        if (end - i >= 32) {
+            UNROLL for (uint k = 0; k < 32; k++) sum += as_float(warp_shuffle(as_uint(own), k));
+        } else {
+            for (uint k = 0; k < end - i; k++) sum += as_float(warp_shuffle(as_uint(own), k));
+        }
+    }
+    if (lane == 0) out[bin] = sum;
+}
+#endif
+
 #if ATOMICS
+#if IS_FLOAT
+// Takes the sum out, adds and puts it back, until no other thread has put in some of it meanwhile.
+DEVICE void add_local(LOCAL uint *sum, float x) {
+    while (x != 0.0f) {
+        const float whole = as_float(atomic_xchg(sum, 0u)) + x;
+        x = as_float(atomic_xchg(sum, as_uint(whole)));
+    }
+}
+#define ADD_LOCAL(p, x) add_local(p, x)
+#define ADD_GLOBAL(p, x) atomic_add_float(p, x)
+#else
+#define ADD_LOCAL(p, x) atomic_add(p, x)
+#define ADD_GLOBAL(p, x) atomic_add(p, x)
+#endif
+// Adds a warp's values first if they have one key: atomic operations on one word take turns. True if it did.
+DEVICE bool add_whole_warp(uint place, SUM *x) {
+#if HAS_BALLOT && IS_FLOAT
+    if (!warp_all(place == warp_shuffle(place, 0))) return false;
+    for (uint step = 16; step > 0; step /= 2) *x += as_float(warp_shuffle(as_uint(*x), lane_index() ^ step));
+    return true;
+#else
+    return false;
+#endif
+}
+#define UNROLLED 4
 KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT keys, GLOBAL const SUM *RESTRICT values,
                       GLOBAL SUM *RESTRICT out) {
     LOCAL_ARRAY(uint, own, LOCAL_BINS);
     const bool is_local = bins <= LOCAL_BINS;
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE) own[i] = 0;
     BARRIER();
-    for (int i = (int)thread_index(); i < count; i += (int)(group_count() * GROUP_SIZE)) {
-        const uint place = (uint)keys[i] - (uint)low;
-        if (place < (uint)bins) {
-            if (is_local)
-                atomic_add(&own[place], VALUE(i));
-            else
-                atomic_add(&out[place], VALUE(i));
+    const int step = GROUP_SIZE * UNROLLED, blocks = (count - 1) / step + 1;
+    for (int block = (int)group_index(); block < blocks; block += (int)group_count()) {
+        const int first = block * step + (int)local_index(), valid = count - block * step - (int)local_index();
+        uint place[UNROLLED];
+        SUM value[UNROLLED];
+        UNROLL for (int k = 0; k < UNROLLED; k++) {
+            const bool is_valid = k * GROUP_SIZE < valid;
+            place[k] = is_valid ? (uint)keys[first + k * GROUP_SIZE] - (uint)low : 0xffffffffu;
+            value[k] = is_valid ? VALUE(first + k * GROUP_SIZE) : (SUM)0;
+        }
+        UNROLL for (int k = 0; k < UNROLLED; k++) {
+            const bool is_added = add_whole_warp(place[k], &value[k]);
+            if (place[k] < (uint)bins && !(is_added && lane_index() != 0)) {
+                if (is_local)
+                    ADD_LOCAL(&own[place[k]], value[k]);
+                else
+                    ADD_GLOBAL(&out[place[k]], value[k]);
+            }
         }
     }
     BARRIER();
+#if IS_FLOAT
+    for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
+        if (own[i] != 0) atomic_add_float(&out[i], as_float(own[i]));
+#else
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
         if (own[i] != 0) atomic_add(&out[i], own[i]);
+#endif
 }
 #endif
 #endif

@@ -201,11 +201,12 @@ void make_room(size_t count, size_t groups) {
     standings.resize(fibers.size());
 }
 
-// Which ready fiber goes on: any; the last that became ready; one of the first three; or any, some warps last.
+// Which ready fiber goes on: any; the last that became ready; one of the first three; or any, some warps last. One of 16
+// choices is of any, so that what a thread waits for by reading it again and again does come.
 Fiber *choose() {
     std::vector<Fiber *> &ready = launch->ready;
     unsigned size = (unsigned)ready.size(), which;
-    switch (launch->manner) {
+    switch (draw(16) ? launch->manner : 0) {
         case 0: which = draw(size); break;
         case 1: which = size - 1; break;
         case 2: which = draw(size < 3 ? size : 3); break;

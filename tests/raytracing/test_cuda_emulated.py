@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.gpu.warps import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.schedules import has_ballot
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from tests import emulated

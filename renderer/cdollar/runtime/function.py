@@ -405,6 +405,8 @@ class _RecordedCall:
     def _replace_borrowed(self, values: list) -> None:
         """Other buffers for arguments on the device; memory of others is let go when no kernel uses it any more."""
         for k, places in self._borrowed.items():
+            if values[k] is self._last[k]:
+                continue
             old, new = self._last[k].representation.buffers, values[k].representation.buffers
             if any(buffer.is_borrowed and buffer not in new for buffer in old):
                 self._device.finish()

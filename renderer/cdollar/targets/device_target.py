@@ -51,7 +51,7 @@ class DeviceTarget(GraphTarget):
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
         self.passes = PASSES if strict else [simplify, recognize, *PASSES[1:]]
-        self.primitives = PrimitiveKernels(device, self.launch_primitive)
+        self.primitives = PrimitiveKernels(device, self.launch_primitive, strict)
         self.unused_status = device.buffer(1, "i4").fill(0)
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:

@@ -66,8 +66,9 @@ def sort(values: np.ndarray) -> np.ndarray:
 
 
 def argsort(values: np.ndarray) -> np.ndarray:
-    """The positions of the values in increasing order; of equal ones the first comes first."""
-    return np.argsort(sort_keys(values), kind="stable").astype("i4")
+    """The positions of the values in increasing order; of equal ones, as -0 and 0, the first comes first."""
+    positive_zero = values.dtype.type(0)
+    return np.argsort(sort_keys(values + positive_zero), kind="stable").astype("i4")
 
 
 def scatter_add(keys: np.ndarray, values: np.ndarray | None, low: int, count: int, dtype: np.dtype) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The primitives of ir/primitives.py on compute devices: prefix sums, radix sort, sums by key.
 
-One text for CUDA and OpenCL, shaders/cdollar/primitives.h. Float sums are added in one order on every device, that of
-numpy_primitives.py and of the elements.
+One text for CUDA and OpenCL, shaders/cdollar/primitives.cu. Float prefix sums are added in one order on every device,
+that of numpy_primitives.py. Sums by key are added in the order of the elements, but on GPUs only if `strict`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from renderer.cdollar.targets.radix_sort import KINDS, MAX_KEYS, RadixSort
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
+from renderer.gpu.warps import has_ballot
 
 BLOCK, GROUP_SIZE, LOCAL_BINS = 4096, 256, 4096
 MAX_PRIVATE_BINS = 1 << 22  # of all work-items of a CPU together
@@ -22,9 +24,10 @@ STORED = {"uint": "u4", "float": "f4", "double": "f8"}
 class PrimitiveKernels:
     """Launches of primitives on one device; `launch(kernel, threads, arguments)` runs each of them."""
 
-    def __init__(self, device: Device, launch: Callable[[Any, int, list], None]) -> None:
-        """Compile nothing yet."""
-        self.device, self.launch = device, launch
+    def __init__(self, device: Device, launch: Callable[[Any, int, list], None], strict: bool = False) -> None:
+        """Compile nothing yet; `strict`: sums by key are added in the order of the elements."""
+        self.device, self.launch, self.strict = device, launch, strict
+        self.radix = RadixSort(device, launch)
         self.is_scalar = device.properties.scalar_threads
         self.parts = min(device.properties.compute_units, 64) if self.is_scalar else 0
 
@@ -65,18 +68,24 @@ class PrimitiveKernels:
         """The sorted elements, or the indices of the sorted elements."""
         if scalar not in ("int", "uint", "float"):
             raise UnavailableError(f"devices sort int, uint and float, not {scalar}; --target numpy does")
-        sign, pairs_ = 0x80000000 if scalar == "int" else 0, int(pairs)
-        types = {"SORT": 1, "ELEMENT": scalar, "SIGN": sign, "FLOATS": int(scalar == "float"), "PAIRS": pairs_}
-        out = self.device.buffer(max(1, count), {"int": "i4", "uint": "u4", "float": "f4"}[scalar])
+        out = self.device.buffer(max(1, count), "i4" if pairs else {"int": "i4", "uint": "u4", "float": "f4"}[scalar])
         if not count:
             return out
+        if self.has_onesweep(count):
+            (self.radix.argsort if pairs else self.radix.sort)(source, count, scalar, out)
+            return out
+        constants = {"SORT": 1, "PAIRS": int(pairs), "EQUAL_ZEROS": int(pairs)} | KINDS[scalar]
         keys, order = self.new_pair(count, pairs)
-        self.map("make_keys", count, [count, source, keys, order], **types)
+        self.map("make_keys", count, [count, source, keys, order], **constants)
         keys, order = self.radix_sort(keys, order, count, 32, pairs)
         if pairs:
             return order
-        self.map("make_elements", count, [count, keys, out], **types)
+        self.map("make_elements", count, [count, keys, out], **constants)
         return out
+
+    def has_onesweep(self, count: int) -> bool:
+        """Whether radix_sort.py sorts so many keys here."""
+        return count <= MAX_KEYS and has_ballot(self.device)
 
     def new_pair(self, count: int, pairs: bool) -> tuple[Buffer, Buffer]:
         """Buffers for keys and their order; one that is not used has one element."""
@@ -104,7 +113,9 @@ class PrimitiveKernels:
         """The sums of the values (1 without values) of each key from `low` on."""
         type_ = SUM_TYPES[scalar]
         constants: dict[str, Any] = {"SCATTER": 1, "SUM": type_, "COUNTS": int(values is None)}
-        constants |= {"LOCAL_BINS": LOCAL_BINS, "ATOMICS": int(type_ == "uint")}
+        is_any_order = type_ == "uint" or (type_ == "float" and not self.strict)
+        constants |= {"LOCAL_BINS": LOCAL_BINS, "IS_FLOAT": int(type_ == "float")}
+        constants["ATOMICS"] = int(is_any_order and not self.is_scalar)
         out = self.device.buffer(max(1, bins), STORED[type_])
         if not count or not bins:
             if bins:
@@ -113,9 +124,9 @@ class PrimitiveKernels:
         given = values or out
         if self.is_scalar:
             self.scatter_on_cpu(keys, given, out, (count, bins, low), constants)
-        elif type_ == "uint":
+        elif constants["ATOMICS"]:
             self.map("clear", bins, [bins, out], **constants)
-            groups = min(-(-count // BLOCK), 4 * self.device.properties.compute_units)
+            groups = min(-(-count // BLOCK), 8 * self.device.properties.compute_units)
             self.map("scatter_atomic", groups * GROUP_SIZE, [count, bins, low, keys, given, out], **constants)
         else:
             self.scatter_sorted(keys, given, out, (count, bins, low), constants)
@@ -142,6 +153,11 @@ class PrimitiveKernels:
         places, order = self.new_pair(count, True)
         self.map("make_places", count, [count, bins, low, keys, places, order], **constants)
         counts = self.scatter_add(keys, None, count, low, bins, "uint")
-        ends = self.scan(counts, 1, bins, "uint")
-        _, order = self.radix_sort(places, order, count, max(1, math.ceil(math.log2(bins + 1))), True)
+        ends, bits = self.scan(counts, 1, bins, "uint"), max(1, math.ceil(math.log2(bins + 1)))
+        if constants["SUM"] == "float" and self.has_onesweep(count):
+            moved = self.device.buffer(count, "f4")
+            self.radix.sort_values(places, values, count, bits, moved)
+            self.run("add_runs", -(-bins * 32 // GROUP_SIZE), [bins, ends, moved, out], **constants)
+            return
+        _, order = self.radix_sort(places, order, count, bits, True)
         self.map("add_sorted", bins, [bins, ends, order, values, out], **constants)

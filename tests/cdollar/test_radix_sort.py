@@ -1,0 +1,61 @@
+"""Sorting and sums by key as GPUs with warps do them, on the emulated CUDA machine: NumPy is the witness."""
+
+import platform
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
+from renderer.cdollar.targets.radix_sort import TILE
+from tests import emulated
+from tests.emulated import compiler
+
+pytestmark = [
+    pytest.mark.slow,  # g++ compiles each kernel in seconds
+    pytest.mark.skipif(
+        (sys.platform, platform.machine()) != ("linux", "x86_64") or not shutil.which(compiler.COMPILER),
+        reason="no C++ compiler for x86-64 Linux here",
+    ),
+]
+COUNTS = [1, 31, TILE, TILE + 1, 5 * TILE - 77]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "races"])
+def cuda(request, rng):
+    return emulated.cuda_machine(1, int(rng.integers(1 << 31)), request.param).CudaDevice(0)
+
+
+def primitives(device, strict=False):
+    made = PrimitiveKernels(device, lambda kernel, threads, arguments: kernel(threads, *arguments), strict)
+    assert made.has_onesweep(1)
+    return made
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_one_pass_a_digit_sorts_stably(cuda, rng, count):
+    make = primitives(cuda)
+    a = rng.integers(-20, 20, count).astype("f4") / 4
+    for number in (np.nan, np.inf, -np.inf, -0.0):
+        a[rng.random(count) < 0.05] = number
+    k = rng.integers(-(2**31), 2**31, count).astype("i4")
+    given, keys, unsigned = (cuda.buffer(count, x.dtype).write(x) for x in (a, k, k.view("u4")))
+    assert np.array_equal(make.sort(given, count, "float", False).read(), np.sort(a), equal_nan=True)
+    assert np.array_equal(make.sort(given, count, "float", True).read(), np.argsort(a, kind="stable"))
+    assert np.array_equal(make.sort(keys, count, "int", False).read(), np.sort(k))
+    assert np.array_equal(make.sort(unsigned, count, "uint", True).read(), np.argsort(k.view("u4"), kind="stable"))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("bins", [1, 50, 6000])
+def test_sums_by_key_keep_the_order_of_elements_if_strict(cuda, rng, count, bins):
+    k, a = rng.integers(-2, bins + 2, count).astype("i4"), rng.standard_normal(count).astype("f4")
+    k[: count // 3] = np.sort(k[: count // 3])  # whole warps of one key
+    kept, expected = (k >= 0) & (k < bins), np.zeros(bins, "f4")
+    np.add.at(expected, k[kept], a[kept])
+    given = cuda.buffer(count, "i4").write(k), cuda.buffer(count, "f4").write(a), count, 0, bins, "float"
+    assert np.array_equal(primitives(cuda, strict=True).scatter_add(*given).read(), expected)
+    assert np.allclose(primitives(cuda).scatter_add(*given).read(), expected, rtol=1e-4, atol=1e-3)
+    counts = primitives(cuda).scatter_add(given[0], None, count, 0, bins, "uint").read()
+    assert np.array_equal(counts, np.bincount(k[kept], minlength=bins))
