@@ -41,7 +41,8 @@ class Mark(NamedTuple):
 class StepPicture(NamedTuple):
     """One step: `pixels` (height, width, 3) uint8, and the `values` (height, width[, 3]) that they show.
 
-    Both are None where the step is marks over the picture itself.
+    Both are None where the step is marks over the picture itself. `is_overlay`: pixels have an alpha (height, width, 4)
+    and lie over the picture.
     """
 
     pixels: np.ndarray | None
@@ -49,6 +50,7 @@ class StepPicture(NamedTuple):
     meaning: str  # of the colors, or of the marks
     legend: Legend | None = None
     marks: tuple[Mark, ...] = ()
+    is_overlay: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.profile import stage
+from renderer.raytracing import light_picks
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
@@ -39,7 +40,8 @@ class Picture(AccumulatingPicture):
 
     settings_type = Settings
     layer_names = ("albedo", "normal", "depth", "id", "variance", "samples")
-    algorithm_names = ("stencil", *VIEWS)
+    algorithm_names = ("stencil", *VIEWS, light_picks.VIEW)
+    pixel_views = (light_picks.VIEW,)
     can_clone = can_pick = views_are_steady = True
     tone = TONE
 
@@ -262,10 +264,26 @@ class Picture(AccumulatingPicture):
         """The stencil of active rays as each bounce begins, or what the traversal of camera rays costs."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))
-        return self._traversal_view(name, with_schedule(self.device, settings), size)
+        settings = with_schedule(self.device, settings)
+        self._update_geometry(settings)
+        if name == light_picks.VIEW:
+            x, y = (min(int(fraction * n), n - 1) for fraction, n in zip(at, size, strict=True))
+            return self._light_view(settings, size, (x, y))
+        return self._traversal_view(name, settings, size)
+
+    def _light_view(self, settings: Settings, size: Size, pixel: tuple[int, int]) -> AlgorithmView:
+        lights = self._update_lights(settings)
+        params = launch_params(settings, size, (0, 0, *size), lights.fields)
+        groups = []
+        picks = light_picks.NO_PICKS
+        if lights.count and settings.direct_lighting != "bsdf":
+            constants = self._scene_constants(settings) | lights.constants
+            arguments = self._geometry, self._materials, lights, params[()], pixel, constants
+            picks = light_picks.trace_picks(self.device, *arguments)
+            groups = light_picks.group_picks(picks, lights, self._geometry, settings)
+        return light_picks.light_view(picks, groups, params, settings.projection, pixel, size)
 
     def _traversal_view(self, name: str, settings: Settings, size: Size) -> AlgorithmView:
-        self._update_geometry(settings)
         params = launch_params(settings, size, (0, 0, *size))
         counts = count_traversal(self.device, self._geometry, params[()], size, self._scene_constants(settings))
         levels = geometry_levels(self._geometry)

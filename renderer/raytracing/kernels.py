@@ -97,6 +97,11 @@ def aov_source() -> GeneratedSource:
     return GeneratedSource("layers", f'{kernel_source().text}{color}#include "raytracing/aovs.cu"\n')
 
 
+def light_picks_source() -> GeneratedSource:
+    """kernel_source with the kernel of light_picks.cu behind it."""
+    return GeneratedSource("light_picks", f'{kernel_source().text}#include "raytracing/light_picks.cu"\n')
+
+
 def compile_constants(
     settings: Settings, spheres: bool, scalar_threads: bool = False, materials: np.ndarray | None = None
 ) -> dict[str, object]:

@@ -70,7 +70,7 @@ class LightSampler:
     ):
         lit = is_lit(settings.environment, settings.sky)
         radiance = environment_map(settings) if lit else None
-        cdf = environment_cdf(radiance) if radiance is not None else None
+        cdf = self.environment = environment_cdf(radiance) if radiance is not None else None
         has_area = (_luminance(materials) > 0).any()
         area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)

@@ -208,8 +208,13 @@ typedef struct {
 #if EQUIANGULAR
     int point_light;  // its number among the point lights, below 0 for others
 #endif
-#if TEXTURED
+#if TEXTURED || LIGHT_PICKS
     int light_id;  // of an area light, below 0 for others
+#endif
+#if LIGHT_PICKS
+    float choice;  // the probability with which the light was chosen
+#endif
+#if TEXTURED
     float u, v;  // barycentric coordinates of the point on it
 #endif
 } LightSample;
@@ -373,8 +378,13 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
         if (!(probability > 0.0f)) return false;
     }
 #endif
-#if TEXTURED
+#if TEXTURED || LIGHT_PICKS
     light->light_id = light_id;
+#endif
+#if LIGHT_PICKS
+    light->choice = (float)width * INV_2_32 * probability;
+#endif
+#if TEXTURED
     light->u = light->v = 0.0f;
 #endif
 #if NON_AREA_LIGHTS

@@ -57,7 +57,9 @@ class PanelView:
         """The picture, or the two that are compared, side by side at the wipe position."""
         draw, comparison = imgui.get_window_draw_list(), panel.comparison
         low, high = corners(rect)
-        shown, zoom = panel.inspection.texture, panel.zoom
+        inspection, zoom = panel.inspection, panel.zoom
+        is_overlay = inspection.shown is not None and inspection.shown.is_overlay
+        shown = None if is_overlay else inspection.texture
         left, right, split = comparison.textures(picture, now) if shown is None else (shown, None, 1.0)
         middle = low.x + split * (high.x - low.x)
         end = (middle, high.y)
@@ -69,6 +71,9 @@ class PanelView:
             texture = imgui.ImTextureRef(right.texture.glo)
             draw.add_image(texture, begin, high, zoom.picture_point(split, 0), zoom.picture_point(1, 1))
             draw.add_line(begin, end, theme.color_u32(theme.TEXT), 1.5 * self.scale)
+        if is_overlay and inspection.texture is not None:
+            texture = imgui.ImTextureRef(inspection.texture.texture.glo)
+            draw.add_image(texture, low, high, zoom.picture_point(0, 0), zoom.picture_point(1, 1))
         label = f"{comparison.mode}: {comparison.label}" if comparison.mode != "off" else ""
         if panel.inspection.name != COLOR:
             label = f"{panel.inspection.name}: {panel.inspection.meaning}"

@@ -101,9 +101,15 @@ PATH_SAMPLES = 8  # whose rays are shown
 
 
 def show_paths(app: AppState, u: float, v: float) -> None:
-    """Draws the rays of the pixel at these fractions of the active panel's picture over it; none for the sky."""
+    """Draws the rays of the pixel at these fractions of the active panel's picture over it; none for the sky.
+
+    A view of one pixel takes it instead.
+    """
     panel = app.panel
     if panel.picture is None or panel.frame is None:
+        return
+    panel.inspection.look_at(panel, u, v)
+    if panel.inspection.name in panel.picture.pixel_views:
         return
     app.work.start(partial(_show_paths, app, panel, u, v))
 
