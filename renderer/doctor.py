@@ -19,9 +19,9 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext, icd, self_test
 from renderer.gpu.cache import cache_folder
-from renderer.gpu.device import BACKENDS
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.gpu.opening import BACKENDS
 from renderer.gpu.trial import Trial, forget_verdicts, run_trial
 from renderer.paths import CACHE_HINT, cache_problems
 from renderer.process import log_internal_error

@@ -48,7 +48,12 @@ def build_bvh(
         builder = "host_sah" if host.count < MIN_DEVICE_PRIMS_MOVED else "sah"
     bvh = _auto_bvh2(device, host) if builder == "auto" else _bvh2(device, host, builder)
     host.free()
-    return Bvh8(device, bvh) if layout == "auto" and device.properties.scalar_threads else bvh
+    return Bvh8(device, bvh) if layout_for(device, layout) == "bvh8" else bvh
+
+
+def layout_for(device: Device, layout: str) -> str:
+    """The layout that build_bvh() gives: "bvh2" or "bvh8"."""
+    return "bvh8" if layout == "auto" and device.properties.scalar_threads else "bvh2"
 
 
 def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = False) -> Bvh2:

@@ -71,6 +71,10 @@ def export(args: argparse.Namespace) -> int:
 
 def _run(options: ExportOptions) -> int:
     with stage("importing"):
+        if not options.farm and not options.dry_run:
+            from renderer.gpu.opening import open_ahead
+
+            open_ahead(options.device)
         from renderer.export.run import run
 
     return run(options)

@@ -1,8 +1,8 @@
-"""Devices: the contract that CUDA and OpenCL fulfill (device.py), OpenGL passes (gl.py), and what opens them."""
+"""Devices: the contract that CUDA and OpenCL fulfill (device.py), opening.py, and OpenGL passes (gl.py)."""
 
-from renderer.gpu.device import (
-    Buffer,
-    Device,
+from renderer.gpu.device import Buffer, Device
+from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.opening import (
     DeviceContext,
     DeviceInfo,
     list_devices,
@@ -10,7 +10,6 @@ from renderer.gpu.device import (
     open_device,
     self_test,
 )
-from renderer.gpu.kernel_source import DeviceProperties
 
 __all__ = [
     "Buffer",

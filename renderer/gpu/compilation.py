@@ -98,11 +98,17 @@ def interruptible(work: Callable[[], T]) -> T:
     """What work() returns; Ctrl-C ends the wait for it even while it runs in a driver."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    future: Future = Future()
-    unfinished_work.add(future)
-    threading.Thread(target=_run, args=(future, work), name="compiler", daemon=True).start()
+    future = start(work)
     _block([future])
     return future.result()
+
+
+def start(work: Callable[[], T]) -> Future[T]:
+    """Starts work() on a thread of its own, for which the end of the process does not wait."""
+    future: Future[T] = Future()
+    unfinished_work.add(future)
+    threading.Thread(target=_run, args=(future, work), name="compiler", daemon=True).start()
+    return future
 
 
 def _run(future: Future, work: Callable[[], Any]) -> None:

@@ -18,14 +18,15 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError
 from renderer.gpu import nvrtc
-from renderer.gpu.compilation import Compiler
+from renderer.gpu.compilation import Compiler, start
 from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
-from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer
+from renderer.gpu.device import Buffer, Device, Kernel, ReadbackBuffer
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties, alignment
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.nvrtc import compile_cubin
+from renderer.gpu.opening import DeviceInfo
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
 
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
@@ -36,19 +37,37 @@ WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
     """This machine's CUDA devices, and the reason if there is none."""
-    if not has_nvidia_driver(NVIDIA_CONTROL_FILES):
-        return [], NO_NVIDIA_DRIVER
-    if cu is None or nvrtc.nvrtc is None:
-        return [], f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
-    verdict = recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1]
-    if verdict.reason:
-        return [], f"the CUDA driver is skipped: {verdict.reason}. Restart the machine, or install the driver again"
+    if reason := _why_unusable():
+        return [], reason
     try:
         names = list_device_names()
     except UnavailableError as error:
         return [], str(error)
     devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
+
+
+def start_driver(index: int) -> None:
+    """Starts the driver and opens a GPU's context on a thread, where that works: it takes 0.2 s, beside imports."""
+    if not _why_unusable():
+        start(partial(_retain_context, index))
+
+
+def _retain_context(index: int) -> None:
+    list_device_names()
+    open_context(index)
+
+
+def _why_unusable() -> str:
+    """Why the driver is not to be started in this process, or ""."""
+    if not has_nvidia_driver(NVIDIA_CONTROL_FILES):
+        return NO_NVIDIA_DRIVER
+    if cu is None or nvrtc.nvrtc is None:
+        return f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
+    verdict = recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1]
+    if verdict.reason:
+        return f"the CUDA driver is skipped: {verdict.reason}. Restart the machine, or install the driver again"
+    return ""
 
 
 def _driver_version() -> str:
@@ -66,6 +85,8 @@ def _try_driver() -> Verdict:
 
 class CudaDevice(Device):
     """An NVIDIA GPU; `architecture` is such as "sm_90"."""
+
+    compiles_beside_work = True
 
     def __init__(self, index: int) -> None:
         super().__init__()

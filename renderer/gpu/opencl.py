@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from renderer.errors import KernelError
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.compilation import Compiler, interruptible
-from renderer.gpu.device import Device, DeviceInfo, Kernel, convert_errors
+from renderer.gpu.device import Device, Kernel, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
 from renderer.gpu.kernel_source import DeviceProperties
@@ -27,6 +27,7 @@ from renderer.gpu.opencl_memory import (
     OpenclStagingBuffer,
     OpenclTimestamp,
 )
+from renderer.gpu.opening import DeviceInfo
 from renderer.gpu.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.host import locked
 

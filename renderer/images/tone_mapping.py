@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from renderer.gpu import Buffer
+from renderer.gpu import Buffer, Device
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.color_grade import grade_rows, is_graded
 from renderer.numerics.texture_reduction import Reduction
@@ -21,6 +21,7 @@ CURVES = {
     name: number for number, name in enumerate(get_args(get_type_hints(ToneMapping)["curve"]))
 }  # numbered as in images/tone_mapping.h
 MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
+KERNEL_FILE, KERNEL_GROUP = "images/tonemap.cu", 64
 GRADE_WIDTH = 4096  # texels in a row of a grading's table, as in images/color_grade.h
 LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
 
@@ -88,10 +89,18 @@ def tonemap(
     return _tonemap_kernel(frame, exposure, tone, encoding)
 
 
+def compile_tonemap_ahead(device: Device) -> None:
+    """Begins to compile, where the device can, the kernel of tonemap() for pictures of 8 bits without grading."""
+    device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(ToneMapping(), SRGB_8))
+
+
+def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:
+    return encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort"}
+
+
 def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:
     device, pixels = frame.device, frame.shape[0] * frame.shape[1]
-    constants = encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort"}
-    kernel = device.kernel("images/tonemap.cu", "tonemap", group_size=64, **constants)
+    kernel = device.kernel(KERNEL_FILE, "tonemap", KERNEL_GROUP, **_kernel_constants(tone, encoding))
     shown = device.buffer(frame.shape, encoding.dtype)
     grade = []
     if is_graded(tone):

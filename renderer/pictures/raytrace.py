@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from renderer.formats.mesh import ignored_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
+from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.profile import stage
 from renderer.raytracing import light_picks
@@ -110,10 +112,7 @@ class Picture(AccumulatingPicture):
             self._film = Film(self.device, self._rays.film)
         with stage("building"):
             lights = self._update_lights(settings)
-        scalar_threads = self.device.properties.scalar_threads
-        rows = material_rows(settings, self._geometry.models)
-        constants = compile_constants(settings, self._geometry.has_spheres, scalar_threads, rows)
-        constants |= self._geometry.constants | lights.constants
+        constants = self._constants(settings, self._geometry) | lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
         if key not in self._kernels:
@@ -122,6 +121,18 @@ class Picture(AccumulatingPicture):
         self._params = launch_params(settings, size, tile, lights.fields)
         self._film.reset()
         self._converged = None
+
+    def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
+        """Compile-time constants of the schedule's kernels, without those of the light sampler."""
+        rows = material_rows(settings, geometry.models)
+        scalar_threads = self.device.properties.scalar_threads
+        return compile_constants(settings, geometry.has_spheres, scalar_threads, rows) | geometry.constants
+
+    def _compile_ahead(self, settings: Settings, geometry: Geometry) -> None:
+        """Begins to compile the schedule's kernels, as most scenes need them, while the BVH is built."""
+        constants = self._constants(settings, geometry) | LightSampler.usual_constants
+        SCHEDULES[settings.schedule].compile_ahead(self.device, constants)
+        compile_tonemap_ahead(self.device)
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Draws a sample, unless all pixels have reached the noise threshold."""
@@ -165,7 +176,8 @@ class Picture(AccumulatingPicture):
             settings.is_blurred,
         )
         if key != self._geometry_key:
-            self._geometry, self._geometry_key = Geometry(self.device, settings), key
+            compile_ahead = partial(self._compile_ahead, settings)
+            self._geometry, self._geometry_key = Geometry(self.device, settings, compile_ahead), key
         self._geometry.update(settings)
 
     def _update_lights(self, settings: Settings) -> LightSampler:

@@ -1,11 +1,12 @@
 """The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from renderer.bvh.build import build_bvh
+from renderer.bvh.build import build_bvh, layout_for
 from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
@@ -51,9 +52,15 @@ class StaticPrimitives:
 
 
 class Geometry:
-    """The geometry of one Settings on a device. `models` are the files of settings.models."""
+    """The geometry of one Settings on a device. `models` are the files of settings.models.
 
-    def __init__(self, device: Device, settings: Settings):
+    `before_build` is called when `constants` are known and the BVH is not built yet; not for textured scenes, whose
+    constants are known last.
+    """
+
+    def __init__(
+        self, device: Device, settings: Settings, before_build: Callable[["Geometry"], None] = lambda _: None
+    ) -> None:
         self.device, self._builder, self._layout = device, settings.builder, settings.bvh
         self._shutter, poses = settings.shutter, poses_of(settings.models, settings.shutter)
         self.models = [pose.opening for pose in poses]
@@ -66,10 +73,11 @@ class Geometry:
         self._shapes: ShapeArrays | None = None
         self.bvh: Bvh
         self.builds = self.primitive_count = 0  # of the static BVH
+        self._field_count = len(settings.distance_fields)
+        self._before_build, self._has_instances = before_build, False
         self._take(self._scene_shapes.at(poses, keep=settings.is_animated), settings)
         self._lights = NO_LIGHTS
         self._lights_key: tuple = ()
-        self._field_count = len(settings.distance_fields)
         self._fields = device.buffer(max(self._field_count, 1), FIELD)
         self._placed: tuple = ()  # the settings of the last update
         self.update(settings)
@@ -78,6 +86,7 @@ class Geometry:
         """Builds and uploads what of the shapes differs from those of the last call."""
         before, self._shapes = self._shapes, shapes
         named = [name for name in shapes.primitives if name]
+        self._has_instances = self._has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
             moved = before is not None and self.bvh.count == self.primitive_count  # and not presplit
@@ -86,6 +95,8 @@ class Geometry:
                 shapes.primitives[""] = NO_LIGHTS.triangles  # nobody asks for them again
             self.primitive_count = static.count
             bounds = bounds_by_material(static.rows)
+            if shapes.attributes is None:
+                self._before_build(self)
             self.bvh = build_bvh(self.device, static, self._builder, self._layout, moved)
             self.primitives = StaticPrimitives(self.bvh, bounds)
             self.builds += 1
@@ -116,8 +127,8 @@ class Geometry:
     def constants(self) -> dict[str, object]:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {
-            "BVH8": int(self.bvh.layout == "bvh8"),
-            "INSTANCES": int(self._instances is not None),
+            "BVH8": int(layout_for(self.device, self._layout) == "bvh8"),
+            "INSTANCES": int(self._has_instances),
             "DEFORMS": int(bool(self._shapes and self._shapes.closing)),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),

@@ -35,7 +35,7 @@ LAUNCH_PARAMS = np.dtype([
     ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
     ("clamp_indirect", "f4"), ("light_tree", "i4"), ("light_tree_keys", "i4"), ("light_tree_key_count", "i4"),
     ("light_tree_probability", "f4"), ])  # fmt: skip
-OPTIONAL_MATERIALS = ("principled", "unlit")  # compiled only for scenes that have them
+OPTIONAL_MATERIALS = ("conductor", "glass", "metallic", "principled", "unlit")  # compiled for scenes that have them
 Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 
 

@@ -3,7 +3,7 @@
 shaders/raytracing/lights.h describes the layout of the buffer.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class LightSampler:
     `primitives` are those of the static BVH, `materials` (m,) MATERIAL; `instanced` are the emissive triangles of
     instances. `count` is the number of entries of the table, in which a light tree is one.
     """
+
+    usual_constants: ClassVar = {"INSTANCED_LIGHTS": 0, "LIGHT_TREE": 0}  # `constants` of most scenes
 
     def __init__(
         self,

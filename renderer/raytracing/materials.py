@@ -104,7 +104,8 @@ def material_constants(rows: np.ndarray) -> dict[str, int]:
     if absorbs.any() and len(rows) > MAX_MEDIA:
         raise InputError(f"the scene has {len(rows)} materials; {MAX_MEDIA} are allowed where one absorbs light inside")
     used = {
-        "PRINCIPLED": len(surface) > 0, "UNLIT": has_kind("unlit").any(),
+        "CONDUCTOR": has_kind("conductor").any(), "GLASS": has_kind("glass").any(),
+        "METALLIC": has_kind("metallic").any(), "PRINCIPLED": len(surface) > 0, "UNLIT": has_kind("unlit").any(),
         "CLEARCOAT": (surface["clearcoat"] > 0).any(), "SHEEN": (surface["sheen_color"] > 0).any(),
         "IRIDESCENCE": (surface["iridescence"] > 0).any(), "ANISOTROPY": (surface["anisotropy"] > 0).any(),
         "TRANSMISSION": (surface["transmission"] > 0).any(),

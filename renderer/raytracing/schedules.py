@@ -51,12 +51,24 @@ class Schedule:
     def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
         """The kernels of the schedule, by entry; of REPORT_STAGE a function that compiles it, for report() alone."""
         source = kernel_source()
-        sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
         make = {
-            entry: cache(partial(device.kernel, source, entry, sizes.get(entry, GROUP_SIZE), **constants))
-            for entry in STAGES[cls.__name__.lower()]
+            entry: cache(partial(device.kernel, source, entry, size, **constants))
+            for entry, size in cls._group_sizes(device).items()
         }
         return {entry: kernel if entry == REPORT_STAGE else kernel() for entry, kernel in make.items()}
+
+    @classmethod
+    def compile_ahead(cls, device: Device, constants: dict[str, Any]) -> None:
+        """Begins what compile() waits for, where the device can."""
+        sizes = {size for entry, size in cls._group_sizes(device).items() if entry != REPORT_STAGE}
+        for size in sorted(sizes):
+            device.compile_ahead(kernel_source(), size, **constants)
+
+    @classmethod
+    def _group_sizes(cls, device: Device) -> dict[str, int]:
+        """Threads of a group of the schedule's kernels, by entry."""
+        sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
+        return {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[cls.__name__.lower()]}
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
         """Adds a sample of every pixel to the film; `params` is the launch_params record."""

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.gpu import device as contract
-from renderer.gpu import list_devices, open_device, self_test
+from renderer.gpu import list_devices, open_device, opening, self_test
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
 
@@ -202,6 +201,22 @@ def test_device_cpu_opens_a_cpu():
     assert "opencl" in open_device("cpu").name
 
 
+def test_what_is_compiled_ahead_is_compiled_once_and_fails_where_it_is_asked_for(device, monkeypatch):
+    real, built = type(device)._build, []
+    monkeypatch.setattr(device, "compiles_beside_work", True, raising=False)
+    monkeypatch.setattr(device, "_build", lambda *a: built.append(a[1]) or real(device, *a), raising=False)
+    source = GeneratedSource("ahead", ADD.replace("a[i] +=", "a[i] -="))
+    device.compile_ahead(source, 64)
+    device.compile_ahead(source, 64)
+    a, b = device.buffer(8).fill(0), device.buffer(8).write(np.arange(8, dtype="f4"))
+    device.kernel(source, "add", 64)(8, a, b, 8, 2.0)
+    assert np.array_equal(a.read(), -2 * np.arange(8)) and built == ["ahead"]
+    device.compile_ahead(GeneratedSource("wrong", "KERNEL add("), 64)  # says nothing
+    with pytest.raises(KernelError, match="wrong"):
+        device.kernel(GeneratedSource("wrong", "KERNEL add("), "add", 64)
+    assert built == ["ahead", "wrong"] and not device._compiling
+
+
 def test_portable_header_holds_the_only_back_end_questions():
     for path in SHADERS.rglob("*"):
         if path.is_file() and path.name != "portable.h":
@@ -213,7 +228,7 @@ def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
     """A machine with CUDA waits for no OpenCL: its drivers are tried in child processes, and one may hang."""
 
     def info(backend, number, kind):
-        return contract.DeviceInfo(
+        return opening.DeviceInfo(
             f"{backend}:{number}", "name", backend, kind, lambda: opened.append(backend) or device
         )
 
@@ -223,8 +238,8 @@ def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
         return [info(backend, number, kind) for number, kind in enumerate(kinds)], ""
 
     device = object()
-    monkeypatch.setattr(contract, "_list_backend", list_backend)
-    monkeypatch.setattr(contract, "self_test", lambda device: None)
+    monkeypatch.setattr(opening, "_list_backend", list_backend)
+    monkeypatch.setattr(opening, "self_test", lambda device: None)
     for device_id, wanted in (("auto", "cuda"), ("cuda:0", "cuda"), ("opencl:0", "opencl"), ("cpu", "opencl")):
         asked, opened = [], []
         assert open_device(device_id) is device
@@ -240,10 +255,10 @@ def test_the_next_driver_is_asked_where_the_first_has_no_device_that_works(monke
     def fail():
         raise KernelError("broken")
 
-    rows = {"cuda": [contract.DeviceInfo("cuda:0", "a", "cuda", "gpu", fail)], "opencl": []}
-    monkeypatch.setattr(contract, "_list_backend", lambda backend: (rows[backend], ""))
+    rows = {"cuda": [opening.DeviceInfo("cuda:0", "a", "cuda", "gpu", fail)], "opencl": []}
+    monkeypatch.setattr(opening, "_list_backend", lambda backend: (rows[backend], ""))
     with pytest.raises(UnavailableError, match=r"no compute device works here: cuda:0 \(a\): broken"):
         open_device("auto")
-    rows["opencl"] = [contract.DeviceInfo("opencl:0:0", "b", "opencl", "cpu", lambda: "b")]
-    monkeypatch.setattr(contract, "self_test", lambda device: None)
+    rows["opencl"] = [opening.DeviceInfo("opencl:0:0", "b", "opencl", "cpu", lambda: "b")]
+    monkeypatch.setattr(opening, "self_test", lambda device: None)
     assert open_device("auto") == "b"

@@ -253,7 +253,7 @@ def test_a_damaged_cubin_is_compiled_again(tmp_path, monkeypatch):
 
 def test_binaries_of_drivers_without_a_cache_are_kept_and_heal(device, tmp_path, monkeypatch):
     from renderer.gpu import opencl
-    from renderer.gpu.device import self_test
+    from renderer.gpu.opening import self_test
 
     if not isinstance(device, opencl.OpenclDevice):
         pytest.skip("of OpenCL drivers")

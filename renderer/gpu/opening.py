@@ -1,0 +1,170 @@
+"""What finds and opens devices, and the DeviceContext that a process has of them."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.gpu.compilation import CompilePool, result
+from renderer.gpu.device import Device
+from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
+from renderer.profile import stage
+
+BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device of this machine that may or may not work; `device_id` is what --device takes, `open` opens it."""
+
+    device_id: str
+    name: str
+    backend: str  # "cuda", "opencl"
+    device_type: str  # "gpu", "cpu", "other"
+    open: Callable[[], Device]
+
+
+def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
+    """Every device the installed drivers show, unopened, best first, and for each kind with none the reason."""
+    found: list[DeviceInfo] = []
+    missing: dict[str, str] = {}
+    for backend in BACKENDS:
+        devices, reason = _list_backend(backend)
+        found += devices
+        if reason:
+            missing[backend] = reason
+    return found, missing
+
+
+def _list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
+    """The devices of one of BACKENDS, best first, and the reason if there is none."""
+    if backend == "cuda" and "renderer.gpu.cuda" not in sys.modules and not has_nvidia_driver():
+        return [], NO_NVIDIA_DRIVER  # known without CUDA's packages, which are slow to import
+    with stage("importing"):
+        module = importlib.import_module(f"renderer.gpu.{backend}")
+    devices, reason = module.list_devices()
+    return sorted(devices, key=lambda device: ("gpu", "other", "cpu").index(device.device_type)), reason
+
+
+def self_test(device: Device) -> None:
+    """Runs a kernel of known answer; raises KernelError with what it answered instead."""
+    count = 1000
+    values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # of both signs; random numbers are slow to import
+    flags = device.buffer(count // 32 + 1, "u4").fill(0)
+    result = device.buffer(count, "f4").fill(255)
+    device.kernel("common/self_test.cu", "self_test", group_size=64)(
+        count, device.buffer(count).write(values), result, flags, count, 0.5
+    )
+    wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
+    bits = np.packbits(values > 0, bitorder="little")
+    bits = np.frombuffer(bits.tobytes().ljust(4 * (count // 32 + 1), b"\0"), "u4")
+    answer = result.read()
+    if not np.allclose(answer, wanted, rtol=1e-6, atol=0):
+        worst = int(np.nanargmax(np.abs(answer - wanted)))
+        raise KernelError(f"common/self_test.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
+    if not np.array_equal(flags.read(), bits):
+        raise KernelError("common/self_test.cu: the gathered bits are wrong")
+
+
+def _select(device_id: str) -> Iterator[DeviceInfo]:
+    """The devices a --device device_id may mean, best first. Drivers behind the one that works are not asked."""
+    if device_id == "auto":
+        for backend in BACKENDS:
+            yield from _list_backend(backend)[0]
+        return
+    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # CUDA has no processors
+    devices = _list_backend(backend)[0]
+    matches = [d for d in devices if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
+    if not matches:
+        found, missing = list_devices()
+        cpu = ["cpu"] if any(d.device_type == "cpu" for d in found) else []
+        known = ["auto", *cpu, *(d.device_id for d in found)]
+        reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())
+        raise UnavailableError(f"--device {device_id}: not on this machine, which has {', '.join(known)}{reasons}")
+    yield from matches
+
+
+def open_ahead(device_id: str) -> None:
+    """Begins, on a thread, what open_device() will wait for; nothing where no NVIDIA GPU is asked for or present."""
+    index = device_id.removeprefix("cuda:") if device_id.startswith("cuda:") else "0" * (device_id == "auto")
+    if index.isdecimal() and has_nvidia_driver():
+        importlib.import_module("renderer.gpu.cuda").start_driver(int(index))
+
+
+def open_device(device_id: str = "auto") -> Device:
+    """The first device that `device_id` may mean and that passes its self_test."""
+    kinds = ("auto", "cpu", "cuda:", "opencl:")
+    if not device_id.startswith(kinds):
+        raise UserError(f"--device {device_id}: unknown; allowed are auto, cpu, cuda:INDEX, opencl:PLATFORM:INDEX")
+    reasons = []
+    for found in _select(device_id):
+        try:
+            device = found.open()
+            self_test(device)
+        except (KernelError, UnavailableError) as error:
+            reasons.append(f"{found.device_id} ({found.name}): {str(error).splitlines()[0]}")
+            continue
+        return device
+    reason = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
+    raise UnavailableError(f"--device {device_id}: no compute device works here: {reason}")
+
+
+class DeviceContext:
+    """The compute devices and the GL context of one process, each opened when first asked for.
+
+    `gl` opens a headless context unless the viewer hands over its window's.
+    """
+
+    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: Any = None) -> None:
+        self.device_ids = device_ids
+        self.compile_pool: CompilePool | None = None
+        self._opening: Future[list[Device]] | None = None
+        if gl is not None:
+            self.gl = gl
+
+    def compile_in_children(self, pool: CompilePool) -> None:
+        """Makes Tasks wait for devices and kernels, not the thread that they run on: for windows."""
+        self.compile_pool = pool
+        for device in self.__dict__.get("devices", []):
+            device.compile_pool = pool
+
+    @cached_property
+    def devices(self) -> list[Device]:
+        """The compute devices, opened at the first use."""
+        if self.compile_pool is None:
+            return self._open_devices()
+        self._opening = self._opening or self.compile_pool.submit(lambda _: self._open_devices())
+        return result(self._opening, "the self test")
+
+    def _open_devices(self) -> list[Device]:
+        with stage("opening"):
+            devices = [open_device(device_id) for device_id in self.device_ids]
+        for device in devices:
+            device.compile_pool = self.compile_pool
+        return devices
+
+    @property
+    def device(self) -> Device:
+        """The first compute device."""
+        return self.devices[0]
+
+    @cached_property
+    def gl(self) -> Any:
+        """The GL context, opened at the first use."""
+        from renderer.gpu.gl import GlContext  # moderngl is optional on a machine that only computes
+
+        return GlContext.headless()
+
+
+def open_context(*device_ids: str, gl: Any = None) -> DeviceContext:
+    """The DeviceContext of these --device options ("auto" if none); devices other than auto are opened at once."""
+    gpu = DeviceContext(device_ids or ("auto",), gl)
+    if any(device_id != "auto" for device_id in gpu.device_ids):
+        gpu.devices  # noqa: B018  (opens them: a wrong --device fails before any work starts)
+    return gpu
