@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
-    from renderer.cdollar.runtime.function import Function, function
+    from renderer.cdollar.runtime.function import Function, function, grad
 
-__all__ = ["Array", "Function", "function"]
+__all__ = ["Array", "Function", "function", "grad"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from renderer.cdollar.checker.device_function_lowering import DeviceFunctionLowering
 from renderer.cdollar.checker.expressions import ExpressionLowering
+from renderer.cdollar.checker.gradients import GradientFunction, call_gradient
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
 from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope, UserFunction, Variable
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span, raise_first
+from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import Data, component_types
@@ -30,6 +32,7 @@ class Compilation:
         self.dag = self.program.dag
         self.call_stack: list[UserFunction] = []
         self.target = self.program.host.target
+        self.tangents = TangentFunctions(self.dag)
 
     def restart(self, source: SourceFile) -> None:
         """Before another line of the prompt or another frame: forgets what counted for the last one."""
@@ -107,6 +110,8 @@ class Compilation:
 
     def call(self, function: UserFunction, values: list, span: Span, body: Body) -> Value:
         """The value of a function: its one expression or built functions inlined, or one node of a device function."""
+        if isinstance(function, GradientFunction):
+            return call_gradient(self, function, values, span, body)
         is_data = isinstance(function.result_type, Data) and all(isinstance(v, DataValue) for v in values)
         if is_data and (body.in_device_code or not function.is_expression):
             lowered = self.device_function_or_none(function)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from renderer.cdollar.checker.functions import make_function
+from renderer.cdollar.checker.gradients import lower_gradient
 from renderer.cdollar.checker.overload_resolution import OverloadResolver
 from renderer.cdollar.checker.primitives import SIGNATURES, lower_primitive
 from renderer.cdollar.checker.program import NameRestriction, Variable
@@ -163,10 +164,12 @@ class DomainLowering(OverloadResolver, ABC):
     # Domains as values
 
     def call_builtin(self, name: str, tree: ast.Call) -> Value | None:
-        """A call of `domain`, `size`, `low`, `high`, `file` or a primitive; None for other names."""
+        """A call of `domain`, `size`, `low`, `high`, `file`, `grad` or a primitive; None for other names."""
         if name in SIGNATURES:
             self.body.require_host()
             return lower_primitive(self, name, tree)
+        if name == "grad":
+            return lower_gradient(self, tree)
         if name == "file":
             file = tree.arguments[0] if len(tree.arguments) == 1 else None
             if not isinstance(file, ast.Literal) or file.kind != "string":

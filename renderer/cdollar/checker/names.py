@@ -34,6 +34,10 @@ class NameResolver:
         """Whether functions of the program or built-in ones have this name."""
         return name in self.program.functions or name in FUNCTIONS
 
+    def is_redefined(self, name: str) -> bool:
+        """Whether the program gives the name of a built-in function another meaning."""
+        return self.variable(name) is not None or name in self.program.functions
+
     def is_known(self, name: str) -> bool:
         """Whether the name is declared; other names in indices are bound variables."""
         return self.variable(name) is not None or self.is_function(name) or name in CONSTANTS
@@ -122,8 +126,10 @@ class NameResolver:
                 yield from self.occurrences(tree.callee, inside, in_index, hidden)
             elif not self.is_known(tree.callee.name) and tree.callee.name not in hidden:
                 self.fail_unknown(tree.callee)
-            is_index = self.is_index_call(tree.callee)
-            for argument in tree.arguments:
+            is_index, arguments = self.is_index_call(tree.callee), tree.arguments
+            if isinstance(tree.callee, ast.Name) and tree.callee.name == "grad" and not self.is_redefined("grad"):
+                arguments = arguments[:1]  # the second is the name of a parameter
+            for argument in arguments:
                 yield from self.occurrences(argument, inside, is_index or in_index, hidden)
             return
         for child in children(tree):

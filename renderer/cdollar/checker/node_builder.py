@@ -32,7 +32,7 @@ FUNCTIONS |= COMPOSED | {
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
     "high": "high(f, 0)", "file": 'file("big.npy")',
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
-    "scatter_add": "scatter_add(keys, values, n)",
+    "scatter_add": "scatter_add(keys, values, n)", "grad": "grad(f)(a) or grad(f, parameter)(a)",
 }  # fmt: skip
 
 

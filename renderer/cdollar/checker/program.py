@@ -231,13 +231,14 @@ class FunctionTable:
         self.types = types
         self.overloads: dict[str, list[UserFunction]] = {}
         self.prelude_functions: set[UserFunction] = set()  # a program may declare these anew
+        self.derived: dict[str, list[UserFunction]] = {}  # made of others: "grad(f)"
 
     def __contains__(self, name: str) -> bool:
-        return name in self.overloads
+        return name in self.overloads or name in self.derived
 
     def get(self, name: str) -> list[UserFunction]:
         """The overloads of a name, [] if there are none."""
-        return self.overloads.get(name, [])
+        return self.overloads.get(name) or self.derived.get(name, [])
 
     def all(self) -> list[UserFunction]:
         """Every function."""
@@ -290,6 +291,7 @@ class HostEvaluator:
     def __init__(self, target: Target):
         self.target = target
         self.abstract_depth = 0
+        self.keeps_expressions = False  # while a function is differentiated: an array would hide what it depends on
         self.statement_count = 0  # statements that ran on the host
         self.scalars_read: set[RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
         self.known: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
@@ -326,7 +328,7 @@ class HostEvaluator:
 
     def materialize_variables(self, scope: Scope) -> None:
         """Evaluates the functions that variables hold, so that the DAG of a long loop stays small."""
-        if self.abstract_depth:
+        if self.abstract_depth or self.keeps_expressions:
             return
         for _, variable in scope.variables():
             value = variable.value

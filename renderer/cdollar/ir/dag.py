@@ -157,6 +157,13 @@ def without_lets(node: Node) -> Node:
     return node
 
 
+def without_plain_lets(node: Node) -> Node:
+    """As without_lets, but stops at one with an attribute: the mark of what a gradient is taken by."""
+    while node.op == "let" and node.attribute is None:
+        node = node.inputs[0]
+    return node
+
+
 def scalar_types(node: Node) -> tuple[str, ...]:
     """The scalar types of the components of a node that is not a function."""
     return node.type if isinstance(node.type, tuple) else (node.type,)
@@ -240,10 +247,9 @@ def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
     return types[0] if len(types) == 1 else types
 
 
-def topological_order(
-    roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] = lambda node: reversed(node.inputs)
-) -> list[Node]:
+def topological_order(roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] | None = None) -> list[Node]:
     """All nodes reachable from the roots through `inputs_of`, inputs first; iterative, as DAGs are deep."""
+    inputs_of = inputs_of or reversed_inputs
     seen: set[int] = set()
     order: list[Node] = []
     stack = [(root, False) for root in reversed(list(roots))]
@@ -258,11 +264,24 @@ def topological_order(
     return order
 
 
-def rewrite(roots: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], Node]) -> tuple[Node, ...]:
-    """The new roots, where `change(node, inputs)` gives the new node of one whose inputs are already new."""
+def reversed_inputs(node: Node) -> Iterable[Node]:
+    """The inputs of a node, the last one first."""
+    return reversed(node.inputs)
+
+
+def rewrite(
+    roots: tuple[Node, ...],
+    change: Callable[[Node, tuple[Node, ...]], Node],
+    inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs,
+) -> tuple[Node, ...]:
+    """The new roots, where `change(node, inputs)` gives the new node of one whose inputs are already new.
+
+    `inputs_of` gives all inputs of a node or none; then they stay the same.
+    """
     new: dict[Node, Node] = {}
-    for node in topological_order(roots):
-        new[node] = change(node, tuple(new[child] for child in node.inputs))
+    for node in topological_order(roots, inputs_of):
+        is_entered = any(True for _ in inputs_of(node))
+        new[node] = change(node, tuple(new[child] for child in node.inputs) if is_entered else node.inputs)
     return tuple(new[root] for root in roots)
 
 

@@ -141,9 +141,12 @@ def ranges_of(variables: tuple[ir.BoundVariable, ...]) -> str:
 
 
 def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
-    """The same expressions with new reduced variables, so that a copy may be used inside another."""
+    """The same expressions with new reduced variables, so that a copy may be used inside another.
+
+    Functions without free variables stay the same: they are evaluated once, apart from what reads them.
+    """
     renamed: dict[ir.BoundVariable, ir.BoundVariable] = {}
-    for node in ir.topological_order(body):
+    for node in ir.topological_order(body, open_inputs):
         for variable in node.attribute[1] if node.op == "reduce" else ():
             renamed.setdefault(variable, ir.BoundVariable(variable.name, variable.type, variable.range, True))
 
@@ -155,7 +158,13 @@ def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
             return ir.with_inputs(dag, node, inputs, (reduction, tuple(renamed[v] for v in variables)))
         return ir.with_inputs(dag, node, inputs)
 
-    return ir.rewrite(body, change)
+    return ir.rewrite(body, change, open_inputs)
+
+
+def open_inputs(node: ir.Node) -> tuple[ir.Node, ...]:
+    """The inputs of a node, the last one first; none of functions without free variables."""
+    is_closed = node.op in ("function", "let", "primitive") and not node.free_variables
+    return () if is_closed else node.inputs[::-1]
 
 
 # Hoisting

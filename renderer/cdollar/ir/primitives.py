@@ -34,7 +34,7 @@ class Primitive:
 def primitive(dag: ir.Dag, name: str, ranges: tuple[ir.Range, ...], scalar: str, *inputs: ir.Node) -> ir.Node:
     """The array of a primitive with elements of a scalar type."""
     type_ = FunctionType(Scalar(scalar), (INT,) * len(ranges), True)
-    arrays = tuple(_copied(function) or function for function in map(ir.without_lets, inputs))
+    arrays = tuple(_copied(function) or function for function in map(ir.without_plain_lets, inputs))
     return dag.intern("primitive", type_, arrays, Primitive(name, ranges))
 
 
@@ -45,9 +45,10 @@ def _copied(function: ir.Node) -> ir.Node | None:
     body, variables = function.inputs[0], function.attribute
     if body.op != "apply" or not isinstance(body.attribute, ir.Access) or any(body.attribute.borders):
         return None
-    array = ir.without_lets(body.inputs[0])
-    if array.op == "primitive" or isinstance(array.attribute, ir.ArraySource):
-        ranges = [(r.low, r.high) for r in array.attribute.ranges if isinstance(r, ir.Range)]
+    array = ir.without_plain_lets(body.inputs[0])
+    stored = ir.without_lets(array)
+    if stored.op == "primitive" or isinstance(stored.attribute, ir.ArraySource):
+        ranges = [(r.low, r.high) for r in stored.attribute.ranges if isinstance(r, ir.Range)]
         indices = [index.attribute if index.op == "variable" else None for index in body.inputs[1:]]
         is_whole = all(isinstance(v.range, ir.Range) for v in variables)
         if indices == list(variables) and is_whole and ranges == [(v.range.low, v.range.high) for v in variables]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function
+from renderer.cdollar.checker.gradients import gradient_function
 from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
@@ -61,22 +62,44 @@ def function(source: Any = None, *, target: str | None = None, strict: bool = Fa
     return made
 
 
+def grad(function: Function, parameter: str | None = None) -> Function:
+    """The function of the derivatives of a function that returns one float or double.
+
+    It takes the same arguments and returns an array, vector or number like `parameter`, by default the first one.
+    Raises ProgramError if there is no gradient.
+    """
+    if not isinstance(function, Function):
+        raise ArgumentError(f"cdollar.grad: needs a C$ function, but {format_value(function)} is given")
+    made = Function(*function._given)  # noqa: SLF001  # of this class
+    made._call(gradient_function(made.declaration, parameter, made.declaration.declaration.name_span))  # noqa: SLF001
+    return made
+
+
 class Function:
     """A C$ function to be called from Python; see function()."""
 
     def __init__(self, text: str, target: str | None = None, strict: bool = False, name: str = "") -> None:
         """Parse and check the program."""
-        self._source = SourceFile(f"<{name or 'C$'}>", text)
+        self._source, self._given = SourceFile(f"<{name or 'C$'}>", text), (text, target, strict, name)
         self._compilation = load_text(self._source, target_factory(target, None, strict))
-        self.declaration = _entry(self._compilation.program.functions.all(), self._source, name, self._compilation)
         self.target = self._compilation.target
+        self._lock = threading.Lock()
+        self._call(_entry(self._compilation.program.functions.all(), self._source, name, self._compilation))
+
+    def _call(self, declaration: UserFunction) -> None:
+        """Calls this function of the program from now on."""
+        self.declaration = declaration
         self.names = self.declaration.parameter_names
         self._types = self.declaration.parameter_types
         self._has_default = [p.default is not None for p in self.declaration.declaration.parameters]
         self._is_float = [isinstance(t, Scalar) and t.name in FLOATS for t in self._types]
         self._recorded: dict[tuple, _RecordedCall] = {}
         self._borrowed_last: dict[str, tuple] = {}  # by parameter: what was borrowed, and the Array over it
-        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def grad(self) -> Function:
+        """The derivatives by the first parameter, as a function of the same arguments."""
+        return grad(self)
 
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"

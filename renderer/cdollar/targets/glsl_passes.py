@@ -16,10 +16,12 @@ import numpy as np
 
 from renderer.cdollar.ir.dag import Dag, Node, Range
 from renderer.cdollar.ir.operations import wrap_int32
+from renderer.cdollar.ir.passes import PASSES
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.dialects import GlslDialect, indented
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf
+from renderer.cdollar.targets.glsl_sums import SumsByKey
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.errors import UnavailableError
@@ -98,6 +100,7 @@ class GlslPasses(GraphTarget):
         """`strict`: no contraction, correctly rounded division and square root; needs GL 4.0."""
         super().__init__(dag)
         self.gl, self.strict, self.device_name = gl, strict, gl.renderer
+        self.passes = [SumsByKey(), *PASSES]
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "SINGLE_ROUNDING_FMA": fma_rounds_once(gl)} if strict else {}

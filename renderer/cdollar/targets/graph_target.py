@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +22,7 @@ from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
+from renderer.cdollar.ir.passes import PASSES, Pass, is_computed_function, run_passes
 from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
 from renderer.cdollar.targets.device_functions import (
     DRIVER_LIMIT_STATUS,
@@ -88,7 +88,7 @@ class PendingCheck:
 class GraphTarget(Target):
     """Runs DAGs; a subclass allocates buffers and runs kernels."""
 
-    passes = PASSES
+    passes: Sequence[Pass] = PASSES
     max_memory_bytes: int | None = None  # of the device; None: that of the host
     strict = False
 

@@ -47,7 +47,7 @@ class NumpyTarget(NumpyReductions):
         self.dag, self.passes, self.strict = dag, list(passes), strict
         if strict and recognize in self.passes:
             self.passes.remove(recognize)  # a prefix sum adds in another order than a sum
-        self.optimized: WeakKeyDictionary[ir.Node, ir.Node] = WeakKeyDictionary()
+        self.optimized: WeakKeyDictionary[ir.Node, ir.Node | None] = WeakKeyDictionary()
         self.arrays: WeakKeyDictionary[ir.Node, list[np.ndarray]] = WeakKeyDictionary()
 
     # The interface of targets
@@ -70,8 +70,9 @@ class NumpyTarget(NumpyReductions):
         """The components of a functional node over its domain, one array each."""
         node = ir.without_lets(node)
         if node not in self.optimized:
-            self.optimized[node] = run_passes(self.dag, (node,), self.passes)[0][0]
-        return self.components_of(self.optimized[node])
+            new = run_passes(self.dag, (node,), self.passes)[0][0]
+            self.optimized[node] = None if new is node else new  # a value that holds its key would live forever
+        return self.components_of(self.optimized[node] or node)
 
     # Functions over their whole domain
 

@@ -1,0 +1,153 @@
+"""Forward mode: the device function of the derivatives of a device function, whose loops and branches stay.
+
+Each floating-point local gets a tangent for each differentiated parameter, stored together with it.
+"""
+
+from __future__ import annotations
+
+from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
+from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.ir import device_function as device
+from renderer.cdollar.ir.types import FLOATS, Record, Scalar, component_types
+
+MAX_TANGENTS = 64  # derivatives of one function: its floating-point results times the differentiated parameters
+Tangents = tuple[ir.Node | None, ...]  # one for each differentiated parameter; None is 0
+
+
+def smooth_outputs(function: device.DeviceFunction) -> list[int]:
+    """The components of the result that have derivatives."""
+    return [k for k, type_ in enumerate(component_types(function.result_type)) if type_ in FLOATS]
+
+
+class TangentFunctions:
+    """The tangent functions of a program, each made once."""
+
+    def __init__(self, dag: ir.Dag):
+        self.dag = dag
+        self.made: dict[tuple[int, tuple[int, ...]], device.DeviceFunction] = {}
+
+    def of(self, function: device.DeviceFunction, active: tuple[int, ...]) -> device.DeviceFunction:
+        """The derivative of each smooth result by each parameter component of `active`, result by result."""
+        key = function.unique_id, active
+        if key not in self.made:
+            self.made[key] = _Transformation(self, function, active).run()
+        return self.made[key]
+
+
+class _Transformation:
+    """Makes one tangent function."""
+
+    def __init__(self, functions: TangentFunctions, function: device.DeviceFunction, active: tuple[int, ...]):
+        self.functions, self.function, self.active = functions, function, active
+        self.dag, self.algebra = functions.dag, Algebra(functions.dag)
+        self.tangents: dict[device.Local, tuple[device.Local, ...]] = {}
+        self.outputs = smooth_outputs(function)
+        if len(self.outputs) * len(active) > MAX_TANGENTS:
+            reason = f"{function.name} has more than {MAX_TANGENTS} derivatives"
+            raise NoDerivative(reason, function.span)
+
+    def run(self) -> device.DeviceFunction:
+        """The function: the parameters' tangents are 1 and 0, then come the statements."""
+        locals_ = [*self.function.parameters, *self.function.locals]
+        for local in locals_:
+            if local.type in FLOATS:
+                self.tangents[local] = tuple(device.Local(f"d{k}_{local.name}", local.type) for k in self.active)
+        seeds: list[tuple[device.Local, ir.Node]] = []
+        for position, parameter in enumerate(self.function.parameters):
+            for k, tangent in zip(self.active, self.tangents.get(parameter, ()), strict=False):
+                seeds.append((tangent, self.algebra.number(k == position, parameter.type)))
+        types = component_types(self.function.result_type)
+        fields = tuple((f"d{o}_{k}", Scalar(types[o])) for o in self.outputs for k in self.active)
+        result = fields[0][1] if len(fields) == 1 else Record("tangents", fields)
+        start = device.StoreOp(tuple(local for local, _ in seeds), tuple(node for _, node in seeds))
+        others = [*self.function.locals, *(t for tangents in self.tangents.values() for t in tangents)]
+        body = (start, *self.block(self.function.body))
+        name = f"tangent_{self.function.name}"
+        return device.DeviceFunction(name, self.function.parameters, result, self.function.span, body, others)
+
+    def block(self, statements: tuple[device.Statement, ...]) -> tuple[device.Statement, ...]:
+        """Statements, each with the tangents of what it stores."""
+        return tuple(map(self.statement, statements))
+
+    def statement(self, statement: device.Statement) -> device.Statement:
+        """One statement."""
+        if isinstance(statement, device.StoreOp):
+            locals_, nodes = list(statement.locals), list(statement.nodes)
+            for local, node in zip(statement.locals, statement.nodes, strict=True):
+                locals_ += self.tangents.get(local, ())
+                nodes += self.dense(node) if local in self.tangents else ()
+            return device.StoreOp(tuple(locals_), tuple(nodes))
+        if isinstance(statement, device.BranchOp):
+            return device.BranchOp(statement.condition, self.block(statement.if_true), self.block(statement.if_false))
+        if isinstance(statement, device.LoopOp):
+            step, body = self.block(statement.step), self.block(statement.body)
+            return device.LoopOp(statement.condition, step, body, statement.test_first)
+        if isinstance(statement, device.ReturnOp):
+            return device.ReturnOp(tuple(t for o in self.outputs for t in self.dense(statement.nodes[o])))
+        return statement
+
+    def dense(self, node: ir.Node) -> tuple[ir.Node, ...]:
+        """The tangents of a node, zeros written out."""
+        zero = self.algebra.number(0, node.type)
+        return tuple(t or zero for t in self.tangents_of(node))
+
+    def tangents_of(self, root: ir.Node) -> Tangents:
+        """The tangents of an expression over locals."""
+        none: Tangents = (None,) * len(self.active)
+        known: dict[tuple[ir.Node, int], Tangents] = {}
+        for node in ir.topological_order([root]):
+            if node.op == "local":
+                tangents = self.tangents.get(node.attribute, ())
+                known[node, 0] = tuple(self.dag.intern("local", t.type, (), t) for t in tangents) or none
+            elif isinstance(node.attribute, ir.UserCall):
+                self.call(node, known)
+            elif isinstance(node.attribute, ir.Component):
+                known[node, 0] = known.get((node.inputs[0], node.attribute.index), none)
+            elif is_smooth(node) and node.op == "apply":
+                known[node, 0] = self.operation(node, [known.get((child, 0), none) for child in node.inputs])
+        return known.get((root, 0), none)
+
+    def operation(self, node: ir.Node, operands: list[Tangents]) -> Tangents:
+        """The tangents of an elementary operation."""
+        result: list[ir.Node | None] = []
+        for k in range(len(self.active)):
+            total: ir.Node | None = None
+            for position, tangents in enumerate(operands):
+                given = tangents[k]
+                if given is not None and node.attribute == "convert":
+                    total = self.algebra.convert(given, node.type)
+                elif given is not None and (term := passed_on(self.algebra, node, position, given)) is not None:
+                    part = self.algebra.where(term.condition, term.node)
+                    total = part if total is None else self.algebra.op("+", total, part)
+            result.append(total)
+        return tuple(result)
+
+    def call(self, node: ir.Node, known: dict[tuple[ir.Node, int], Tangents]) -> None:
+        """The tangents of a call's results: its own derivatives times the tangents of the arguments."""
+        called, count = node.attribute.function, len(self.active)
+        arguments = [known.get((child, 0), (None,) * count) for child in node.inputs]
+        active = tuple(p for p, tangents in enumerate(arguments) if any(t is not None for t in tangents))
+        outputs = smooth_outputs(called)
+        if not active or not outputs:
+            return
+        derivatives = called_derivatives(self.functions, node, active)
+        for row, output in enumerate(outputs):
+            tangents: list[ir.Node | None] = []
+            for k in range(count):
+                total: ir.Node | None = None
+                for column, position in enumerate(active):
+                    given = arguments[position][k]
+                    if given is None:
+                        continue
+                    derivative = derivatives[row * len(active) + column]
+                    part = self.algebra.op("*", derivative, self.algebra.convert(given, derivative.type))
+                    total = part if total is None else self.algebra.op("+", total, part)
+                tangents.append(total)
+            known[node, output] = tuple(tangents)
+
+
+def called_derivatives(functions: TangentFunctions, call: ir.Node, active: tuple[int, ...]) -> tuple[ir.Node, ...]:
+    """The derivatives of a call's smooth results by its arguments at `active`, result by result."""
+    tangent = functions.of(call.attribute.function, active)
+    types = ir.tuple_type(component_types(tangent.result_type))
+    return functions.dag.components(functions.dag.apply(ir.UserCall(tangent), types, *call.inputs))
