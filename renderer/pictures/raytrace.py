@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from operator import is_not
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +55,8 @@ class Picture(AccumulatingPicture):
         self._geometry_key: tuple | None = None
         self._lights_key: tuple | None = None
         self._rays_key: tuple | None = None
+        self._row_sources: tuple = ()  # what _rows was made of
+        self._rows = self._uploaded_rows = np.zeros(0, MATERIAL)
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
         self._tracers: dict[str, Picture] = {}  # that draw samples stage by stage
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # drawn ranges that wait for earlier ones
@@ -124,9 +127,16 @@ class Picture(AccumulatingPicture):
 
     def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
         """Compile-time constants of the schedule's kernels, without those of the light sampler."""
-        rows = material_rows(settings, geometry.models)
+        rows = self._material_rows(settings, geometry)
         scalar_threads = self.device.properties.scalar_threads
         return compile_constants(settings, geometry.has_spheres, scalar_threads, rows) | geometry.constants
+
+    def _material_rows(self, settings: Settings, geometry: Geometry) -> np.ndarray:
+        """The rows of the materials, kept while these are the same objects: an upload waits for the frame before."""
+        sources = (settings.materials, settings.models, *geometry.models)
+        if len(sources) != len(self._row_sources) or any(map(is_not, sources, self._row_sources)):
+            self._rows, self._row_sources = material_rows(settings, geometry.models), sources
+        return self._rows
 
     def _compile_ahead(self, settings: Settings, geometry: Geometry) -> None:
         """Begins to compile the schedule's kernels, as most scenes need them, while the BVH is built."""
@@ -182,8 +192,10 @@ class Picture(AccumulatingPicture):
 
     def _update_lights(self, settings: Settings) -> LightSampler:
         """Uploads the materials; rebuilds the light sampler if lights, emission or geometry changed."""
-        materials = material_rows(settings, self._geometry.models)
-        self._materials: Buffer = self.device.buffer(len(materials), MATERIAL).write(materials)
+        materials = self._material_rows(settings, self._geometry)
+        if materials is not self._uploaded_rows:
+            self._materials: Buffer = self.device.buffer(len(materials), MATERIAL).write(materials)
+            self._uploaded_rows = materials
         instanced = self._geometry.instanced_lights(settings, materials)
         lights = (getattr(settings, name) for name in LIGHT_SETTINGS)
         key = self._geometry_key, self._geometry.builds, materials.tobytes(), instanced.triangles.tobytes(), *lights
@@ -340,7 +352,7 @@ class Picture(AccumulatingPicture):
 
     def _scene_constants(self, settings: Settings) -> dict[str, object]:
         """The constants of kernels that trace rays and light nothing."""
-        rows = material_rows(settings, self._geometry.models)
+        rows = self._material_rows(settings, self._geometry)
         return compile_constants(settings, self._geometry.has_spheres, materials=rows) | self._geometry.constants
 
     def report(self) -> dict[str, Any]:

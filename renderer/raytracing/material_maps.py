@@ -93,8 +93,7 @@ class MapKeys:
     @property
     def maps(self) -> dict[str, str]:
         """The names of textures by what they are the map of: color, bump, ..."""
-        keys = [f.name for f in fields(MapKeys) if f.name.endswith("_texture")]
-        return {key.removesuffix("_texture"): getattr(self, key) for key in keys if getattr(self, key)}
+        return {key.removesuffix("_texture"): getattr(self, key) for key in TEXTURE_KEYS if getattr(self, key)}
 
     @property
     def has_maps(self) -> bool:
@@ -104,7 +103,11 @@ class MapKeys:
     @property
     def map_values(self) -> tuple:
         """All values of the keys."""
-        return tuple(getattr(self, f.name) for f in fields(MapKeys))
+        return tuple(getattr(self, key) for key in KEYS)
+
+
+KEYS = tuple(f.name for f in fields(MapKeys))
+TEXTURE_KEYS = tuple(key for key in KEYS if key.endswith("_texture"))
 
 
 def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> None:

@@ -5,7 +5,6 @@ than "bits" needs the wavefront.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -28,8 +27,8 @@ def with_schedule(device: Device, settings: Settings) -> Settings:
     if settings.schedule != "auto":
         return settings
     if settings.stencil != "bits":
-        return replace(settings, schedule="wavefront")
-    return replace(settings, schedule="regenerate" if has_ballot(device) else "megakernel")
+        return settings.with_schedule("wavefront")
+    return settings.with_schedule("regenerate" if has_ballot(device) else "megakernel")
 
 
 class SceneArgs(NamedTuple):

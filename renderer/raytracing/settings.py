@@ -1,6 +1,7 @@
 """Settings of the ray tracer: materials, shapes, lights and how paths are traced."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -390,6 +391,12 @@ class Settings(PictureSettings):
     def has_instances(self) -> bool:
         """Whether the scene file has instances."""
         return bool(self.instances or self.scattered)
+
+    def with_schedule(self, schedule: str) -> "Settings":
+        """These settings with a schedule; nothing is checked again, since every frame calls this."""
+        out = copy(self)
+        object.__setattr__(out, "schedule", schedule)
+        return out
 
     def with_variance(self) -> "Settings":
         """These settings with the variance of pixels among the layers."""

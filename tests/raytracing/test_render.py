@@ -281,6 +281,21 @@ def test_a_changed_setting_or_size_starts_anew(picture):
     assert picture.draw(brighter, (20, 20), 0.0).read()[..., :3].mean() > wanted[..., :3].mean()
 
 
+def test_a_moved_camera_uploads_nothing_and_a_changed_material_its_row(picture):
+    scene = mixed_scene(schedule="auto")
+    render(picture, scene)
+    counters = picture.device.counters
+    uploads, allocations = counters.uploads, counters.allocations
+    moved = render(picture, replace(scene, view=replace(scene.view, fov_degrees=41.0)))
+    assert (counters.uploads, counters.allocations) == (uploads, allocations)
+    materials = tuple(replace(material, color=(0.1, 0.2, 0.9)) for material in scene.materials)
+    blue = render(picture, replace(scene, materials=materials, view=replace(scene.view, fov_degrees=41.0)))
+    assert counters.uploads > uploads and not np.array_equal(blue, moved)
+    assert np.array_equal(
+        render(Picture(picture.gpu), replace(scene, view=replace(scene.view, fov_degrees=41.0))), moved
+    )
+
+
 def test_more_samples_come_closer_to_the_mean(picture):
     scene = mixed_scene(max_depth=3)
     truth = render(picture, replace(scene, seed=99), (32, 24), 64)
