@@ -81,6 +81,11 @@ COMMANDS = {
         "rayfold solve band.npz rhs.npy -o x.npy",
         "renderer.numerics.band_lu.command",
     ),
+    "lesson": Command(
+        "a paper, live: its experiments run here, its figures beside yours",
+        "rayfold lesson stencil --html lessons",
+        "renderer.window.lesson.command",
+    ),
     "warm": Command(
         "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.warm"
     ),

@@ -19,12 +19,13 @@ LAYERS = [
     {"files", "process"},
     {"farm", "gpu", "scene"},
     {"formats"},
+    {"pages"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},
     {"images"},
     {"raytracing"},
     {"pictures"},
     {"bench", "doctor", "export"},
-    {"demo", "warm"},
+    {"demo", "lessons", "warm"},
     {"window"},
 ]
 SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors
@@ -33,8 +34,9 @@ ROOMS = ["renderer.cdollar", "renderer.flames", "renderer.formats", "renderer.gp
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},
-    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"bench"}, "pyoidn": {"images"},
+    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages"}, "pyoidn": {"images"},
     "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"scene"},
+    "markdown_it": {"pages"},
 }  # fmt: skip
 
 

@@ -1,0 +1,306 @@
+"""A lesson's files as frozen dataclasses: lesson.toml has the panels and the steps, lesson.md their words.
+
+Both may be a stranger's: sizes and counts are bounded, every mistake is an InputError that names file and key.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from renderer.errors import InputError, UserError
+from renderer.files import read_text, read_toml
+from renderer.lessons.measurements import MEASUREMENTS, Measurement
+from renderer.lessons.programs import Program
+from renderer.pages.markdown import MAX_CHARACTERS, sections, targets
+from renderer.pages.plot import Plot
+from renderer.paths import ASSETS, SCENES
+from renderer.pictures import expand_layout, load
+from renderer.plain import format_value, is_finite_number
+from renderer.scene.scene import Scene
+from renderer.scene.schema import from_table, replace_in_file, setting
+
+LESSONS = ASSETS / "lessons"
+MAX_STEPS, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_ANSWERS = 24, 8, 12, 64, 6
+MAX_LABEL = 80  # characters of a name or a title
+MAX_WORDS = 2000  # characters of a question or an answer
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+EMPTY: Any = MappingProxyType({})
+
+
+def _check_label(name: str, text: str, most: int = MAX_LABEL) -> None:
+    if not (text.isprintable() and 0 < len(text) <= most):
+        raise ValueError(f"{name} must be one line of 1 to {most} characters")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A picture of the lesson: a bundled scene's name or a file beside lesson.toml, and settings of its own."""
+
+    scene: str
+    set: dict[str, Any] = setting(EMPTY)
+    samples: int | None = setting(None, 1, 1 << 16, "of the page's picture")
+
+    def __post_init__(self) -> None:
+        _check_label("scene", self.scene, 200)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with answers to choose from; `right` counts from 0, and `because` says why."""
+
+    ask: str
+    answers: tuple[str, ...]
+    right: int
+    because: str
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.answers) <= MAX_ANSWERS:
+            raise ValueError(f"answers must be 2 to {MAX_ANSWERS} texts")
+        if not 0 <= self.right < len(self.answers):
+            raise ValueError(f"right is {self.right}; it must be 0 to {len(self.answers) - 1}")
+        for name, text in (("ask", self.ask), ("because", self.because), *(("answers", text) for text in self.answers)):
+            _check_label(name, text, MAX_WORDS)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """The paper's own numbers, drawn beside the reader's: `series` by name over `x`."""
+
+    source: str  # table or figure, and the machine
+    x: tuple[Any, ...]
+    series: dict[str, tuple[float, ...]]
+    x_name: str = ""
+    unit: str = ""
+    kind: Literal["lines", "bars"] = "lines"
+    log_x: bool = False
+    log_y: bool = False
+
+    def __post_init__(self) -> None:
+        check_figure(self.x, self.series)
+        _check_label("source", self.source, 200)
+
+    def plot(self) -> Plot:
+        """The figure."""
+        values = {name: tuple(value or None for value in row) for name, row in self.series.items()}
+        return Plot(self.source, self.x, values, self.x_name, self.unit, self.kind, self.log_x, self.log_y)
+
+
+def check_figure(x: tuple, series: Any) -> None:
+    """Raises ValueError for numbers that make no figure."""
+    if not 1 <= len(x) <= MAX_POINTS:
+        raise ValueError(f"x must have 1 to {MAX_POINTS} values")
+    if not (all(map(is_finite_number, x)) or all(isinstance(name, str) for name in x)):
+        raise ValueError("x must be all numbers or all texts")
+    for name in x:
+        if isinstance(name, str):
+            _check_label("x", name)
+    if not 1 <= len(series) <= MAX_SERIES:
+        raise ValueError(f"series must have 1 to {MAX_SERIES} names")
+    for name, values in series.items():
+        _check_label("a name of series", name)
+        if len(values) != len(x):
+            raise ValueError(f"series: {format_value(name)} has {len(values)} values, x has {len(x)}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what it shows, what it asks and what it measures. `text` is its section of lesson.md."""
+
+    title: str
+    show: tuple[str, ...] = ()  # panels; () are those of the step before
+    set: dict[str, dict[str, Any]] = setting(EMPTY)  # panel -> setting -> value, kept by later steps
+    view: dict[str, str] = setting(EMPTY)  # panel -> a layer or an algorithm's view
+    view_steps: dict[str, tuple[int, ...]] = setting(EMPTY)  # panel -> bounces or passes; the window shows the first
+    question: Question | None = None
+    program: Program | None = None
+    measure: Measurement | None = None
+    paper: PaperFigure | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson that was read and checked."""
+
+    path: Path  # of its folder
+    title: str
+    paper: str
+    summary: str
+    intro: str
+    steps: tuple[Step, ...]
+    panels: dict[str, Scene] = field(default_factory=dict)  # as the lesson begins
+    samples: dict[str, int] = field(default_factory=dict)  # of the page's pictures, by panel
+
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        return self.path.resolve().name
+
+    def scene(self, number: int, name: str) -> Scene:
+        """The scene of a panel at step `number`, with the settings of all steps until then."""
+        scene = self.panels[name]
+        settings = scene.settings
+        for index, step in enumerate(self.steps[: number + 1]):
+            settings = _with(
+                settings, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}"
+            )
+        return replace(scene, settings=settings)
+
+    def scenes(self, number: int) -> dict[str, Scene]:
+        """The scenes of all panels at step `number`."""
+        return {name: self.scene(number, name) for name in self.panels}
+
+    def shown(self, number: int) -> tuple[str, ...]:
+        """The panels that step `number` shows: its own, or those of the last step that names some."""
+        return next((step.show for step in self.steps[number::-1] if step.show), ())
+
+
+def _with(settings: Any, values: Any, context: str) -> Any:
+    for key, value in values.items():
+        settings = replace_in_file(settings, key, value, f"{context}: {key}")
+    return settings
+
+
+def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
+    """The scene of a panel: a file beside lesson.toml, else the bundled scene of that name."""
+    path, context = folder / panel.scene, f"{folder / 'lesson.toml'}: panels.{name}"
+    if not (path.suffix and os.path.exists(path)):
+        bundled = {known.stem: known for suffix in ("toml", "flame", "cb") for known in SCENES.glob(f"*.{suffix}")}
+        if panel.scene not in bundled:
+            allowed = f"a file of {folder} or one of the bundled scenes, such as cornell"
+            raise InputError(f"{context}: scene is {format_value(panel.scene)}; allowed is {allowed}")
+        path = bundled[panel.scene]
+    scene = load(path)
+    if expand_layout(scene) != [scene]:
+        raise InputError(f"{context}: scene is {format_value(panel.scene)}, a layout; a panel shows one picture")
+    settings = _with(scene.settings, panel.set, f"{context}: set")
+    return replace(scene, settings=settings, title=f"{name}: {scene.title}")
+
+
+def bundled_lessons() -> list[str]:
+    """The names of the lessons that come along."""
+    return sorted(path.parent.name for path in LESSONS.glob("*/lesson.toml"))
+
+
+def find_lesson(name: str) -> Path:
+    """The folder of a lesson: a path, or a bundled lesson's name; UserError for others."""
+    path = Path(name)
+    if path.name == "lesson.toml":
+        path = path.parent
+    if os.path.exists(path / "lesson.toml"):
+        return path
+    if re.fullmatch(r"[\w-]{1,60}", name) and os.path.exists(LESSONS / name / "lesson.toml"):
+        return LESSONS / name
+    known = ", ".join(bundled_lessons())
+    raise UserError(f"lesson {name}: there is none of that name, and no folder with a lesson.toml; allowed are {known}")
+
+
+KEYS = ("title", "paper", "summary", "panels", "steps")
+
+
+def read_lesson(folder: Path) -> Lesson:
+    """The lesson of a folder. Raises InputError, with file and key, for one that cannot be followed."""
+    toml, words = folder / "lesson.toml", folder / "lesson.md"
+    table = read_toml(toml)
+    for key in table:
+        if key not in KEYS:
+            raise InputError(f"{toml}: unknown key {key!r}; allowed are {', '.join(KEYS)}")
+    title, paper, summary = (_text(table, key, toml) for key in ("title", "paper", "summary"))
+    panels = {name: from_table(Panel, row, f"{toml}: panels.{name}") for name, row in _panels(table, toml)}
+    intro, texts = _read_words(words, title)
+    rows = table.get("steps")
+    if not (isinstance(rows, list) and 1 <= len(rows) <= MAX_STEPS and all(isinstance(row, dict) for row in rows)):
+        raise InputError(f"{toml}: steps must be 1 to {MAX_STEPS} tables [[steps]]")
+    if len(rows) != len(texts):
+        raise InputError(f"{toml}: steps: there are {len(rows)}, but {words.name} has {len(texts)} headings (## ...)")
+    steps = tuple(
+        _step(row, heading, text, toml, i) for i, (row, (heading, text)) in enumerate(zip(rows, texts, strict=True))
+    )
+    scenes = {name: _scene_of(folder, name, panel) for name, panel in panels.items()}
+    samples = {name: panel.samples for name, panel in panels.items() if panel.samples}
+    lesson = Lesson(folder, title, paper, summary, intro, steps, scenes, samples)
+    _check_panels(lesson, toml)
+    return lesson
+
+
+def _text(table: dict, key: str, path: Path) -> str:
+    value = table.get(key)
+    if not (isinstance(value, str) and value.isprintable() and 0 < len(value) <= 300):
+        raise InputError(f"{path}: {key} is {format_value(value)}; it must be a line of 1 to 300 characters")
+    return value
+
+
+def _panels(table: dict, path: Path) -> Iterator[tuple[str, Any]]:
+    panels = table.get("panels", {})
+    if not (isinstance(panels, dict) and len(panels) <= MAX_PANELS):
+        raise InputError(f"{path}: panels must be at most {MAX_PANELS} tables [panels.NAME]")
+    for name, row in panels.items():
+        if not (name.isprintable() and 0 < len(name) <= 40):
+            raise InputError(f"{path}: panels: {format_value(name)} must be a name of 1 to 40 characters")
+        yield name, row
+
+
+def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:
+    """The introduction, and each step's heading and text."""
+    text = read_text(path, 4 * MAX_CHARACTERS)
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"{path}: {len(text)} characters; a lesson has at most {MAX_CHARACTERS}")
+    try:
+        headline, intro, found = sections(text)
+        images = targets(text, "image")
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    if headline != title:
+        raise InputError(
+            f"{path}: the heading (# ...) is {format_value(headline)}; lesson.toml has the title {title!r}"
+        )
+    for image in images:
+        if not re.fullmatch(r"[\w-]{1,100}\.\w{3,4}", image) or Path(image).suffix.lower() not in IMAGE_SUFFIXES:
+            allowed = f"a file beside it: {', '.join(IMAGE_SUFFIXES)}"
+            raise InputError(f"{path}: the image is {format_value(image)}; allowed is {allowed}")
+        if not os.path.exists(path.parent / image):
+            raise InputError(f"{path}: the image is {format_value(image)}; there is no {path.parent / image}")
+    return intro, found
+
+
+def _step(row: dict, heading: str, text: str, path: Path, index: int) -> Step:
+    context = f"{path}: steps[{index}]"
+    if row.get("title") != heading:
+        raise InputError(f"{context}: title is {format_value(row.get('title'))}; lesson.md has {format_value(heading)}")
+    if "text" in row:
+        raise InputError(f"{context}: unknown key 'text'; the words stand in lesson.md")
+    measure = _measurement(row["measure"], f"{context}: measure") if "measure" in row else None
+    others = {key: value for key, value in row.items() if key != "measure"}
+    step = from_table(Step, others, context, path.parent)
+    return replace(step, measure=measure, text=text)
+
+
+def _measurement(table: Any, context: str) -> Measurement:
+    if not isinstance(table, dict) or table.get("kind") not in MEASUREMENTS:
+        found = table.get("kind") if isinstance(table, dict) else table
+        raise InputError(f"{context}: kind is {format_value(found)}; allowed are {', '.join(MEASUREMENTS)}")
+    rest = {key: value for key, value in table.items() if key != "kind"}
+    return from_table(MEASUREMENTS[table["kind"]], rest, context)
+
+
+def _check_panels(lesson: Lesson, path: Path) -> None:
+    """Raises InputError for panels that steps name and the lesson lacks, and for settings that do not fit."""
+    for index, step in enumerate(lesson.steps):
+        context = f"{path}: steps[{index}]"
+        for key in ("show", "set", "view", "view_steps"):
+            for name in getattr(step, key):
+                if name not in lesson.panels:
+                    allowed = ", ".join(lesson.panels) or "none: there is no [panels.NAME]"
+                    raise InputError(f"{context}: {key}: no panel {format_value(name)}; allowed are {allowed}")
+        if len(step.show) > MAX_PANELS:
+            raise InputError(f"{context}: show: at most {MAX_PANELS} panels")
+        for name, numbers in step.view_steps.items():
+            if not (1 <= len(numbers) <= 12 and all(0 <= number < 1000 for number in numbers)):
+                raise InputError(f"{context}: view_steps: {name}: must be 1 to 12 numbers from 0 to 999")
+        scenes = lesson.scenes(index)
+        if step.measure is not None:
+            step.measure.check(f"{context}: measure", scenes)

@@ -1,0 +1,121 @@
+"""Band LU: rates of factorization by order and band, and the digits of solutions plain, refined and proven."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from renderer.errors import IncompleteError
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.certified import enclose
+from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.scene.schema import setting
+
+MAX_ORDER, MAX_BAND, MAX_ELEMENTS = 1 << 16, 512, 1 << 24
+
+
+@dataclass(frozen=True)
+class BandRate(Measurement):
+    """GFLOP/s of P L U with kl = ku = `band`, by the order n: LAPACK's or the host's cores, and the device if a GPU."""
+
+    orders: tuple[int, ...]
+    band: int = setting(64, 1, MAX_BAND)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.orders) <= 12 or not all(2 <= n <= MAX_ORDER for n in self.orders):
+            raise ValueError(f"orders must be 1 to 12 numbers from 2 to {MAX_ORDER}")
+        if max(self.orders) * (2 * self.band + 1) > MAX_ELEMENTS:
+            raise ValueError(f"orders times the band's diagonals must be at most {MAX_ELEMENTS} numbers")
+
+    def find(self, bench: Bench) -> Finding:
+        """Times factorizations of matrices of the host's memory."""
+        device, rng, k = bench.gpu.device, np.random.default_rng(1), self.band
+        places: dict[str, tuple] = {"host's cores": ()}
+        if not device.properties.scalar_threads:
+            places[device.name] = (device,)
+        runs: Runs = {}
+        for n in self.orders:
+            ab = rng.standard_normal((2 * k + 1, n))
+            for name, devices in places.items():
+                runs[name, n] = partial(BandedLU, ab, k, k, devices), device.finish
+        times = bench.time_all(runs)
+        series: dict[str, tuple[float | None, ...]] = {}
+        for name in places:
+            seconds = [times[name, n] for n in self.orders]
+            series[name] = tuple(
+                4 * n * k * k / s / 1e9 if s else None for n, s in zip(self.orders, seconds, strict=True)
+            )
+        return Finding(self.orders, series, "order n", "GFLOP/s", device.name, log_x=True)
+
+
+def _dominant(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    ab = rng.standard_normal((2 * k + 1, n))
+    ab[k] += 4 * k
+    return ab
+
+
+def _random(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    return rng.standard_normal((2 * k + 1, n))
+
+
+def _growing(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    """A band of Wilkinson's matrix, whose last column doubles at every step of partial pivoting."""
+    ab = np.zeros((2 * k + 1, n))
+    ab[k + 1 :] = -1.0
+    ab[k] = 1.0
+    last = np.arange(max(0, n - k), n)
+    ab[k + last - (n - 1), n - 1] = 1.0
+    return ab
+
+
+def _ill(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    ab = rng.standard_normal((2 * k + 1, n))
+    ab *= 10.0 ** rng.uniform(-5, 5, n)
+    ab[:, n // 2] = 1e-9 * ab[:, n // 2]
+    return ab
+
+
+MATRICES = {"dominant": _dominant, "random": _random, "growing": _growing, "ill": _ill}
+KEPT = Literal["dominant", "random", "growing", "ill"]
+
+
+@dataclass(frozen=True)
+class BandDigits(Measurement):
+    """Decimal digits of the solution of systems with a known answer: by the factors, refined, and proven."""
+
+    matrices: tuple[KEPT, ...] = ("dominant", "random", "growing", "ill")
+    order: int = setting(64, 4, 4096)
+    band: int = setting(24, 1, 256)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(set(self.matrices)) == len(self.matrices):
+            raise ValueError(f"matrices must be different ones of {', '.join(MATRICES)}")
+        if self.order <= 2 * self.band:
+            raise ValueError("order must be above 2 band")
+
+    def find(self, bench: Bench) -> Finding:
+        """Solves on the host; the exact answer is of small whole numbers."""
+        rng, n, k = np.random.default_rng(1), self.order, self.band
+        digits: dict[str, list[float | None]] = {name: [] for name in ("by the factors", "refined", "proven")}
+        notes = []
+        for name in self.matrices:
+            ab = MATRICES[name](rng, n, k)
+            b = rng.integers(-9, 10, n).astype("f8")
+            lu = BandedLU(ab, k, k)
+            refined = solve_refined(lu, b)
+            change = np.abs(lu.solve(b) - refined.x).max() / np.abs(refined.x).max()
+            digits["by the factors"].append(_digits(max(change, refined.forward_bound)))
+            digits["refined"].append(_digits(refined.forward_bound))
+            try:
+                digits["proven"].append(float(enclose(lu, refined, b).certain_digits))
+            except IncompleteError:
+                digits["proven"].append(0.0)
+            notes.append(f"{name}: growth {lu.pivot_growth:.3g}, condition {1 / max(lu.rcond(), 1e-300):.2g}")
+        series = {name: tuple(values) for name, values in digits.items()}
+        return Finding(self.matrices, series, "matrix", "decimal digits", "host", "bars", notes=tuple(notes))
+
+
+def _digits(error: float) -> float:
+    return float(np.clip(-np.log10(max(error, 1e-17)), 0, 16)) if np.isfinite(error) else 0.0

@@ -1,0 +1,113 @@
+"""The thesis's kernels: the ladder of matrix products, products by size, and the Laplacian in three memories."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.lessons.programs import bind_program
+from renderer.numerics.laplacian import bind_laplacian
+from renderer.numerics.matmul import bind_matmul, choose_variant, variants
+from renderer.paths import SCENES
+from renderer.scene.schema import setting
+
+Tile = Literal[4, 8, 16]
+MAX_SIDE = 4096
+
+
+@dataclass(frozen=True)
+class ProductLadder(Measurement):
+    """GFLOP/s of each variant of the product of two square float32 matrices, by the edge of its blocks of threads."""
+
+    size: int = setting(512, 16, MAX_SIDE)
+    tiles: tuple[Tile, ...] = (4, 8, 16)
+    variants: tuple[str, ...] = (
+        "row",
+        "coalesced",
+        "tiles",
+        "unrolled",
+        "prefetch",
+        "unrolled_prefetch",
+        "each2",
+        "each4",
+    )
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.variants if name not in variants()]
+        if unknown or not self.variants:
+            raise ValueError(f"variants: no variant {unknown[:1]}; allowed are {', '.join(variants())}")
+        if not 1 <= len(set(self.tiles)) == len(self.tiles):
+            raise ValueError("tiles must be different ones of 4, 8, 16")
+
+    def find(self, bench: Bench) -> Finding:
+        """Times launches; the slowest variants come first, as in the paper."""
+        device, n = bench.gpu.device, bench.size((self.size, self.size))[0]
+        rng = np.random.default_rng(1)
+        a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
+        out = device.buffer((n, n))
+        runs: Runs = {}
+        for name in self.variants:
+            for tile in self.tiles:
+                variant = variants(tile)[name]
+                if variant.runs_on(device):
+                    runs[tile, name] = bind_matmul(device, a, b, out, variant), device.finish
+        times = bench.time_all(runs)
+        rates = {key: 2 * n**3 / seconds / 1e9 if seconds else None for key, seconds in times.items()}
+        series = {f"{t} x {t}": tuple(rates.get((t, name)) for name in self.variants) for t in self.tiles}
+        return Finding(self.variants, series, "variant", "GFLOP/s", device.name, "bars", log_y=True)
+
+
+@dataclass(frozen=True)
+class ProductSizes(Measurement):
+    """GFLOP/s of float32 products by size: the C$ listing, the ladder's best variant, and NumPy's library."""
+
+    sizes: tuple[int, ...] = (128, 256, 512, 1024)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.sizes) <= 8 or not all(2 <= n <= MAX_SIDE for n in self.sizes):
+            raise ValueError(f"sizes must be 1 to 8 numbers from 2 to {MAX_SIDE}")
+
+    def find(self, bench: Bench) -> Finding:
+        """Times products of random matrices."""
+        device, rng = bench.gpu.device, np.random.default_rng(1)
+        runs: Runs = {}
+        sizes = tuple(dict.fromkeys(bench.size((n, n))[0] for n in self.sizes))
+        for n in sizes:
+            a, b = (rng.random((n, n), "f4") for _ in range(2))
+            runs["C$ listing 3", n] = bind_program(SCENES / "product.cb", device, a=a, b=b), device.finish
+            left, right = (device.buffer((n, n)).write(m) for m in (a, b))
+            chosen = choose_variant(device, n, n, "f4")
+            runs["best variant", n] = bind_matmul(device, left, right, device.buffer((n, n)), chosen), device.finish
+            runs["NumPy on the host", n] = partial(np.matmul, a, b), int
+        times = bench.time_all(runs)
+        names = dict.fromkeys(name for name, _ in runs)
+        series: dict[str, tuple[float | None, ...]] = {}
+        for name in names:
+            seconds = [times[name, n] for n in sizes]
+            series[name] = tuple(2 * n**3 / s / 1e9 if s else None for n, s in zip(sizes, seconds, strict=True))
+        return Finding(sizes, series, "size n", "GFLOP/s", device.name, log_x=True, log_y=True)
+
+
+@dataclass(frozen=True)
+class LaplacianRate(Measurement):
+    """GB/s that the Laplacian reads and writes, by where it keeps the pixels; a copy moves as many bytes."""
+
+    side: int = setting(2048, 64, 8192)
+    neighbors: Literal[4, 8] = 8
+
+    def find(self, bench: Bench) -> Finding:
+        """Times filters of a float32 image."""
+        device, side = bench.gpu.device, bench.size((self.side, self.side))[0]
+        image = device.buffer((side, side)).write(np.random.default_rng(1).random((side, side), "f4"))
+        out = device.buffer((side, side))
+        methods: tuple[str, ...] = ("naive", "shared_tiles", "register_rows")
+        methods += ("cpu_rows",) if device.properties.scalar_threads else ()
+        runs: Runs = {}
+        for method in methods:
+            runs[method] = bind_laplacian(device, image, out, self.neighbors, "clamp", method), device.finish
+        runs["copy"] = partial(out.copy_from, image), device.finish
+        times = bench.time_all(runs)
+        rates = tuple(8 * side**2 / seconds / 1e9 if seconds else None for seconds in times.values())
+        return Finding(tuple(runs), {"here": rates}, "where pixels are kept", "GB/s", device.name, "bars")

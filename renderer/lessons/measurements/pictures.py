@@ -1,0 +1,183 @@
+"""What pictures cost: frames a second and noise over any of their settings, and the rays that live at each bounce."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.formats.images import linear_to_srgb
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, vary
+from renderer.pictures import picture_class
+from renderer.plain import is_finite_number
+from renderer.scene.scene import Scene
+from renderer.scene.schema import setting
+
+MAX_VARIANTS, MAX_VALUES = 8, 16
+EMPTY: Any = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _Sweep(Measurement):
+    """A panel's picture over the values of one setting, for each of `variants`: name -> settings."""
+
+    panel: str
+    key: str
+    values: tuple[Any, ...]
+    variants: dict[str, dict[str, Any]] = setting(EMPTY)
+    size: tuple[int, int] = setting((480, 270), 16, 2048)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.values) <= MAX_VALUES:
+            raise ValueError(f"values must be 1 to {MAX_VALUES}")
+        if not all(is_finite_number(v) or isinstance(v, str) for v in self.values):
+            raise ValueError("values must be numbers or texts")
+        if len(self.variants) > MAX_VARIANTS:
+            raise ValueError(f"variants must be at most {MAX_VARIANTS}")
+
+    def panels(self) -> tuple[str, ...]:
+        """The swept panel."""
+        return (self.panel,)
+
+    def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
+        """Raises InputError for settings that the panel's picture has not."""
+        super().check(context, scenes)
+        for values in self.named_variants().values():
+            scene = vary(scenes[self.panel], values, f"{context}: variants")
+            for value in self.values:
+                vary(scene, {self.key: value}, f"{context}: values")
+
+    def named_variants(self) -> Mapping[str, Mapping[str, Any]]:
+        """The variants; without any, one of the panel as it is."""
+        return self.variants or {self.panel: {}}
+
+    def runs(self, bench: Bench) -> dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]]:
+        """The scene and a draw of each variant and value."""
+        size = bench.size(self.size)
+        out: dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]] = {}
+        for name, values in self.named_variants().items():
+            for value in self.values:
+                scene = vary(vary(bench.scenes[self.panel], values), {self.key: value})
+                out[name, value] = scene, partial(bench.picture(scene).draw, scene.settings, size, 0.0)
+        return out
+
+    def of_all(self, found: Mapping[tuple[str, Any], float | None]) -> dict[str, tuple[float | None, ...]]:
+        """The numbers by variant."""
+        return {name: tuple(found[name, value] for value in self.values) for name in self.named_variants()}
+
+    @property
+    def x_name(self) -> str:
+        """The words on the axis of the values."""
+        return self.key.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class FrameRate(_Sweep):
+    """Frames a second, each a sample of every pixel, over the values of a setting."""
+
+    def find(self, bench: Bench) -> Finding:
+        """Times draws."""
+        runs = self.runs(bench)
+        devices: list[str] = []
+
+        def pair(scene: Scene, draw: Callable[[], Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+            last: list[Any] = []
+
+            def run() -> None:
+                bench.picture(scene).restart()
+                last[:] = [draw()]
+
+            def finish() -> None:
+                frame = last[0]
+                frame.device.finish()
+                devices[:] = [frame.device.name]
+
+            return run, finish
+
+        times = bench.time_all({key: pair(*each) for key, each in runs.items()})
+        rates = {key: seconds and 1 / seconds for key, seconds in times.items()}
+        device = devices[0] if devices else ""
+        log_x = all(is_finite_number(v) and v > 0 for v in self.values) and max(self.values) >= 32 * min(self.values)
+        return Finding(self.values, self.of_all(rates), self.x_name, "frames/s", device, log_x=log_x)
+
+
+@dataclass(frozen=True)
+class Noise(_Sweep):
+    """The noise of displayed pictures, in percent of white, over a setting: what differs from a `reference` value's.
+
+    The reference has another seed. Each picture has all of its samples.
+    """
+
+    reference: Any = 1024
+    size: tuple[int, int] = setting((96, 96), 16, 512)
+
+    def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
+        """Raises InputError for a picture without a seed."""
+        super().check(context, scenes)
+        if not hasattr(scenes[self.panel].settings, "seed"):
+            raise InputError(f"{context}: panel: a {scenes[self.panel].picture} picture has no seed, and no noise")
+        vary(scenes[self.panel], {self.key: self.reference}, f"{context}: reference")
+
+    def find(self, bench: Bench) -> Finding:
+        """Draws, and measures distances from the reference."""
+        base = vary(
+            vary(bench.scenes[self.panel], next(iter(self.named_variants().values()))), {self.key: self.reference}
+        )
+        wanted, device = self._draw(bench, vary(base, {"seed": 77}))
+        found: dict[tuple[str, Any], float | None] = {}
+        for key, (scene, _) in self.runs(bench).items():
+            found[key] = None
+            if bench.spent < bench.seconds:
+                start = time.perf_counter()
+                pixels, _ = self._draw(bench, scene)
+                bench.spent += time.perf_counter() - start
+                found[key] = 100 * float(np.sqrt(np.mean((pixels - wanted) ** 2)))
+        numbers = all(map(is_finite_number, self.values))
+        notes = (f"the reference has {self.x_name} {self.reference}",)
+        x_name, unit = self.x_name, "noise, % of white"
+        return Finding(self.values, self.of_all(found), x_name, unit, device, log_x=numbers, log_y=True, notes=notes)
+
+    def _draw(self, bench: Bench, scene: Scene) -> tuple[np.ndarray, str]:
+        """The displayed picture, 0 to 1, with all of its samples, and the device."""
+        picture, size = bench.picture(scene), bench.size(self.size)
+        picture.restart()
+        for _ in range(picture.sample_count(scene.settings, size)):
+            frame = picture.draw(scene.settings, size, 0.0)
+        linear = np.clip(np.nan_to_num(frame.read()[..., :3]), 0, 1)
+        return linear_to_srgb(linear).astype("f4") / 255, frame.device.name
+
+
+@dataclass(frozen=True)
+class LiveRays(Measurement):
+    """The rays that live as each bounce begins, and the warps (words of the stencil) that still work, in percent."""
+
+    panel: str
+    size: tuple[int, int] = setting((480, 272), 16, 2048)
+
+    def panels(self) -> tuple[str, ...]:
+        """The traced panel."""
+        return (self.panel,)
+
+    def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
+        """Raises InputError for a picture without a stencil."""
+        super().check(context, scenes)
+        kind = scenes[self.panel].picture
+        if "stencil" not in picture_class(kind).algorithm_names:
+            raise InputError(f"{context}: panel: a {kind} picture has no stencil")
+
+    def find(self, bench: Bench) -> Finding:
+        """Reads one sample's stencil."""
+        scene, size = bench.scenes[self.panel], bench.size(self.size)
+        picture: Any = bench.picture(scene)
+        trace = picture.trace_stages(scene.settings, size)
+        live = [np.asarray(trace.live_rays(depth)) for depth in range(trace.depths)]
+        words = [np.asarray(trace.occupancy(depth)) for depth in range(trace.depths)]
+        series = {
+            "rays alive": tuple(100 * float(each.mean()) for each in live),
+            "warps at work": tuple(100 * float((each > 0).mean()) for each in words),
+        }
+        return Finding(tuple(range(trace.depths)), series, "bounce", "%", picture.device.name)

@@ -1,0 +1,89 @@
+"""Sums: the errors of the textbooks' methods beside their bounds, and the rates of this machine's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.numerics.sums.aggregates import pairwise_sum
+from renderer.numerics.sums.device_sums import MODES, DeviceSum
+from renderer.numerics.sums.textbook import textbook_sums
+from renderer.scene.schema import setting
+
+MAX_COUNT = 1 << 24
+DATA: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "uniform": lambda rng, n: rng.random(n),
+    "wide": lambda rng, n: np.exp(12 * rng.standard_normal(n).clip(-4, 4)),
+    "cancelling": lambda rng, n: rng.permutation(np.repeat(rng.standard_normal(-(-n // 2)), 2)[:n] * _signs(n)),
+    "one large": lambda rng, n: np.concatenate([[2.0**24], np.ones(n - 1)]),
+}
+
+
+def _signs(count: int) -> np.ndarray:
+    return np.where(np.arange(count) % 2, -1.0, 1.0) * (1 + 1e-6 * (np.arange(count) % 2))
+
+
+def _check_counts(counts: tuple[int, ...]) -> None:
+    if not 1 <= len(counts) <= 16 or not all(2 <= count <= MAX_COUNT for count in counts):
+        raise ValueError(f"counts must be 1 to 16 numbers from 2 to {MAX_COUNT}")
+
+
+@dataclass(frozen=True)
+class SumError(Measurement):
+    """The error of each method over the sum of magnitudes, in units in the last place of float32, by count."""
+
+    counts: tuple[int, ...]
+    data: Literal["uniform", "wide", "cancelling", "one large"] = "uniform"
+    bound: bool = setting(True, help="also the bound that is proven for halving")
+
+    def __post_init__(self) -> None:
+        _check_counts(self.counts)
+
+    def find(self, bench: Bench) -> Finding:
+        """Adds float32 numbers by every method, on the device and the host."""
+        device, rng = bench.gpu.device, np.random.default_rng(1)
+        series: dict[str, list[float | None]] = {}
+        for count in self.counts:
+            numbers = DATA[self.data](rng, count).astype("f4")
+            unit = float(np.abs(numbers).sum(dtype="f8")) * 2.0**-24
+            errors = {found.method: found.error / unit for found in textbook_sums(device, numbers)}
+            if self.bound:
+                errors["bound of halving"] = pairwise_sum(device, numbers).bound / unit
+            for name, error in errors.items():
+                series.setdefault(name, []).append(error)
+        found = {name: tuple(values) for name, values in series.items()}
+        unit_name = "error, units in the last place"
+        return Finding(self.counts, found, "numbers", unit_name, device.name, log_x=True, log_y=True)
+
+
+@dataclass(frozen=True)
+class SumRate(Measurement):
+    """Numbers added a second, by count: one core of the host, and the device's three sums."""
+
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_counts(self.counts)
+
+    def find(self, bench: Bench) -> Finding:
+        """Times sums of float32 numbers where they lie."""
+        device, rng = bench.gpu.device, np.random.default_rng(1)
+        runs: Runs = {}
+        for count in self.counts:
+            numbers: np.ndarray = rng.random(count, "f4")
+            buffer = device.buffer(count).write(numbers)
+            runs["one core (NumPy)", count] = partial(np.add.reduce, numbers), int
+            for mode in MODES:
+                launch = DeviceSum(device, "f4", mode).bind_launch(count, buffer)
+                runs[f"{mode}, device", count] = launch, device.finish
+        times = bench.time_all(runs)
+        names = dict.fromkeys(name for name, _ in runs)
+        series = {name: tuple(_rate(count, times[name, count]) for count in self.counts) for name in names}
+        return Finding(self.counts, series, "numbers", "M numbers/s", device.name, log_x=True, log_y=True)
+
+
+def _rate(work: float, seconds: float | None) -> float | None:
+    return work / seconds / 1e6 if seconds else None

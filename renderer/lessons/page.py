@@ -1,0 +1,126 @@
+"""A lesson as one HTML page: the steps with their words, pictures, questions, and the reader's figures."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from renderer.formats.images import linear_to_srgb, read_image
+from renderer.lessons.drawing import DrawnPicture
+from renderer.lessons.lesson import Lesson, PaperFigure, Question, Step
+from renderer.lessons.measurements import Finding
+from renderer.lessons.programs import ProgramResult
+from renderer.pages import page
+from renderer.pages.figures import draw_plots
+from renderer.pages.markdown import escape, targets, to_html
+from renderer.pages.plot import table_rows
+
+MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
+
+
+@dataclass
+class StepResult:
+    """What a step gave on this machine."""
+
+    pictures: Sequence[DrawnPicture] = ()
+    finding: Finding | None = None
+    program: ProgramResult | None = None
+    problem: str = ""  # why something of it is missing
+
+
+def lesson_page(lesson: Lesson, results: Sequence[StepResult], output: Path, machine: str) -> str:
+    """The page, to be written to `output`; `machine` says where the reader's figures come from."""
+    images = _images(lesson)
+    titles = [(f"step-{number}", step.title) for number, step in enumerate(lesson.steps, 1)]
+    parts = [
+        f"<h1>{escape(lesson.title)}</h1>",
+        f'<p class="soft">{escape(lesson.paper)}</p>',
+        _words(lesson.intro, lesson, output, images),
+        page.contents(titles),
+        f'<p class="soft">Figures headed “Here” were measured on {escape(machine)}.</p>',
+    ]
+    for number, (step, result) in enumerate(zip(lesson.steps, results, strict=True), 1):
+        heading = f'<span class="number">{number}</span> {escape(step.title)}'
+        parts.append(f'<section><h2 id="step-{number}">{heading}</h2>')
+        parts.append(_words(step.text, lesson, output, images))
+        parts += [*step_parts(step, result), "</section>"]
+    return page.html_page(lesson.title, "\n".join(parts))
+
+
+def _images(lesson: Lesson) -> dict[str, str]:
+    """The pictures of the lesson's folder as addresses of data, by name."""
+    texts = [lesson.intro, *(step.text for step in lesson.steps)]
+    names = dict.fromkeys(name for text in texts for name in targets(text, "image"))
+    out = {}
+    for name in names:
+        pixels = linear_to_srgb(read_image(lesson.path / name, MAX_IMAGE_PIXELS)[..., :3])
+        element = page.picture(pixels, name)
+        out[name] = element[element.index('src="') + 5 : element.rindex('">')].split('"')[0]
+    return out
+
+
+def _words(text: str, lesson: Lesson, output: Path, images: dict[str, str]) -> str:
+    def link(target: str) -> str:
+        if target.startswith(("http://", "https://", "mailto:", "#")):
+            return target
+        path = lesson.path / target.partition("#")[0]
+        return os.path.relpath(path.resolve(), output.resolve().parent) if os.path.exists(path) else ""
+
+    return to_html(text, link, lambda name: images.get(name, ""))
+
+
+def step_parts(step: Step, result: StepResult) -> list[str]:
+    """What follows a step's words."""
+    parts = []
+    if result.pictures:
+        figures = [page.picture(each.pixels, f"{step.title}: {each.caption}", each.caption) for each in result.pictures]
+        joined = "".join(figures)
+        parts.append(f'<div class="strip">{joined}</div>' if len(figures) > 1 else joined)
+        meanings = " ".join(dict.fromkeys(each.meaning for each in result.pictures if each.meaning))
+        parts += [f'<p class="soft">{escape(meanings)}</p>'] if meanings else []
+    if result.program is not None:
+        parts.append(_program(result.program))
+    if step.measure is not None or step.paper is not None:
+        parts.append(_figures(step.paper, result.finding, step.title))
+    if result.problem:
+        parts.append(f'<p class="card">{escape(result.problem)}</p>')
+    if step.question is not None:
+        parts.append(_question(step.question))
+    return parts
+
+
+def _program(found: ProgramResult) -> str:
+    parts = [f"<pre><code>{escape(found.source.strip())}</code></pre>"]
+    parts.append(f'<p class="soft">Its result on {escape(found.device)}:</p><pre>{escape(found.result)}</pre>')
+    if found.explanation:
+        words = "<summary>The graph, the passes and the kernels</summary>"
+        parts.append(f'<details class="data">{words}<pre>{escape(found.explanation)}</pre></details>')
+    return "".join(parts)
+
+
+def _figures(paper: PaperFigure | None, finding: Finding | None, title: str) -> str:
+    """The paper's figure above the reader's, each on axes of its own, and the numbers of both."""
+    plots = [*([paper.plot()] if paper else []), *([finding.plot()] if finding else [])]
+    if not plots:
+        return ""
+    words = []
+    if finding is not None:
+        words.append(f"{'Above: the paper. Below' if paper else 'Here'}: {finding.device}.")
+        timed = f"Timed for {page.format_seconds(finding.seconds)}, the shortest run of each point."
+        words += [timed if finding.seconds else "", *_sentences(finding)]
+    caption = escape(" ".join(filter(None, words)))
+    tables = "".join(page.data_behind(table_rows(plot), f"The numbers: {plot.title}") for plot in plots)
+    return f"<figure>{draw_plots(plots, title)}<figcaption>{caption}</figcaption></figure>{tables}"
+
+
+def _sentences(finding: Finding) -> list[str]:
+    return [f"{note[0].upper()}{note[1:]}." for note in finding.notes]
+
+
+def _question(question: Question) -> str:
+    answers = "".join(f"<li>{escape(answer)}</li>" for answer in question.answers)
+    right = f"{chr(65 + question.right)}. {question.because}"
+    return (
+        f'<div class="card"><h3>{escape(question.ask)}</h3><ol class="answers">{answers}</ol>'
+        f'<details class="answer"><summary>The answer</summary><p>{escape(right)}</p></details></div>'
+    )

@@ -1,0 +1,92 @@
+"""C$ programs of a lesson: evaluated with given numbers, and explained; or launched again and again for the clock."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.checker.values import DataValue, FunctionValue
+from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_program, main_of, read_source
+from renderer.cdollar.runtime.explain import explain
+from renderer.cdollar.runtime.run_program import result_text
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.errors import InputError
+from renderer.gpu import Device
+from renderer.plain import is_finite_number
+from renderer.scene.schema import setting
+
+MAX_NUMBERS = 4096  # given in a lesson's file
+MAX_LINES, MAX_CHARACTERS = 160, 20_000  # of what is shown of an explanation
+EMPTY: Any = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that a step shows, with its result: numbers and lists of numbers are `given` by name."""
+
+    file: str = setting("", file=True, help="the .cb file")
+    given: dict[str, Any] = setting(EMPTY)
+    explain: bool = setting(False, help="also the graph, the passes and the kernels")
+
+    def __post_init__(self) -> None:
+        if not self.file:
+            raise ValueError("the key 'file' is missing")
+        for name, value in self.given.items():
+            numbers = _flat(value)
+            if numbers is None:
+                raise ValueError(f"given: {name} must be a number or lists of at most {MAX_NUMBERS} numbers")
+
+
+def _flat(value: Any, depth: int = 0) -> list[float] | None:
+    """All numbers of nested lists; None for other things, for ragged lists and for too many."""
+    if is_finite_number(value):
+        return [value]
+    if not isinstance(value, list) or not value or depth > 3:
+        return None
+    parts = [_flat(item, depth + 1) for item in value]
+    if any(part is None for part in parts) or len({len(part or ()) for part in parts}) > 1:
+        return None
+    numbers = [number for part in parts for number in part or ()]
+    return numbers if len(numbers) <= MAX_NUMBERS else None
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """The text of a program, what it gives, and the explanation where it is asked for."""
+
+    source: str
+    result: str
+    explanation: str
+    device: str
+
+
+def evaluate(program: Program, device: Device) -> ProgramResult:
+    """The result of a program on a device. InputError, with the line, for one that is wrong."""
+    path = Path(program.file)
+    try:
+        compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
+        compilation.target.trace = [] if program.explain else None
+        arrays = {name: np.array(value, "f4") for name, value in program.given.items() if isinstance(value, list)}
+        numbers = {name: repr(value) for name, value in program.given.items() if not isinstance(value, list)}
+        value = build_main(compilation, arrays, numbers)
+        result = evaluate_value(compilation, value, main_of(compilation).declaration.name_span)
+    except ProgramError as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    text = ""
+    if program.explain and isinstance(value, (DataValue, FunctionValue)):
+        text = "\n".join(explain(compilation, value.node).splitlines()[:MAX_LINES])[:MAX_CHARACTERS]
+    return ProgramResult(read_source(path).text, result_text(result, ""), text, device.name)
+
+
+def bind_program(path: Path, device: Device, **arrays: np.ndarray) -> Callable[[], object]:
+    """The launches of a program's kernels on arrays that lie on the device, for repeated calls."""
+    compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
+    value = build_main(compilation, arrays, {})
+    assert isinstance(value, FunctionValue) and isinstance(compilation.target, DeviceTarget), path
+    return compilation.target.capture(value.node)[1]

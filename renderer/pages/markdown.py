@@ -1,0 +1,123 @@
+"""Markdown of strangers: CommonMark and tables by markdown-it, without HTML; to a page, or in blocks for the window."""
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+MAX_CHARACTERS = 1 << 16  # of a text
+MAX_NESTING = 12  # lists in lists in quotes
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of text for the window; `rows` are those of a table, its head first; `level` indents or ranks."""
+
+    kind: Literal["heading", "text", "item", "code", "table", "rule"]
+    text: str = ""
+    level: int = 0
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING}).enable("table")
+
+
+def parse(text: str) -> list[Token]:
+    """The tokens of a text of at most MAX_CHARACTERS."""
+    assert len(text) <= MAX_CHARACTERS, len(text)
+    return _parser().parse(text)
+
+
+def sections(text: str) -> tuple[str, str, list[tuple[str, str]]]:
+    """The title (`# ...`), what stands before the first `## ...`, and each such heading with its text."""
+    starts: list[tuple[str, int, int]] = []
+    lines, title = text.split("\n"), ""
+    tokens = parse(text)
+    body = 0
+    for opening, inline in zip(tokens, tokens[1:], strict=False):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            if opening.tag == "h1" and not title and not starts:
+                title, body = plain_text(inline), opening.map[1]
+            elif opening.tag == "h2":
+                starts.append((plain_text(inline), opening.map[0], opening.map[1]))
+    ends = [start for _, start, _ in starts[1:]] + [len(lines)]
+    found = [(name, "\n".join(lines[first:end]).strip()) for (name, _, first), end in zip(starts, ends, strict=True)]
+    return title, "\n".join(lines[body : starts[0][1] if starts else len(lines)]).strip(), found
+
+
+def targets(text: str, kind: Literal["link", "image"]) -> list[str]:
+    """What the links or the images of a text lead to."""
+    name, attribute = ("link_open", "href") if kind == "link" else ("image", "src")
+    inner = [child for token in parse(text) for child in (token.children or [])]
+    return [str(token.attrGet(attribute) or "") for token in inner if token.type == name]
+
+
+def to_html(text: str, link: Callable[[str], str], image: Callable[[str], str]) -> str:
+    """The text as HTML. link(target) and image(target) give the address to write, "" for none."""
+    tokens = parse(text)
+    for token in tokens:
+        for child in token.children or []:
+            if child.type == "link_open":
+                child.attrs = {"href": address} if (address := link(str(child.attrGet("href") or ""))) else {}
+            elif child.type == "image":
+                child.attrSet("src", image(str(child.attrGet("src") or "")))
+    written = _parser().renderer.render(tokens, _parser().options, {})
+    return written.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+
+
+def blocks(text: str) -> list[Block]:
+    """The text in blocks; marks within a line are left out."""
+    return list(_blocks(parse(text)))
+
+
+def _blocks(tokens: list[Token]) -> Iterator[Block]:
+    rows: list[list[str]] = []
+    depth, item, is_heading = 0, "", 0
+    for token in tokens:
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            depth += 1
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            depth -= 1
+        elif token.type == "list_item_open":
+            item = f"{token.info}{token.markup} " if token.info else "\N{BULLET} "
+        elif token.type in ("heading_open", "heading_close"):
+            is_heading = int(token.tag[1]) if token.type == "heading_open" else 0
+        elif token.type in ("fence", "code_block"):
+            yield Block("code", token.content.rstrip("\n"), depth)
+        elif token.type == "hr":
+            yield Block("rule")
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type == "table_close":
+            yield Block("table", rows=tuple(map(tuple, rows)))
+            rows = []
+        elif token.type == "inline" and rows:
+            rows[-1].append(plain_text(token))
+        elif token.type == "inline":
+            kind: Literal["heading", "text", "item"] = "heading" if is_heading else "item" if item else "text"
+            yield Block(kind, item + plain_text(token), is_heading or depth)
+            item = ""
+
+
+def plain_text(inline: Token) -> str:
+    """The text of a line without its marks; an image is its description in brackets."""
+    out = []
+    for child in inline.children or []:
+        if child.type in ("text", "code_inline"):
+            out.append(child.content)
+        elif child.type in ("softbreak", "hardbreak"):
+            out.append(" ")
+        elif child.type == "image":
+            out.append(f"[{plain_text(child)}]")
+    return "".join(out)
+
+
+def escape(text: str) -> str:
+    """The text for HTML."""
+    return html.escape(text, quote=True)
