@@ -84,7 +84,7 @@ COMMANDS = {
     "lesson": Command(
         "a paper, live: its experiments run here, its figures beside yours",
         "rayfold lesson stencil --html lessons",
-        "renderer.window.lesson.command",
+        "renderer.window.lesson_command",
     ),
     "warm": Command(
         "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.warm"

@@ -21,6 +21,7 @@ from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
+from renderer.window.lesson import column
 from renderer.window.panels import inspection_controls, statistics
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
@@ -53,6 +54,7 @@ class MainWindow:
         self.docking = Docking(app, scale)
         self.overlays = Overlays(app, fonts, scale)
         self.tracks = Tracks(app)
+        self.lesson = column.Column(app, fonts, scale)
         self.editors: dict[Panel, PanelEditor] = {}  # those opened so far
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
@@ -65,14 +67,19 @@ class MainWindow:
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
         if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
+        lesson = column.width(app, self.scale, width - sidebar) if toolbar else 0.0
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
-        app.place_panels(GAP, int(toolbar), int(width - sidebar) - 2 * GAP, below, int(BAR_HEIGHT * self.scale))
+        across = int(width - sidebar - lesson) - 2 * GAP
+        app.place_panels(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
             self._toolbar(width, toolbar, now)
-        self._panels(width - sidebar, height - toolbar - timeline, toolbar, now)
+        if lesson:
+            with self._region("the lesson", (0, toolbar, lesson, height - toolbar), None):
+                self.lesson.draw()
+        self._panels((lesson, toolbar, width - sidebar - lesson, height - toolbar - timeline), now)
         if timeline:
-            self._timeline(width - sidebar, height - timeline, timeline)
+            self._timeline((lesson, height - timeline, width - sidebar - lesson, timeline))
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         app.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
@@ -152,30 +159,30 @@ class MainWindow:
                     imgui.same_line(left)
                     imgui.text_disabled(summary)
 
-    def _timeline(self, width: float, top: float, height: float) -> None:
-        with self._region("the timeline", (0, top, width, height), (10, 8)):
+    def _timeline(self, rect: tuple) -> None:
+        with self._region("the timeline", rect, (10, 8)):
             view.draw(self.app, self.fonts, self.scale, self.tracks)
 
     # Panels
 
-    def _panels(self, width: float, height: float, top: float, now: float) -> None:
+    def _panels(self, rect: tuple, now: float) -> None:
         background = imgui_ctx.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
-        with background, self._region("the panels", (0, top, width, height), (0, 0)):
+        with background, self._region("the panels", rect, (0, 0)):
             app = self.app
             self.docking.drag_splitters()
-            for panel, rect, image_rect in zip(app.placed, app.panel_rects, app.image_rects, strict=True):
+            for panel, whole, image_rect in zip(app.placed, app.panel_rects, app.image_rects, strict=True):
                 if panel not in app.panels:
                     continue
                 index = app.panels.index(panel)
-                self.docking.title_bar(index, rect, image_rect)
+                self.docking.title_bar(index, whole, image_rect)
                 with panel.errors_stay():
                     mouse.handle_mouse(app, index, image_rect, self.edit, self.fonts, self.scale)
                 active = index == app.active
                 overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
                 with panel.errors_stay():
-                    self.panel_view.draw(panel, rect, image_rect, now, active, overlay)
+                    self.panel_view.draw(panel, whole, image_rect, now, active, overlay)
                 if active and len(app.panels) > 1 and not app.solo:
-                    low, high = theme.corners(rect)
+                    low, high = theme.corners(whole)
                     imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
             self.docking.drag_panel()
 

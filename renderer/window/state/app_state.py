@@ -30,6 +30,7 @@ from renderer.window.state.file_watcher import FileWatcher
 from renderer.window.state.film_export import FilmExport
 from renderer.window.state.history import PanelsState, panels_state, show_again
 from renderer.window.state.layout import LayoutNode
+from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.recent import RecentFiles
 from renderer.window.state.session import MAX_PANELS, Session, default_path, previous_path, restore, save
 from renderer.window.state.undo import UndoStack
@@ -74,6 +75,7 @@ class AppState:
         self.sidebar = True
         self.help = self.palette = self.inspector = self.timeline = self.tracks = self.reference = self.code = False
         self.tour: int | None = None  # the step that is shown
+        self.lesson: LessonReader | None = None  # that is read beside the panels
         self.tour_marker: Path | None = None  # a file that is made when the tour is dismissed
         self.picking = False  # the next click picks the focus
         self.adding = False  # the Add menu opens in the next frame
@@ -184,11 +186,12 @@ class AppState:
             return "drawing"
         for panel, (_, _, width, height) in self._visible_panels():
             with panel.errors_stay():
-                if panel.needs_draw((width, height), now) and not self._must_wait(panel, now):
+                is_due = panel.needs_draw((width, height), now) and not self._must_wait(panel, now)
+                if is_due and not (self.lesson is not None and self.lesson.is_measuring):
                     return "drawing"
         if self.needs_frame:
             return "drawing"
-        if self.film is not None and self.film.is_running:
+        if self.film is not None and self.film.is_running or self.lesson is not None and self.lesson.is_measuring:
             return "waiting"
         waiting = any(panel.busy or panel.is_animated() and not panel.paused for panel in self.panels)
         if waiting or self.current_message(now):
@@ -227,6 +230,11 @@ class AppState:
     def _draw_panels(self, now: float, pixels: float) -> None:
         """Draws panels until DRAW_SECONDS are spent, the one that has waited longest first."""
         start, drawn = self.now(), False
+        if self.lesson is not None:
+            with self.errors_as_messages("measuring"):
+                self.lesson.poll(now)
+            if self.lesson.is_measuring:
+                return  # panels would take the time that is measured
         for panel, (_, _, width, height) in sorted(self._visible_panels(), key=lambda item: item[0].started):
             size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
             with panel.errors_stay():
@@ -388,6 +396,12 @@ class AppState:
         """Inverts one of the flags, such as "sidebar"."""
         setattr(self, name, not getattr(self, name))
 
+    def open_lesson(self, reader: LessonReader) -> None:
+        """Reads a lesson beside the panels, which are those of its step."""
+        self.lesson, self.tour = reader, None
+        reader.adopt(self.panels)
+        reader.show_views()
+
     def toggle_keyboard_navigation(self) -> None:
         """Moves the keyboard focus to the controls, or back."""
         self.keyboard_navigation = not self.keyboard_navigation
@@ -437,6 +451,8 @@ class AppState:
         self.work.cancel()
         if self.film is not None:
             self.film.close()
+        if self.lesson is not None:
+            self.lesson.cancel()
         idle = self._completion_thread.submit(int)
         if wait([idle], CLOSE_SECONDS).done:
             for panel in self.panels:

@@ -8,6 +8,7 @@ from renderer.lessons import command as headless
 from renderer.lessons.command import add_arguments
 
 __all__ = ["add_arguments", "command"]
+WIDE = 1500  # units of a window that has room for the lesson's column and the controls
 
 
 def command(args: argparse.Namespace) -> int:
@@ -23,16 +24,15 @@ def open_lesson(lesson: Any, args: argparse.Namespace) -> int:
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
     from renderer.window.command import open_app
-    from renderer.window.lesson.reader import Reader, session_of
+    from renderer.window.state.lesson_reader import LessonReader
 
-    step = (args.step or 1) - 1
+    reader = LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
     window = Window(args.size, f"{lesson.title} - Rayfold")
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
-        app = open_app(session_of(lesson, step), gpu, args.device)
-        app.tour = None  # the lesson is guide enough
-        app.lesson = Reader(lesson, step, args.device, args.seconds)
-        app.lesson.show(app)
+        app = open_app(reader.session(), gpu, args.device)
+        app.open_lesson(reader)
+        app.sidebar = args.size[0] >= WIDE
         window.run(app)
     return 0
