@@ -71,9 +71,10 @@ def _growing(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
 
 
 def _ill(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
-    ab = rng.standard_normal((2 * k + 1, n))
-    ab *= 10.0 ** rng.uniform(-5, 5, n)
-    ab[:, n // 2] = 1e-9 * ab[:, n // 2]
+    """Two neighboring columns that differ in the tenth digit."""
+    ab, j = rng.standard_normal((2 * k + 1, n)), n // 2
+    ab[2 * k, j + 1] = ab[0, j] = 0.0  # what only one of the two columns can hold
+    ab[: 2 * k, j + 1] = ab[1:, j] * (1 + 1e-10 * rng.standard_normal(2 * k))
     return ab
 
 

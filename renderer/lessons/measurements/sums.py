@@ -16,7 +16,7 @@ from renderer.scene.schema import setting
 MAX_COUNT = 1 << 24
 DATA: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "uniform": lambda rng, n: rng.random(n),
-    "wide": lambda rng, n: np.exp(12 * rng.standard_normal(n).clip(-4, 4)),
+    "wide": lambda rng, n: np.exp(3 * rng.standard_normal(n).clip(-3, 3)),
     "cancelling": lambda rng, n: rng.permutation(np.repeat(rng.standard_normal(-(-n // 2)), 2)[:n] * _signs(n)),
     "one large": lambda rng, n: np.concatenate([[2.0**24], np.ones(n - 1)]),
 }
