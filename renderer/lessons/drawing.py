@@ -6,15 +6,15 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.export.render import RenderJob, render, tonemapped_blocks
-from renderer.images.inspection import layer_picture
+from renderer.images.algorithm_view import CHANNELS
+from renderer.images.inspection import channel_picture, layer_picture
 from renderer.images.tone_mapping import SRGB_8
 from renderer.lessons.lesson import Lesson
 from renderer.lessons.measurements import Bench
 from renderer.progress import Progress
-from renderer.scene.scene import Scene
+from renderer.scene.scene import COLOR, Scene
 
 DEFAULT_SIZE = (1280, 720)
-COLOR = "color"  # the view of the picture itself
 
 
 @dataclass(frozen=True)
@@ -37,38 +37,44 @@ def draw_step(lesson: Lesson, number: int, bench: Bench, width: int, samples: in
         scene = lesson.scene(number, name)
         count = samples or lesson.samples.get(name, 0)
         context = f"{lesson.path / 'lesson.toml'}: steps[{number}]: view: {name}"
-        view, steps = step.view.get(name, COLOR), step.view_steps.get(name, ())
-        out += draw_panel(scene, name, bench, width, count, view, steps, context)
+        out += draw_panel(scene, name, bench, width, count, step.view_steps.get(name, ()), context)
     return out
 
 
 def draw_panel(
-    scene: Scene, name: str, bench: Bench, width: int, samples: int, view: str, steps: tuple[int, ...], context: str
+    scene: Scene, name: str, bench: Bench, width: int, samples: int, steps: tuple[int, ...], context: str
 ) -> list[DrawnPicture]:
     """The pictures of one panel: itself, a layer of it, or steps of its algorithm."""
-    picture, full = bench.picture(scene), scene.size or DEFAULT_SIZE
+    picture, full, view = bench.picture(scene), scene.size or DEFAULT_SIZE, scene.inspect.view
     size = width, max(1, round(width * full[1] / full[0]))
     settings = scene.settings
     if view in picture.algorithm_names:
-        found = picture.algorithm(view, settings, size)
-        last = len(found.pictures) - 1
-        numbers = dict.fromkeys(min(each, last) for each in (steps or (0,)))
-        return [
-            DrawnPicture(found.pictures[each], name, f"{name}, {found.unit} {each}", f"{found.meaning.capitalize()}.")
-            for each in numbers
-        ]
-    if view != COLOR and view not in picture.layer_names:
-        allowed = ", ".join((COLOR, *picture.layer_names, *picture.algorithm_names))
-        raise InputError(f"{context}: the view is {view!r}; allowed are {allowed}")
+        found = picture.algorithm(view, settings, size, scene.inspect.pixel)
+        numbers = dict.fromkeys(min(each, found.count - 1) for each in (steps or (found.first,)))
+        seen = [(number, found.step(number)) for number in numbers]
+        if any(step.pixels is not None for _, step in seen):
+            return [
+                DrawnPicture(step.pixels[..., :3], name, f"{name}, {found.unit} {number}", _sentence(step.meaning))
+                for number, step in seen
+                if step.pixels is not None
+            ]
+        view = COLOR  # marks over the picture itself, which the window draws
     count = samples or scene.samples or picture.sample_count(settings, size)
-    job = RenderJob(scene, size, count, scene.time, layers=view != COLOR)
+    job = RenderJob(scene, size, count, scene.time, layers=view in picture.layer_names)
     with Progress(count * len(job.tiles()), f"{name}, {size[0]} x {size[1]}") as progress:
         rendered = render(picture, job, progress)
     if view != COLOR:
-        if view not in rendered.layers:
+        if view not in (*rendered.layers, *CHANNELS):
             raise InputError(f"{context}: the view {view!r} is not kept by these settings")
-        pixels, meaning = layer_picture(view, rendered.layers[view])
-        return [DrawnPicture(pixels, name, f"{name}, {view}: {meaning}.")]
+        is_layer = view in rendered.layers
+        shown = layer_picture(view, rendered.layers[view]) if is_layer else channel_picture(view, rendered.linear[:])
+        assert shown.pixels is not None, "layers and channels have colors"
+        pixels = np.ascontiguousarray(shown.pixels[..., :3])
+        return [DrawnPicture(pixels, name, f"{name}, {view}", _sentence(shown.meaning))]
     pixels = np.concatenate(list(tonemapped_blocks(rendered, scene, SRGB_8)))[..., :3]
     drawn = "1 sample" if rendered.samples == 1 else f"{rendered.samples} samples"
     return [DrawnPicture(np.ascontiguousarray(pixels), name, f"{name}, {drawn} a pixel, drawn on {rendered.device}.")]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."

@@ -18,9 +18,9 @@ from renderer.lessons.programs import Program
 from renderer.pages.markdown import MAX_CHARACTERS, sections, targets
 from renderer.pages.plot import Plot
 from renderer.paths import ASSETS, SCENES
-from renderer.pictures import expand_layout, load
+from renderer.pictures import expand_layout, load, picture_class
 from renderer.plain import format_value, is_finite_number
-from renderer.scene.scene import Scene
+from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
 
 LESSONS = ASSETS / "lessons"
@@ -148,7 +148,9 @@ class Lesson:
             settings = _with(
                 settings, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}"
             )
-        return replace(scene, settings=settings)
+        step = self.steps[number]
+        view = Inspect(step.view.get(name, COLOR), step.view_steps.get(name, (0,))[0], scene.inspect.pixel)
+        return replace(scene, settings=settings, inspect=view)
 
     def scenes(self, number: int) -> dict[str, Scene]:
         """The scenes of all panels at step `number`."""
@@ -169,7 +171,8 @@ def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
     """The scene of a panel: a file beside lesson.toml, else the bundled scene of that name."""
     path, context = folder / panel.scene, f"{folder / 'lesson.toml'}: panels.{name}"
     if not (path.suffix and os.path.exists(path)):
-        bundled = {known.stem: known for suffix in ("toml", "flame", "cb") for known in SCENES.glob(f"*.{suffix}")}
+        files = [known for suffix in ("cb", "flame", "toml") for known in SCENES.glob(f"*.{suffix}")]
+        bundled = {name: known for known in files for name in (known.stem, known.name)}
         if panel.scene not in bundled:
             allowed = f"a file of {folder} or one of the bundled scenes, such as cornell"
             raise InputError(f"{context}: scene is {format_value(panel.scene)}; allowed is {allowed}")
@@ -302,5 +305,10 @@ def _check_panels(lesson: Lesson, path: Path) -> None:
             if not (1 <= len(numbers) <= 12 and all(0 <= number < 1000 for number in numbers)):
                 raise InputError(f"{context}: view_steps: {name}: must be 1 to 12 numbers from 0 to 999")
         scenes = lesson.scenes(index)
+        for name, view in step.view.items():
+            views = picture_class(scenes[name].picture).view_names()
+            if view not in views:
+                found = f"{context}: view: {name} is {format_value(view)}"
+                raise InputError(f"{found}; allowed are {', '.join(views)}")
         if step.measure is not None:
             step.measure.check(f"{context}: measure", scenes)

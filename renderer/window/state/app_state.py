@@ -400,7 +400,6 @@ class AppState:
         """Reads a lesson beside the panels, which are those of its step."""
         self.lesson, self.tour = reader, None
         reader.adopt(self.panels)
-        reader.show_views()
 
     def toggle_keyboard_navigation(self) -> None:
         """Moves the keyboard focus to the controls, or back."""

@@ -82,21 +82,10 @@ class LessonReader:
             app.replace_panels(self.session())
             self.adopt(app.panels)
         for name in names:
-            panel = self.panels[name]
-            panel.show(self.lesson.scene(self.number, name))
-            self._show_view(name, panel)
+            panel, scene = self.panels[name], self.lesson.scene(self.number, name)
+            panel.show(scene)
+            panel.inspection.show(scene.inspect)  # the user may look at another view
         app.active = app.panels.index(self.panels[names[0]])
-
-    def show_views(self) -> None:
-        """Shows the views that the step asks for."""
-        for name, panel in self.panels.items():
-            self._show_view(name, panel)
-
-    def _show_view(self, name: str, panel: Panel) -> None:
-        view, steps = self.step.view.get(name, "color"), self.step.view_steps.get(name, (0,))
-        if panel.inspection.name != view:
-            panel.inspection.select(view)
-        panel.inspection.step = steps[0]
 
     def start(self, now: float) -> None:
         """Starts to measure and evaluate what the step asks for; raises UserError where no child can be started."""
