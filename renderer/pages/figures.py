@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from renderer.pages.plot import Plot, format_number
+from renderer.pages.plot import Plot, format_number, short_number
 
 FIGURE_WIDTH = 360  # points
 SERIES = ("#0b6bcb", "#c2410c", "#2e7d32", "#8e24aa", "#00838f", "#b0226b", "#6d4c41", "#5c6bc0")
@@ -75,7 +75,7 @@ def draw_plots(plots: Sequence[Plot], alt: str) -> str:
 
 
 def _height(plot: Plot) -> float:
-    legend = 14 * -(-len(plot.series) // 3) if len(plot.series) > 1 else 0
+    legend = 14 * _legend_rows(plot)
     if plot.kind == "bars" or not plot.is_numeric:
         return 62 + legend + max(11, 22 - 4 * len(plot.series)) * len(plot.x) * len(plot.series) + 8 * len(plot.x)
     return 190 + legend
@@ -83,13 +83,24 @@ def _height(plot: Plot) -> float:
 
 def draw_plot(axes: Axes, plot: Plot) -> None:
     """Draws a plot into axes of new_figure()."""
-    axes.set_title(plot.title, pad=8 + (14 * -(-len(plot.series) // 3) if len(plot.series) > 1 else 0))
+    axes.set_title(plot.title, pad=8 + 14 * _legend_rows(plot))
     if plot.is_numeric:
         _draw_lines(axes, plot)
     else:
         _draw_bars(axes, plot)
     if len(plot.series) > 1:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, columnspacing=1.2)
+        place = dict(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=_legend_columns(plot))
+        axes.legend(**place, borderaxespad=0.2, columnspacing=1.0, handlelength=1.6)
+
+
+def _legend_columns(plot: Plot) -> int:
+    """The columns of a legend whose names fit in the width of the figure."""
+    longest = max((len(name) for name in plot.series), default=1)
+    return max(1, min(3, 58 // (longest + 6)))
+
+
+def _legend_rows(plot: Plot) -> int:
+    return -(-len(plot.series) // _legend_columns(plot)) if len(plot.series) > 1 else 0
 
 
 def _draw_lines(axes: Axes, plot: Plot) -> None:
@@ -103,8 +114,9 @@ def _draw_lines(axes: Axes, plot: Plot) -> None:
     axes.set(xlabel=plot.x_name, ylabel=plot.unit)
     if plot.log_x and all(x > 0 for x in plot.x):
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=6))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short_number(x)))
+        axes.xaxis.set_minor_locator(NullLocator())
     elif all(float(x).is_integer() for x in plot.x) and len(plot.x) <= 12 and _are_apart(plot.x):
         axes.set_xticks(list(plot.x))
     has_positive = any(y is not None and y > 0 for values in plot.series.values() for y in values)

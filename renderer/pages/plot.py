@@ -42,6 +42,14 @@ def format_number(value: float | None) -> str:
     return f"{value:,.{min(digits, 4)}f}"
 
 
+def short_number(value: float) -> str:
+    """A number for an axis: 4096, 64 Ki, 1 Mi for powers of two; else three digits."""
+    for suffix, unit in ((" Mi", 1 << 20), (" Ki", 1 << 10)):
+        if value >= max(unit, 16384) and value % unit == 0:
+            return f"{value / unit:g}{suffix}"
+    return f"{value:.10g}" if abs(value) < 1e5 else f"{value:.3g}"
+
+
 def table_rows(plot: Plot) -> list[list[str]]:
     """The plot as a table: a row for each position, a column for each series, the first row is the head."""
     head = [plot.x_name, *(f"{name}, {plot.unit}" if plot.unit else name for name in plot.series)]

@@ -1,6 +1,5 @@
 """Sums of arrays of other libraries (PyTorch, CuPy, JAX) where they are, by DLPack: nothing is copied."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,4 +41,4 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
     """The tensor in pieces of at most LAUNCH numbers."""
     count, size = int(np.prod(tensor.shape, dtype=object)), tensor.dtype.itemsize
     starts = range(0, count, LAUNCH)
-    return [replace(tensor, pointer=tensor.pointer + k * size, shape=(min(LAUNCH, count - k),)) for k in starts]
+    return [tensor._replace(pointer=tensor.pointer + k * size, shape=(min(LAUNCH, count - k),)) for k in starts]
