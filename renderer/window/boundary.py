@@ -7,8 +7,8 @@ began, as its own error recovery restores them, so that the rest of the frame is
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
 
 from renderer.errors import KernelError, UserError
 from renderer.process import log_internal_error
@@ -26,22 +26,41 @@ def allow_recovery() -> None:
     imgui.get_current_context().debug_log_flags = 0  # it is asked to log, as one kind of answer is required, to nowhere
 
 
-@contextmanager
-def contained(doing: str, show: Callable[[Exception, str], None]) -> Iterator[None]:
-    """Ends the block at any exception and calls show(exception, sentence).
+class Containment:
+    """The context manager of contained(). It is a class, not a generator, as a frame enters some forty of them."""
 
-    The sentence of an error that a user can cause is its own; another error of ours is logged, and named after what the
-    block was `doing`.
+    __slots__ = ("_doing", "_frame", "_refusals", "_show", "_stacks")
+
+    def __init__(self, doing: str, show: Callable[[Exception, str], None], refusals: tuple[type[Exception], ...]):
+        self._doing, self._show, self._refusals = doing, show, refusals
+
+    def __enter__(self) -> None:
+        self._frame = _open_frame()
+        if self._frame is not None:
+            self._stacks = imgui.internal.ErrorRecoveryState()
+            imgui.internal.error_recovery_store_state(self._stacks)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        if (
+            self._frame is not None and self._frame == _open_frame()
+        ):  # work that waited for a compiler is in a later one
+            imgui.internal.error_recovery_try_to_recover_state(self._stacks)
+        is_told = self._refusals and isinstance(error, self._refusals)
+        self._show(error, str(error) if is_told else sentence(error, self._doing))
+        return True  # the boundary: nothing that fails inside ends the window
+
+
+def contained(
+    doing: str, show: Callable[[Exception, str], None], refusals: tuple[type[Exception], ...] = ()
+) -> Containment:
+    """Ends the block of a `with` at any exception and calls show(exception, sentence).
+
+    The sentence of an error that a user can cause, and of `refusals`, is its own; another error of ours is logged, and
+    named after what the block was `doing`.
     """
-    stacks, frame = imgui.internal.ErrorRecoveryState(), _open_frame()
-    if frame is not None:
-        imgui.internal.error_recovery_store_state(stacks)
-    try:
-        yield
-    except Exception as error:  # the boundary: nothing that fails inside ends the window
-        if frame is not None and frame == _open_frame():  # work that waits for a compiler goes on in a later one
-            imgui.internal.error_recovery_try_to_recover_state(stacks)
-        show(error, sentence(error, doing))
+    return Containment(doing, show, refusals)
 
 
 def _open_frame() -> int | None:

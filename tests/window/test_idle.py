@@ -9,11 +9,12 @@ from renderer.lightfields.aperture import VirtualCamera
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.pictures.lightfield import Settings
-from renderer.window.app.idle import SETTLE_SECONDS
+from renderer.window.app.idle import IDLE_WAIT, SETTLE_SECONDS, SLOW_WAIT, TOLD_WAIT
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.statistics import is_empty
 from renderer.window.state import view_actions
 from renderer.window.state.app_state import AppState
+from renderer.window.state.file_watcher import FileWatcher
 from renderer.window.state.session import Session
 from tests.window.headless import Clock, center, finish, frames, hold, point, press, view, window
 
@@ -79,6 +80,22 @@ def test_an_idle_window_needs_no_frame(screen):
     assert not idle.needs_frame()
     app.panel.comparison.mode = "flip"
     assert idle.needs_frame()
+
+
+def test_how_long_a_window_waits_for_an_event(screen, monkeypatch):
+    finish(screen)
+    idle, app = screen.ui.idle, screen.app
+    app.now.seconds += 6.0  # messages end
+    frames(screen)
+    assert idle.wait() == IDLE_WAIT, "until what is displayed has settled"
+    app.now.seconds += SETTLE_SECONDS + 0.1
+    assert not idle.needs_frame() and idle.wait() == IDLE_WAIT, "nobody reports edited files"
+    monkeypatch.setattr(FileWatcher, "is_told", True)
+    assert idle.wait() == TOLD_WAIT
+    app.panel.comparison.mode = "flip"
+    assert idle.wait() == SLOW_WAIT
+    app.panel.reopen()
+    assert idle.wait() == 0
 
 
 def test_an_idle_window_sees_an_edited_file(screen, scene_files):

@@ -1,5 +1,7 @@
 """Unit tests of the window: frame rates, keys, steps of settings, file watching, the command."""
 
+import sys
+import threading
 import tomllib
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -140,6 +142,26 @@ def test_file_watcher_reports_saved_files_only(tmp_path):
     assert watch.poll({a, b}, 3.0) == set()
     b.write_text("3")
     assert watch.poll({a, b}, 4.0) == {b}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
+def test_the_system_reports_an_edited_file(tmp_path):
+    scene, woken = tmp_path / "a.toml", threading.Event()
+    scene.write_text("1")
+    watch = FileWatcher()
+    assert not watch.is_told and watch.is_due(1.0) and watch.poll({scene}, 1.0) == set()
+    watch.listen(woken.set)
+    assert not watch.is_told and watch.is_due(2.0) and watch.poll({scene}, 2.0) == set()
+    assert watch.is_told and not watch.is_due(3.0) and not watch.is_due(16.9), "nothing was reported"
+    assert watch.is_due(17.1), "a folder of another machine reports nothing"
+    assert watch.is_due(3.0, "another scene") and not watch.is_due(3.0, "another scene")
+    scene.write_text("22")
+    assert woken.wait(20) and not watch.is_told and watch.is_due(4.0, "another scene")
+    assert watch.poll({scene}, 4.0) == {scene} and watch.is_told
+    watch.poll({tmp_path / "none" / "b.toml"}, 5.0)
+    assert not watch.is_told, "a folder that is not there cannot be watched"
+    watch.close()
+    assert not watch.is_told and watch.is_due(6.0)
 
 
 def test_tables_as_toml_round_trip(rng):

@@ -24,10 +24,6 @@ from renderer.window.controls.toolkit import glfw, imgui, implot
 from renderer.window.state import documents, open_files, save_files
 from renderer.window.state.app_state import AppState
 
-IDLE_WAIT = 0.25  # seconds to wait for an event when nothing is drawn, and between two looks for edited files
-SLOW_WAIT = 0.1  # the same while a few frames a second are enough
-COMPUTE_WAIT = 1 / 60  # the same while only a compute device works
-WAITS = {"waiting": COMPUTE_WAIT, "compiling": SLOW_WAIT, "flipping": SLOW_WAIT, "idle": IDLE_WAIT}
 MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
 MAX_FAILED_FRAMES = 3  # in a row, which end the window
 MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
@@ -188,6 +184,7 @@ class Window:
         ui = UiContext(app, self.gl, self.scale)
         ui.main_window.modifiers_at_press = self._modifiers_at_press
         app.wake = glfw.post_empty_event
+        app.file_watcher.listen(app.wake)
         clean = True
         try:
             while not (glfw.window_should_close(self.handle) or app.quit_requested):
@@ -200,11 +197,10 @@ class Window:
 
     def frame(self, app: AppState, ui: UiContext) -> None:
         """Waits for events as the activity allows, then draws one frame."""
-        activity = app.activity(app.now())
-        if activity == "drawing":
-            glfw.poll_events()
+        if wait := ui.idle.wait():
+            glfw.wait_events_timeout(wait)
         else:
-            glfw.wait_events_timeout(WAITS[activity])
+            glfw.poll_events()
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         if self._dropped:
             paths, self._dropped = self._dropped, []

@@ -1,12 +1,17 @@
 """When the window draws: at input, while something works or moves, and until what is displayed has settled.
 
-An idle window draws nothing; it only looks for edited files.
+An idle window draws nothing; it only learns of edited files.
 """
 
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 
+IDLE_WAIT = 0.25  # seconds to wait for an event when nothing is drawn, and between two looks for edited files
+TOLD_WAIT = 15.0  # the same where the system reports edited files
+SLOW_WAIT = 0.1  # the same while a few frames a second are enough
+COMPUTE_WAIT = 1 / 60  # the same while only a compute device works
+WAITS = {"drawing": 0.0, "waiting": COMPUTE_WAIT, "compiling": SLOW_WAIT, "flipping": SLOW_WAIT, "idle": IDLE_WAIT}
 SETTLE_SECONDS = 1.5  # after the last input or draw: tooltips appear, the frame rate dims, the session is saved
 
 
@@ -16,6 +21,14 @@ class IdleWatch:
     def __init__(self, app: AppState):
         self._app = app
         self._awake_until = app.now() + SETTLE_SECONDS
+
+    def wait(self) -> float:
+        """Seconds to wait for an event before the next look at what is to do; 0 for none."""
+        app, now = self._app, self._app.now()
+        activity = app.activity(now)
+        if activity == "idle" and now >= self._awake_until and app.file_watcher.is_told and not _is_typing():
+            return TOLD_WAIT
+        return WAITS[activity]
 
     def needs_frame(self, had_input: bool = False) -> bool:
         """Whether to draw; if not, edited files are reloaded. Events that wait in Dear ImGui's queue are input too."""

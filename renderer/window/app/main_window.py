@@ -56,6 +56,8 @@ class MainWindow:
         self.tracks = Tracks(app)
         self.lesson = column.Column(app, fonts, scale)
         self.editors: dict[Panel, PanelEditor] = {}  # those opened so far
+        self._offered: tuple[list[Action], Any, list[Action]] = [], None, []  # of an editor, for a kind; all together
+        self._keys: list[imgui.Key] = []  # of what is offered
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
@@ -63,7 +65,7 @@ class MainWindow:
         app, now = self.app, self.app.now()
         imguizmo.begin_frame()
         self.editors = {panel: editor for panel, editor in self.editors.items() if panel in app.panels}
-        self._dispatch_keys(self._actions())
+        available = self._dispatch_keys(self._actions())
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
         if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
@@ -73,7 +75,7 @@ class MainWindow:
         across = int(width - sidebar - lesson) - 2 * GAP
         app.place_panels(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
-            self._toolbar(width, toolbar, now)
+            self._toolbar(width, toolbar, now, available)
         if lesson:
             with self._region("the lesson", (0, toolbar, lesson, height - toolbar), None):
                 self.lesson.draw()
@@ -84,7 +86,7 @@ class MainWindow:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         app.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
         with app.errors_as_messages("drawing an overlay"):
-            self.overlays.draw(self._actions(), width, height, width - sidebar, now)
+            self.overlays.draw(available, width, height, width - sidebar, now)
         app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.frame_rate.add(now)
 
@@ -112,39 +114,49 @@ class MainWindow:
     def _actions(self) -> list[Action]:
         """What keys and the palette can do now."""
         panel = self.app.panel
-        return active_actions([*(self.edit(panel, methodcaller("actions")) or []), *ACTIONS], panel.scene.settings)
+        own, kind = self.edit(panel, methodcaller("actions")) or [], type(panel.scene.settings)
+        if self._offered[:2] != (own, kind):
+            self._offered = own, kind, active_actions([*own, *ACTIONS], panel.scene.settings)
+            self._keys = list({chord(action.keys).key for action in self._offered[2]})
+        return self._offered[2]
 
-    def _dispatch_keys(self, available: list[Action]) -> None:
-        """Runs the action whose keys were pressed, unless the keyboard types text or works the controls."""
+    def _dispatch_keys(self, available: list[Action]) -> list[Action]:
+        """Runs the action whose keys were pressed, unless the keyboard types text or works the controls.
+
+        Returns what can be done then.
+        """
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
         if app.dialog is not None:
-            return
+            return available
         if app.palette:
             if escape:
                 app.escape()
-            return
+            return available
         if io.want_text_input or app.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
             if escape and not io.want_text_input or pressed(FOCUS_CONTROLS, self.modifiers_at_press):
                 app.keyboard_navigation = False
-            return
+            return available
+        if not any(map(imgui.is_key_pressed, self._keys)):  # nearly always
+            return available
         flying = imgui.is_mouse_down(1)
         for action in available:
             is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
             if pressed(action, self.modifiers_at_press) and not is_flight:
                 app.run(action)
-                break
+                return self._actions()
+        return available
 
     # Toolbar and timeline
 
-    def _toolbar(self, width: float, height: float, now: float) -> None:
+    def _toolbar(self, width: float, height: float, now: float, available: list[Action]) -> None:
         with self._region("the toolbar", (0, 0, width, height), (12, 6)):
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
                 imgui.align_text_to_frame_padding()
                 imgui.text("Rayfold")
             app = self.app
             imgui.same_line(0, 20 * self.scale)
-            menus.file_menu(app, self._actions(), self.scale)
+            menus.file_menu(app, available, self.scale)
             menus.add_menu(app, self.scale)
             imgui.same_line(0, 14 * self.scale)
             labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}

@@ -46,17 +46,18 @@ def _shorten(folder: Path) -> str:
 
 def add_menu(app: AppState, scale: float) -> None:
     """The button "Add" with its menu, for scenes that have lists of items."""
-    offered = creation.additions(app.panel.scene.settings)
-    imgui.begin_disabled(not offered)
+    settings = app.panel.scene.settings
+    can_add = creation.can_add(settings)
+    imgui.begin_disabled(not can_add)
     if imgui.button("Add"):
         app.adding = True
     imgui.set_item_tooltip("Shift+A: shapes, lights, materials, files")
     imgui.end_disabled()
-    if app.adding and offered:
+    if app.adding and can_add:
         imgui.open_popup("add menu")
     app.adding = False
     if imgui.begin_popup("add menu"):
-        add_entries(app, offered)
+        add_entries(app, creation.additions(settings))
         _end_menu()
     imgui.same_line(0, 6 * scale)
 

@@ -16,6 +16,11 @@ FLY_KEYS = {  # the step along the camera's right, up and forward axes
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
     imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
 }  # fmt: skip
+ALL_BUTTONS = (
+    imgui.ButtonFlags_.mouse_button_left
+    | imgui.ButtonFlags_.mouse_button_right
+    | imgui.ButtonFlags_.mouse_button_middle
+)
 CLICK_RADIUS = 4.0  # units at scale 1 that the pointer may move between press and release of a click
 MAX_INPUT = 50.0  # steps of the wheel, or panel heights, in a frame; more could leave the range of numbers
 FLY_SPEED = 1.2  # view distances per second
@@ -33,9 +38,7 @@ def handle_mouse(
     if index == app.active and edit(app.panel, methodcaller("wants_mouse")):
         return
     imgui.set_cursor_screen_pos((x, y))
-    buttons = imgui.ButtonFlags_
-    flags = buttons.mouse_button_left | buttons.mouse_button_right | buttons.mouse_button_middle
-    imgui.invisible_button(f"panel {index}", (width, height), flags)
+    imgui.invisible_button(f"panel {index}", (width, height), ALL_BUTTONS)
     if imgui.is_item_activated():
         app.active = index
     moved_by, is_click = _drag(CLICK_RADIUS * scale)

@@ -16,6 +16,7 @@ from renderer.window.controls.toolkit import imgui
 MAX_INT = (1 << 31) - 1  # of integer controls
 MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that the bounds of a slider are within
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
+LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # of a list, that are displayed
 
 
@@ -25,11 +26,15 @@ def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN,
     `path` is that of the settings themselves; a value that they refuse is told to the context.
     """
     settings_class: Any = type(settings)
+    height, all_count = imgui.get_frame_height(), _all_count()
     for f, kind in _declared_fields(settings_class):
         at = f"{path}.{f.name}" if path else f.name
         if at in context.hidden:
             continue
         old = getattr(settings, f.name)
+        if not all_count and _is_line(old) and not imgui.is_rect_visible((1, height)):
+            imgui.dummy((1, height))
+            continue
         imgui.push_id(f.name)
         new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
         imgui.pop_id()
@@ -70,6 +75,18 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any, context: Co
             value = original
         imgui.set_item_tooltip("reset to the scene's value")
     return value
+
+
+def _all_count() -> bool:
+    """Whether controls out of view count too: the keyboard moves among them, or one that is edited may scroll away."""
+    return bool(imgui.get_io().config_flags & imgui.ConfigFlags_.nav_enable_keyboard) or imgui.is_any_item_active()
+
+
+def _is_line(value: Any) -> bool:
+    """Whether the control of a value is one line high, so that its place can be kept without it."""
+    if isinstance(value, tuple):
+        return 0 < len(value) <= 4 and _is_numbers(value)
+    return isinstance(value, (int, float, str))
 
 
 def _key_menu(context: ControlContext, path: str) -> None:
@@ -172,7 +189,7 @@ def _number(f: Field, value: Any) -> Any:
     """A slider if the range is bounded, else an input field."""
     low: Any = f.metadata.get("low")
     high: Any = f.metadata.get("high")
-    flags = imgui.SliderFlags_.always_clamp | (imgui.SliderFlags_.logarithmic if f.metadata.get("logarithmic") else 0)
+    flags = LOGARITHMIC if f.metadata.get("logarithmic") else imgui.SliderFlags_.always_clamp
     bounded = low is not None and high is not None
     new: Any
     if isinstance(value, int):

@@ -40,11 +40,16 @@ def new_scene(folder: Path) -> Scene:
     return scene_of_table(NEW_SCENE, folder / "untitled.toml")
 
 
+def can_add(settings: Any) -> bool:
+    """Whether a scene of these settings is made of items."""
+    return "materials" in items.groups(settings)
+
+
 def additions(settings: Any) -> list[Addition]:
     """What can be added to a scene of these settings without a file."""
-    known = items.groups(settings)
-    if "materials" not in known:
+    if not can_add(settings):
         return []
+    known = items.groups(settings)
     out = [Addition("Shape", name, command) for name, command in _SHAPES.items()]
     for group in ("procedural", "distance_fields"):
         kinds = get_args(hints_of(known[group])["kind"])

@@ -1,7 +1,9 @@
 """The items of a scene: what its settings hold in lists, with the names that people know them by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 from renderer.scene.schema import hints_of
@@ -19,16 +21,21 @@ class Item:
     index: int
 
 
-def groups(settings: Any) -> dict[str, type]:
+def groups(settings: Any) -> Mapping[str, type]:
     """The lists of tables among the settings, in order, with the class of their items."""
-    found: dict[str, Any] = {}
     settings_class: Any = type(settings)
-    for f in fields(settings):
+    return _groups_of(settings_class)
+
+
+@cache
+def _groups_of(settings_class: Any) -> Mapping[str, type]:
+    found: dict[str, Any] = {}
+    for f in fields(settings_class):
         kind = hints_of(settings_class)[f.name]
         inner = get_args(kind)
         if get_origin(kind) is tuple and len(inner) == 2 and inner[1] is Ellipsis and is_dataclass(inner[0]):
             found[f.name] = inner[0]
-    return found
+    return MappingProxyType(found)
 
 
 def value_of(settings: Any, item: Item) -> Any:
@@ -70,13 +77,18 @@ def label(settings: Any, item: Item, text: SceneText | None = None) -> str:
 
 def shorten(text: str) -> str:
     """A label that fits a line."""
-    text = "".join(c if c.isprintable() else " " for c in text)
+    text = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 3] + "..."
 
 
-def reference_fields(kind: type) -> dict[str, str]:
+def reference_fields(kind: Any) -> Mapping[str, str]:
     """The fields of a class that name other items, with the list that they name: materials, textures, shapes."""
-    return {f.name: f.metadata["refers_to"] for f in fields(kind) if f.metadata.get("refers_to")}
+    return _references_of(kind)
+
+
+@cache
+def _references_of(kind: Any) -> Mapping[str, str]:
+    return MappingProxyType({f.name: f.metadata["refers_to"] for f in fields(kind) if f.metadata.get("refers_to")})
 
 
 def shape_groups(settings: Any) -> list[str]:

@@ -101,10 +101,16 @@ def bounds(settings: Any, item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarra
         all_shapes = [(g, s) for g in (*SHAPE_GROUPS, "models") for s in getattr(settings, g) if s.name == name]
     else:
         all_shapes = [(item.group, value)] if item.group in (*SHAPE_GROUPS, "models") else []
-    boxes = [_box(_primitives(group, shape)) for group, shape in all_shapes]
+    boxes = [_shape_box(group, shape) for group, shape in all_shapes]
     if not boxes:
         return None
     return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0), matrix
+
+
+@lru_cache(maxsize=256)
+def _shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The box of a shape, which each frame asks for and a large mesh is long in giving."""
+    return _box(_primitives(group, shape))
 
 
 def _box(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,9 @@ class SceneText:
 
     def comments(self, group: str) -> list[str]:
         """The comments beside the headers of the items of a list of settings; [] where the list has another form."""
-        return self._comments.setdefault(group, toml_text.comments_of(self.text, ("settings", group)))
+        if group not in self._comments:
+            self._comments[group] = toml_text.comments_of(self.text, ("settings", group))
+        return self._comments[group]
 
     @cached_property
     def _comments(self) -> dict[str, list[str]]:

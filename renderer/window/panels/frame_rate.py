@@ -6,6 +6,8 @@ from operator import sub
 from statistics import median
 
 WINDOW_SECONDS = 1.0  # over which the median is taken
+REFRESH_SECONDS = 0.1  # between two medians of many frames: nobody reads numbers that change faster
+MIN_COUNTED = 20  # frames that are many
 HISTORY_LENGTH = 240  # intervals kept for the plot
 
 
@@ -15,6 +17,7 @@ class FrameRateCounter:
     def __init__(self):
         self._timestamps: deque[float] = deque()
         self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
+        self._interval, self._measured_at = 0.0, -1e9  # the median, and when it was taken
 
     def add(self, timestamp: float) -> None:
         """Counts a frame that was complete at `timestamp`."""
@@ -33,10 +36,15 @@ class FrameRateCounter:
 
         It is 0 once no frame was counted for two such intervals and a second.
         """
-        timestamps = list(self._timestamps)
-        if len(timestamps) < 2:
+        if len(self._timestamps) < 2:
             return 0.0
+        if not 0 <= now - self._measured_at < REFRESH_SECONDS or len(self._timestamps) < MIN_COUNTED:
+            self._interval, self._measured_at = self._median(now), now
+        last, interval = self._timestamps[-1], self._interval
+        return 1 / max(interval, 1e-9) if now - last < max(WINDOW_SECONDS, 2 * interval) else 0.0
+
+    def _median(self, now: float) -> float:
+        timestamps = list(self._timestamps)
         recent = timestamps[bisect_left(timestamps, now - WINDOW_SECONDS) :]
         recent = recent if len(recent) > 2 else timestamps[-2:]
-        interval = median(map(sub, recent[1:], recent))
-        return 1 / max(interval, 1e-9) if now - timestamps[-1] < max(WINDOW_SECONDS, 2 * interval) else 0.0
+        return median(map(sub, recent[1:], recent))

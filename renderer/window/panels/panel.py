@@ -7,9 +7,8 @@ interrupt the sample. Panels draw in turn.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ from renderer.pictures import open_picture
 from renderer.pictures.picture import Frame, Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.window.boundary import contained
+from renderer.window.boundary import Containment, contained
 from renderer.window.document.document import Document
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
@@ -129,11 +128,9 @@ class Panel(PanelScene):
             self.tone_mapping = GlToneMapper(self._gpu.gl)
             self.error = ""
 
-    @contextmanager
-    def errors_stay(self) -> Iterator[None]:
-        """Ends the block at any error, which this panel shows: a failing picture must not end the window."""
-        with contained(f"the {self.scene.picture} panel of {self.original.path.name}", self._fall_back):
-            yield
+    def errors_stay(self) -> Containment:
+        """Ends a block at any error, which this panel shows: a failing picture must not end the window."""
+        return contained(f"the {self.scene.picture} panel of {self.original.path.name}", self._fall_back)
 
     def _fall_back(self, error: Exception, sentence: str) -> None:
         """Continues with the last good picture if an edited file makes none; otherwise shows the error."""

@@ -12,7 +12,7 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels import path_overlay, view_overlay
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import draw_values
-from renderer.window.panels.statistics import format_value, is_empty, is_series
+from renderer.window.panels.statistics import rows
 
 BAR_HEIGHT = 26  # of the title bar and of the status bar, at scale 1
 PREPARING = "preparing: kernels are compiled when they are first used"
@@ -173,8 +173,8 @@ def _progress(panel: Panel) -> str:
 
 def _statistics(panel: Panel) -> list[str]:
     """The transfer to the window, then what the picture reports, series first."""
-    report = [(name, value) for name, value in panel.report.items() if name != "samples" and not is_empty(value)]
-    report.sort(key=lambda item: not is_series(item[1]))
-    facts = [f"{str(name).replace('_', ' ')} {format_value(value)}" for name, value in report]
+    report = [row for row in rows(panel) if row.name != "samples"]
+    report.sort(key=lambda row: row.series is None)
+    facts = [f"{row.label} {row.text}" for row in report]
     facts = [panel.transfer, *facts] if panel.transfer else facts
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

@@ -1,6 +1,8 @@
 """The statistics of a panel in the controls: device, transfer, what the picture reports, plots of frame times."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -9,40 +11,69 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
 from renderer.window.panels.frame_rate import HISTORY_LENGTH
 from renderer.window.panels.panel import Panel
 
+PLOT_FLAGS = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
+AXIS_FLAGS = (
+    implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
+)  # fmt: skip
+
+
+class Row(NamedTuple):
+    """A reported value as it is shown."""
+
+    name: str
+    label: str
+    text: str
+    series: np.ndarray | None  # of a list of numbers, float32
+
+
+_rows_of: WeakKeyDictionary[Panel, tuple[dict, list[Row]]] = WeakKeyDictionary()
+
+
+def rows(panel: Panel) -> list[Row]:
+    """What a panel's picture reports, without what says nothing; made once for each report, not for each frame."""
+    known = _rows_of.get(panel)
+    if known is None or known[0] is not panel.report:
+        found = [(str(name), value) for name, value in panel.report.items() if not is_empty(value)]
+        made = [
+            Row(name, name.replace("_", " "), format_value(v), np.asarray(v, "f4") if is_series(v) else None)
+            for name, v in found
+        ]
+        known = _rows_of[panel] = panel.report, made
+    return known[1]
+
 
 def draw(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     """Draws the values and plots of a panel in the current Dear ImGui window."""
-    for name, value in {"device": panel.device, "transfer": panel.transfer, **panel.report}.items():
-        if is_empty(value):
-            continue
-        label = str(name).replace("_", " ")
-        imgui.text_disabled(label)
-        if is_series(value):
-            _bars(label, value, fonts, scale)
+    where = [Row(name, name, text, None) for name in ("device", "transfer") if (text := getattr(panel, name))]
+    column = imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x
+    for row in [*where, *rows(panel)]:
+        imgui.text_disabled(row.label)
+        if row.series is not None:
+            _bars(row, row.series, fonts, scale)
         else:
-            imgui.same_line(imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x)
-            imgui.text_wrapped(format_value(value))
+            imgui.same_line(column)
+            imgui.text_wrapped(row.text)
     if len(panel.frame_rate.intervals) > 2:
         _frame_times(panel.frame_rate.intervals, panel.sample_history, scale)
 
 
-def _bars(label: str, values, fonts: theme.Fonts, scale: float) -> None:
+def _bars(row: Row, series: np.ndarray, fonts: theme.Fonts, scale: float) -> None:
     """A series, such as the active rays by depth, as bars from 0 to its maximum."""
-    series = np.asarray(values, "f4")
     size = (imgui.get_content_region_avail().x, 46 * scale)
     highest = float(series.max(initial=0.0)) or 1.0
-    imgui.plot_histogram(f"##{label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
+    imgui.plot_histogram(f"##{row.label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
     with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE * 0.87), imgui_ctx.push_text_wrap_pos(0.0):
-        imgui.text_disabled(format_value(values))
+        imgui.text_disabled(row.text)
 
 
 def _frame_times(intervals: Iterable[float], draws: Iterable[float], scale: float) -> None:
     """Plots the time from frame to frame and the time of a draw, in milliseconds."""
+    if not imgui.is_rect_visible((1, 120 * scale)):
+        imgui.dummy((1, 120 * scale))
+        return
     series, drawing = (1000 * np.asarray(seconds, "f4") for seconds in (intervals, draws))
-    flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
-    if implot.begin_plot("##times", (-1, 120 * scale), flags):
-        axis = implot.AxisFlags_
-        implot.setup_axes("", "ms", axis.no_tick_labels | axis.no_tick_marks | axis.no_grid_lines, axis.no_menus)
+    if implot.begin_plot("##times", (-1, 120 * scale), PLOT_FLAGS):
+        implot.setup_axes("", "ms", AXIS_FLAGS, implot.AxisFlags_.no_menus)
         top = max(1.0, float(np.sort(series)[int(0.99 * (len(series) - 1))]) * 1.2)
         implot.setup_axes_limits(len(series) - HISTORY_LENGTH, len(series), 0, top, imgui.Cond_.always)
         implot.plot_line("frame", series)

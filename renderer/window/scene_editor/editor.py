@@ -35,6 +35,8 @@ class SceneEditor(PanelEditor):
         self.name = ""
         self.scrolled_to: Item | None = None  # that the list shows
         self._was_hot = False
+        self._posed: tuple[Any, Any, pose.Pose | None] | None = None  # a value, the view's target, the value's pose
+        self._own_actions = self._make_actions()
 
     @property
     def document(self) -> Document:
@@ -79,8 +81,12 @@ class SceneEditor(PanelEditor):
         item = self.selected
         if item is None or not gizmo.can_draw(self.settings):
             return None
-        value = items.value_of(self.settings, item)
-        return pose.pose_of(value, np.array(self.settings.view.target)) if pose.can_move(value) else None
+        settings = self.settings
+        value, target = items.value_of(settings, item), settings.view.target
+        if self._posed is None or self._posed[0] is not value or self._posed[1] != target:
+            held = pose.pose_of(value, np.array(target)) if pose.can_move(value) else None
+            self._posed = value, target, held
+        return self._posed[2]
 
     def draw(self, rect: Rect) -> None:
         """Draws point lights, the box of the selected item and its gizmo over the picture."""
@@ -131,10 +137,11 @@ class SceneEditor(PanelEditor):
             low, high, matrix = box
             corners = np.array([[(low, high)[bits >> k & 1][k] for k in range(3)] for bits in range(8)])
             points = gizmo.project(settings, corners @ matrix[:, :3].T + matrix[:, 3], rect)
+            seen = np.isfinite(points).all(1) & (np.abs(points) < 1e5).all(1)
+            ends, color = [tuple(point) for point in points.tolist()], theme.color_u32(theme.ACCENT, 0.75)
             for a, b in EDGES:
-                ends = points[[a, b]]
-                if np.isfinite(ends).all() and np.abs(ends).max() < 1e5:
-                    draw.add_line(tuple(ends[0]), tuple(ends[1]), theme.color_u32(theme.ACCENT, 0.75), 1.2 * self.scale)
+                if seen[a] and seen[b]:
+                    draw.add_line(ends[a], ends[b], color, 1.2 * self.scale)
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
         x, y, _, _ = rect
         theme.shadow_text(draw, self.fonts.text, size, x + pad, y + pad, theme.ACCENT, self.document.label(item))
@@ -164,6 +171,9 @@ class SceneEditor(PanelEditor):
 
     def actions(self) -> list[Action]:
         """The editor's actions, for keys, help and palette."""
+        return self._own_actions
+
+    def _make_actions(self) -> list[Action]:
         out = [
             Action("Shift+A", "add to the scene", GROUP, lambda app: setattr(app, "adding", True)),
             Action("Delete", "delete the selected item", GROUP, documents.delete_selected),

@@ -1,5 +1,6 @@
 """The gizmo that moves, rotates and scales the selected item in the picture: ImGuizmo, of imgui-bundle."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,13 @@ NEAR = 1e-3  # of the projection's depth range, in distances of the target
 
 def matrices(settings: Any, aspect: float) -> tuple[np.ndarray, np.ndarray]:
     """The view and the projection (4, 4) of OpenGL for the camera of the settings, which is no panorama's."""
-    camera = settings.view
+    return _matrices(settings.view, settings.lens_shift, settings.projection, aspect)
+
+
+@lru_cache(16)
+def _matrices(
+    camera: Any, lens_shift: tuple[float, float], projection: str, aspect: float
+) -> tuple[np.ndarray, np.ndarray]:
     right, up, forward = camera.axes()
     view = np.eye(4)
     view[:3, :3] = right, up, -forward
@@ -29,14 +36,15 @@ def matrices(settings: Any, aspect: float) -> tuple[np.ndarray, np.ndarray]:
     distance = float(np.linalg.norm(np.subtract(camera.target, camera.position)))
     half = float(np.tan(np.radians(camera.fov_degrees) / 2)) * camera.fit_scale(aspect)
     near, far = NEAR * distance, distance / NEAR
-    shift, out = 2 * np.array(settings.lens_shift), np.zeros((4, 4))
-    if settings.projection == "orthographic":
+    shift, out = 2 * np.array(lens_shift), np.zeros((4, 4))
+    if projection == "orthographic":
         half *= distance
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -2 / (far - near)
         out[:2, 3], out[2, 3], out[3, 3] = -shift, -(far + near) / (far - near), 1
     else:
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -(far + near) / (far - near)
         out[:2, 2], out[2, 3], out[3, 2] = shift, -2 * far * near / (far - near), -1
+    view.flags.writeable = out.flags.writeable = False  # they are kept for the next frames
     return view, out
 
 

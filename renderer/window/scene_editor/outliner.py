@@ -14,6 +14,7 @@ from renderer.window.state import documents
 from renderer.window.state.app_state import AppState
 
 MAX_ROWS = 11  # of the list, at most, before it scrolls
+OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.default_open
 MAX_LISTED = 2000  # items of a group
 
 
@@ -106,20 +107,25 @@ def _list(editor: ItemEditor) -> None:
 
 
 def _group(editor: ItemEditor, settings: Any, group: str, count: int) -> None:
-    flags = imgui.TreeNodeFlags_.span_avail_width | (imgui.TreeNodeFlags_.default_open if count <= 40 else 0)
     selected = editor.selected
-    if selected is not None and selected.group == group and imgui.is_window_appearing():
-        flags |= imgui.TreeNodeFlags_.default_open
+    shows_selected = selected is not None and selected.group == group and imgui.is_window_appearing()
+    flags = OPEN_GROUP if count <= 40 or shows_selected else imgui.TreeNodeFlags_.span_avail_width
     if not imgui.tree_node_ex(f"{group.replace('_', ' ')}  {count}###{group}", flags):
         return
-    for index in range(min(count, MAX_LISTED)):
-        item = Item(group, index)
-        imgui.push_id(index)
-        if editor.renaming == item:
-            _name_input(editor, item)
-        else:
-            _row(editor, settings, item, selected)
-        imgui.pop_id()
+    clipper = imgui.ListClipper()  # the rows in view cost time, not all
+    clipper.begin(min(count, MAX_LISTED))
+    for item in (selected, editor.renaming):  # what is scrolled to must be drawn
+        if item is not None and item.group == group and item.index < min(count, MAX_LISTED):
+            clipper.include_item_by_index(item.index)
+    while clipper.step():
+        for index in range(clipper.display_start, clipper.display_end):
+            item = Item(group, index)
+            imgui.push_id(index)
+            if editor.renaming == item:
+                _name_input(editor, item)
+            else:
+                _row(editor, settings, item, selected)
+            imgui.pop_id()
     if count > MAX_LISTED:
         imgui.text_disabled(f"and {count - MAX_LISTED} more")
     imgui.tree_pop()

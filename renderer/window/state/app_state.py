@@ -4,9 +4,8 @@ Nothing here draws controls (app/main_window.py does) or opens a window (app/bac
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from renderer.process import unfinished_work
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
-from renderer.window.boundary import contained
+from renderer.window.boundary import Containment, contained
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.step import next_item, step_setting
 from renderer.window.controls.theme import Rect
@@ -151,17 +150,12 @@ class AppState:
         """The message that is shown at `now`, or the empty text."""
         return self.message if now < self._message_until else ""
 
-    @contextmanager
-    def errors_as_messages(self, doing: str, *refusals: type[Exception]) -> Iterator[None]:
-        """Ends the block at any error and shows it as a message; an error of ours names its log and what was `doing`.
+    def errors_as_messages(self, doing: str, *refusals: type[Exception]) -> Containment:
+        """Ends a block at any error and shows it as a message; an error of ours names its log and what was `doing`.
 
         `refusals` are what a scene raises for values that do not fit together: a user's error.
         """
-        with contained(doing, lambda error, sentence: self.show_message(sentence)):
-            try:
-                yield
-            except refusals as error:
-                self.show_message(str(error))
+        return contained(doing, lambda error, sentence: self.show_message(sentence), refusals)
 
     def ask_file(
         self, title: str, start: Path, suffixes: tuple[str, ...], choose: Callable[[Path], None], saves: bool = False
@@ -447,6 +441,7 @@ class AppState:
     def close(self, clean: bool = True) -> None:
         """Saves the session and closes all panels; does not wait for a device that works for long."""
         self.save(clean)
+        self.file_watcher.close()
         self.work.cancel()
         if self.film is not None:
             self.film.close()

@@ -11,6 +11,7 @@ docking along a side and the grid need the unstable `imgui.internal`, and its in
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -39,6 +40,7 @@ class Split:
 LayoutNode = Split | int
 
 
+@lru_cache(64)
 def grid_layout(count: int, size: tuple[int, int], columns: int) -> LayoutNode:
     """Rows of panels, as renderer.scene.cameras.grid arranges pictures of that size; 0 columns are automatic."""
     cells = enumerate(grid(count, size, columns))

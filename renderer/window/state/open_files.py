@@ -22,7 +22,7 @@ SCENE_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # files that are loaded a
 
 def reload_changed_files(app: AppState, now: float) -> None:
     """Reloads shaders, scenes and the files that they reference after each edit."""
-    if not app.file_watcher.is_due(now):
+    if not app.file_watcher.is_due(now, tuple(id(panel.scene) for panel in app.panels)):
         return
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
     for panel in app.panels:
