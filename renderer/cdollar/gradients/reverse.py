@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
+from renderer.cdollar.gradients.inlining import inline_calls
 from renderer.cdollar.gradients.scatter import Context, Transposer, Use
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, cost, fuse, is_computed_function, simplify
 from renderer.cdollar.ir.primitives import primitive
-from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Scalar, component_types
+from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types
 
 INLINE_COST = 6  # of an adjoint that is repeated rather than evaluated once
 MAX_ARGMAX_VARIABLES = 4
@@ -90,7 +91,7 @@ class ReverseMode:
         """
         remarks: list[str] = []
         self.outside, self.marks = loss.free_variables, {leaf.attribute for leaf, _ in leaves}
-        roots = fuse(self.dag, simplify(self.dag, (loss,), remarks), remarks)
+        roots = fuse(self.dag, inline_calls(self.dag, simplify(self.dag, (loss,), remarks)), remarks)
         (loss,) = (LargeHoister(self.dag, remarks).rewrite(root, self.outside) for root in roots)
         order = ir.topological_order([loss])
         self.find_active(order)
@@ -128,8 +129,7 @@ class ReverseMode:
             zero = self.algebra.number(0, leaf.type)
             return zero if total is None else self.algebra.select(total.guard, total.value, zero)
         variables = over(ranges)
-        types = component_types(leaf.type.result)
-        bodies = tuple(self.gathered(leaf, k, t, variables) for k, t in enumerate(types))
+        bodies = self.gathered_components(leaf, component_types(leaf.type.result), variables)
         return self.dag.function(variables, bodies, leaf.type.as_function_type)
 
     # Adjoints
@@ -181,23 +181,47 @@ class ReverseMode:
             function = self.dag.intern("let", type_, (function,))
         return self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
 
-    def gathered(self, function: ir.Node, component: int, type_: str, variables: Context) -> ir.Node:
-        """What all reads pass on to the elements of a function's component, over variables of its domain."""
-        terms = [
-            term
-            for k, use in self.uses.get(function, ())
-            if k == component
-            for term in self.transposer.terms(use, variables)
-        ]
-        if type_ not in FLOATS or not terms:
+    def gathered(self, function: ir.Node, type_: str, variables: Context) -> ir.Node:
+        """What all reads pass on to the elements of a function of numbers, over variables of its domain."""
+        return self.gathered_components(function, (type_,), variables)[0]
+
+    def gathered_components(self, function: ir.Node, types: tuple[str, ...], variables: Context) -> tuple[ir.Node, ...]:
+        """As gathered(), of each component."""
+        terms: list[list[ir.Node]] = [[] for _ in types]
+        for component, use in self.uses.get(function, ()):
+            if types[component] in FLOATS:
+                terms[component] += self.transposer.terms(use, variables)
+        counts = [len(own) for own in terms]
+        if max(counts) > 1 and min(counts) == max(counts):  # the components of each read are evaluated together
+            together = [self.evaluated_together(each, variables) for each in zip(*terms, strict=True)]
+            terms = [list(own) for own in zip(*together, strict=True)]
+        elif max(counts) > 1:
+            terms = [[self.evaluated_together((t,), variables)[0] for t in own] for own in terms]
+        results = []
+        for type_, own in zip(types, terms, strict=True):
             zero = 0.0 if type_ in FLOATS else False if type_ == "bool" else 0
-            return self.dag.constant(zero, type_)
-        if len(terms) > 1:
-            terms = [self.evaluated_once(t, variables) if t.op == "reduce" else t for t in terms]
-        total = terms[0]
-        for term in terms[1:]:
-            total = self.algebra.op("+", total, term)
-        return total
+            total = own[0] if own else self.dag.constant(zero, type_)
+            for term in own[1:]:
+                total = self.algebra.op("+", total, term)
+            results.append(total)
+        return tuple(results)
+
+    def evaluated_together(self, values: tuple[ir.Node, ...], variables: Context) -> tuple[ir.Node, ...]:
+        """Values over variables as the components of one function, if they are reductions."""
+        if not variables or any(value.op != "reduce" for value in values):
+            return values
+        if len(values) == 1:
+            return (self.evaluated_once(values[0], variables),)
+        new = tuple(ir.BoundVariable(v.name, v.type, v.range) for v in variables)
+        replacement = dict(zip(variables, map(self.dag.bound_variable, new), strict=True))
+        bodies = alpha_rename(self.dag, ir.substitute(self.dag, values, replacement))
+        record = Record("adjoint", tuple((f"c{k}", Scalar(v.type)) for k, v in enumerate(values)))
+        type_ = FunctionType(record, tuple(Scalar(v.type) for v in variables), True)
+        function = self.dag.function(new, bodies, type_)
+        if not function.free_variables:
+            function = self.dag.intern("let", type_, (function,))
+        read = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
+        return self.dag.components(read)
 
     # Nodes
 
@@ -263,9 +287,9 @@ class ReverseMode:
         if not isinstance(node.attribute, tuple):
             return
         variables: Context = node.attribute
-        for component, body in enumerate(node.inputs):
+        types = tuple(body.type for body in node.inputs)
+        for body, value in zip(node.inputs, self.gathered_components(node, types, variables), strict=True):
             if body in self.active:
-                value = self.gathered(node, component, body.type, variables)
                 is_dear = body.op == "reduce" or has_reduction(value) or cost((value,)) > INLINE_COST
                 if is_dear and not is_read(value):
                     value = self.evaluated_once(value, variables)
@@ -333,7 +357,7 @@ class ReverseMode:
         if scalar not in FLOATS:
             return
         variables = over(node.attribute.ranges)
-        given = self.gathered(node, 0, scalar, variables)
+        given = self.gathered(node, scalar, variables)
         if name == "scan":
             self.pass_to_function(node.inputs[0], variables, self.scanned_back(node, given, variables))
         elif name == "sort":
@@ -398,12 +422,9 @@ def ranges_of(function: ir.Node) -> tuple[Any, ...]:
 
 def has_reduction(value: ir.Node) -> bool:
     """Whether a reduction over some of its variables is in an expression."""
-    return any(n.op == "reduce" and n.free_variables for n in ir.topological_order([value], inputs_outside_functions))
-
-
-def inputs_outside_functions(node: ir.Node) -> tuple[ir.Node, ...]:
-    """The inputs of nodes, none of functions."""
-    return () if node.op in ("function", "let", "primitive") else node.inputs
+    return any(
+        n.op == "reduce" and n.free_variables for n in ir.topological_order([value], ir.inputs_outside_functions)
+    )
 
 
 def is_read(value: ir.Node) -> bool:

@@ -7,6 +7,7 @@ order of the points (ir/primitives.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -14,8 +15,8 @@ from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import Affine, affine, value_bounds
-from renderer.cdollar.ir.passes import open_inputs
+from renderer.cdollar.ir.affine import Affine, affine, index_bounds, value_bounds
+from renderer.cdollar.ir.passes import alpha_rename, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 from renderer.cdollar.ir.types import INT, FunctionType, Scalar
 
@@ -34,11 +35,12 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Image:
-    """One way to read element y of a dimension: where the index is sign * y + offset.
+    """One way to read element y of a dimension, of those in `range`: where the index is sign * y + offset.
 
     `edge` is "below" or "above" for the indices that the border mode clamp moves to the first or last element.
     """
 
+    range: ir.Range
     sign: int = 1
     offset: int = 0
     edge: str = ""
@@ -47,21 +49,28 @@ class Image:
 def images_of(form: Affine, range_: ir.Range, border: str | None) -> list[Image] | None:
     """The images of a dimension's elements under a border mode; None if there are too many."""
     bounds = value_bounds(form)
-    if border in (None, "zero"):
-        return [Image()]
     if bounds is None:
-        return None
+        return [Image(range_)] if border in (None, "zero") else None
     low, size = range_.low, range_.size
-    is_below, is_above = bounds[0] < low, bounds[1] >= range_.high
-    if border == "clamp" or not size:
-        return [Image(), *[Image(edge="below")] * is_below, *[Image(edge="above")] * is_above]
-    period = size if border == "wrap" else 2 * size
-    first, last = (bounds[0] - low) // period, (bounds[1] - low) // period
-    if last - first >= MAX_IMAGES:
+    period = 2 * size if border == "mirror" else size
+    turns = range(1)
+    if border in ("wrap", "mirror"):
+        turns = range((bounds[0] - low) // period, (bounds[1] - low) // period + 1)
+    if len(turns) > MAX_IMAGES:
         return None
-    images = [Image(1, period * t) for t in range(first, last + 1)]
+    ways = [(1, period * t) for t in turns]
     if border == "mirror":
-        images += [Image(-1, 2 * low + period * (t + 1) - 1) for t in range(first, last + 1)]
+        ways += [(-1, 2 * low + period * (t + 1) - 1) for t in turns]
+    images = []
+    for sign, offset in ways:  # of the elements that the index reaches
+        ends = sorted(sign * (end - offset) for end in bounds)
+        reached = ir.Range(max(low, ends[0]), max(low, min(range_.high, ends[1] + 1)))
+        if reached.size:
+            images.append(Image(reached, sign, offset))
+    if border == "clamp" and bounds[0] < low:
+        images.append(Image(ir.Range(low, low + 1), edge="below"))
+    if border == "clamp" and bounds[1] >= range_.high:
+        images.append(Image(ir.Range(range_.high - 1, range_.high), edge="above"))
     return images
 
 
@@ -82,13 +91,36 @@ class Transposer:
         if len(affine_forms) == len(forms):
             triples = zip(affine_forms, targets, use.read.attribute.borders, strict=True)
             images = [images_of(form, target.range, border) for form, target, border in triples]
-            chosen = product(*(i for i in images if i is not None)) if None not in images else ()
-            inversions = [Inversion(self, use, affine_forms, targets, each) for each in chosen]
-            if inversions and all(i.is_possible for i in inversions):
-                for inversion in inversions:
-                    yield from inversion.term()
-                return
+            known = [i for i in images if i is not None]
+            if len(known) == len(images):
+                parts = [(self.part_of(targets, each), each) for each in product(*known)]
+                inversions = [Inversion(self, use, affine_forms, own, each) for own, each in parts]
+                if all(i.is_possible for i in inversions):
+                    for inversion in inversions:
+                        for term in inversion.term():
+                            yield self.read_part(term, inversion.targets, targets)
+                    return
         yield self.by_key(use, targets)
+
+    def part_of(self, targets: Context, images: tuple[Image, ...]) -> Context:
+        """The targets, or new variables over the part of them that images reach, if that is much less."""
+        ranges = [image.range for image in images]
+        if all(2 * r.size > t.range.size for r, t in zip(ranges, targets, strict=True)):
+            return targets
+        return tuple(ir.BoundVariable(t.name, t.type, r) for r, t in zip(ranges, targets, strict=True))
+
+    def read_part(self, term: ir.Node, part: Context, targets: Context) -> ir.Node:
+        """A term over a part of the domain as one over all of it: a function that is 0 elsewhere."""
+        if part is targets:
+            return term
+        type_ = FunctionType(Scalar(term.type), tuple(Scalar(v.type) for v in part), True)
+        (body,) = alpha_rename(self.dag, (term,))
+        function = self.dag.function(part, (body,), type_)
+        if function.free_variables:
+            raise NoDerivative("a border mode depends on a bound variable outside")
+        function = self.dag.intern("let", type_, (function,))
+        borders = tuple(None if same_range(p, t) else "zero" for p, t in zip(part, targets, strict=True))
+        return self.dag.access(function, tuple(map(self.dag.bound_variable, targets)), borders)
 
     def fresh(self, variable: ir.BoundVariable, reduced: bool = True) -> ir.BoundVariable:
         """A new variable with the range of another one."""
@@ -229,11 +261,13 @@ class Inversion:
         self, transposer: Transposer, use: Use, forms: list[Affine], targets: Context, images: tuple[Image, ...]
     ) -> None:
         self.owner, self.algebra, self.dag = transposer, transposer.algebra, transposer.dag
-        self.use = use
+        self.use, self.targets = use, targets
         self.renamed = {v: transposer.fresh(v) for v in use.context}
         self.solved: dict[ir.BoundVariable, Affine] = {}  # by renamed variable
         self.divided: dict[ir.BoundVariable, tuple[Affine, int]] = {}  # those that are a form over a number
         self.conditions: list[ir.Node] = []
+        self.masked: set[ir.BoundVariable] = set()  # solved variables whose values may leave their range
+        self.has_other_conditions = False
         self.is_possible = True
         rename = {v: Affine(((new, 1),), 0) for v, new in self.renamed.items()}
         pending = []
@@ -263,6 +297,7 @@ class Inversion:
         rest = form.add(Affine((), -limit)) if not below else form.scale(-1).add(Affine((), limit))
         self.narrow(rest)
         self.at_least_zero(rest)
+        self.has_other_conditions = True
 
     def narrow(self, form: Affine) -> None:
         """Narrows the range of each variable of a form to where it can be at least 0."""
@@ -284,6 +319,7 @@ class Inversion:
             self.is_possible = False
             return
         if not terms:
+            self.has_other_conditions = True
             self.conditions.append(self.algebra.compare("==", self.node(form), self.algebra.number(0, "int")))
             return
         pivot, coefficient = max(terms, key=lambda t: (t[0].range.size, -abs(t[1])))
@@ -293,8 +329,11 @@ class Inversion:
             self.divided[pivot] = rest, abs(coefficient)
             return
         self.solved = {v: substituted(f, {pivot: rest}) for v, f in self.solved.items()} | {pivot: rest}
+        count = len(self.conditions)
         self.at_least_zero(rest.add(Affine((), -pivot.range.low)))
         self.at_least_zero(rest.scale(-1).add(Affine((), pivot.range.high - 1)))
+        if len(self.conditions) > count:
+            self.masked.add(pivot)
 
     def at_least_zero(self, form: Affine) -> None:
         """A condition, unless it always holds."""
@@ -334,6 +373,11 @@ class Inversion:
         rest = [v for v in self.renamed.values() if v not in nodes]
         if any(v.range.size == 0 for v in rest):
             return
+        replacement = {v: nodes.get(n, self.dag.bound_variable(n)) for v, n in self.renamed.items()}
+        padded = self.padded(replacement, is_summed=any(v.range.size > 1 for v in rest))
+        if padded is not None:
+            yield self.owner.sum_over(rest, padded)
+            return
         mask: ir.Node | None = None
         for condition in self.conditions:
             if condition.is_constant:
@@ -341,11 +385,81 @@ class Inversion:
                     return
                 continue
             mask = a.both(mask, condition)
-        replacement = {v: nodes.get(n, self.dag.bound_variable(n)) for v, n in self.renamed.items()}
         parts = (self.use.value,) if self.use.guard is None else (self.use.value, self.use.guard)
         value, *guard = self.owner.replaced(parts, replacement, clamped=mask is not None)
         mask = a.both(mask, guard[0] if guard else None)
         yield self.owner.sum_over(rest, a.where(mask, value))
+
+    def padded(self, replacement: dict[ir.BoundVariable, ir.Node], is_summed: bool) -> ir.Node | None:
+        """The value without a mask, if it is a product of reads of which one can be 0 outside: that is read padded.
+
+        So a convolution's gradient is a convolution, at the same speed. What is read once needs no padded copy.
+        """
+        masked = {v for v in self.solved if v in self.masked}
+        if not masked or self.has_other_conditions or self.divided or self.use.guard is not None:
+            return None
+        factors = factors_of(self.use.value)
+        if factors is None:
+            return None
+        originals = {new: old for old, new in self.renamed.items()}
+        wanted = {originals[v] for v in masked}
+        chosen = next((f for f in factors if self.can_pad(f, wanted)), None)
+        if chosen is None:
+            return None
+        indices = self.owner.replaced(chosen.inputs[1:], replacement)
+        hull = [index_bounds(index) for index in indices]
+        ranges = tuple(ir.Range(b[0], b[1] + 1) for b in hull if b is not None)
+        size, own = math.prod(r.size for r in ranges), math.prod(v.range.size for v in domain(chosen.inputs[0]))
+        if len(ranges) < len(hull) or size > 2 * own + 1024:
+            return None
+        new = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
+        places = tuple(map(self.dag.bound_variable, new))
+        inner = self.dag.access(chosen.inputs[0], places, ("zero",) * len(places))
+        type_ = FunctionType(Scalar(chosen.type), (INT,) * len(new), True)
+        function = self.dag.intern("let", type_, (self.dag.function(new, (inner,), type_),))
+        value = self.dag.access(function, indices, (None,) * len(indices))
+        if not is_summed:
+            value = self.dag.access(chosen.inputs[0], indices, ("zero",) * len(indices))
+        for factor in self.owner.replaced(tuple(f for f in factors if f is not chosen), replacement, clamped=True):
+            value = self.algebra.op("*", value, factor)
+        return value
+
+    def can_pad(self, factor: ir.Node, wanted: set[ir.BoundVariable]) -> bool:
+        """Whether a factor reads an evaluated function at each of these variables, over just their ranges."""
+        if not isinstance(factor.attribute, ir.Access) or any(factor.attribute.borders):
+            return False
+        function = factor.inputs[0]
+        if function.op != "let" or function.free_variables or ir.without_lets(function).op != "function":
+            return False
+        if not isinstance(ir.without_lets(function).attribute, tuple):
+            return False
+        pairs = zip(factor.inputs[1:], domain(function), strict=True)
+        read = {i.attribute for i, v in pairs if i.op == "variable" and same_range(i.attribute, v)}
+        return wanted <= read
+
+
+def domain(function: ir.Node) -> Context:
+    """The parameters of a function of bound variables, inside of lets."""
+    return ir.without_lets(function).attribute
+
+
+def same_range(a: ir.BoundVariable, b: ir.BoundVariable) -> bool:
+    """Whether two variables run over the same indices."""
+    return (a.range.low, a.range.high) == (b.range.low, b.range.high)
+
+
+def factors_of(value: ir.Node) -> list[ir.Node] | None:
+    """The factors of a product of reads and constants; None for other values."""
+    factors, stack = [], [value]
+    while stack:
+        node = stack.pop()
+        if node.op == "apply" and node.attribute == "*":
+            stack += reversed(node.inputs)
+        elif node.op == "scalar" or isinstance(node.attribute, ir.Access):
+            factors.append(node)
+        else:
+            return None
+    return factors
 
 
 def substituted(form: Affine, values: dict[ir.BoundVariable, Affine]) -> Affine:

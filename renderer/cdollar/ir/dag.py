@@ -269,6 +269,11 @@ def reversed_inputs(node: Node) -> Iterable[Node]:
     return reversed(node.inputs)
 
 
+def inputs_outside_functions(node: Node) -> tuple[Node, ...]:
+    """The inputs of nodes, none of functions."""
+    return () if node.op in ("function", "let", "primitive") else node.inputs
+
+
 def rewrite(
     roots: tuple[Node, ...],
     change: Callable[[Node, tuple[Node, ...]], Node],
