@@ -60,6 +60,7 @@ class DeviceQueries:
         self.name = _device_name(self._handle)
         self.memory_bytes = check(cu.cuDeviceTotalMem(self._handle))
         self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
+        self.local_bytes = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.compute_capability = (
             self._attribute("COMPUTE_CAPABILITY_MAJOR"),
             self._attribute("COMPUTE_CAPABILITY_MINOR"),

@@ -43,7 +43,8 @@ class MatmulVariant:
         """Whether this variant is meant for the device: for CPUs, for tensor cores of float64, or for all."""
         if self.entry == "packed_panels":
             return device.properties.scalar_threads
-        return self.file != TENSOR_CORES or device.properties.max_cluster_size > 1
+        fits = self.local_bytes <= device.properties.local_bytes
+        return self.file != TENSOR_CORES or (device.properties.max_cluster_size > 1 and fits)
 
     def takes(self, dtype: Any) -> bool:
         """Whether this variant multiplies numbers of the type: tensor cores multiply float64 here."""
@@ -190,11 +191,12 @@ def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVari
     kind = np.dtype(dtype).str[1:]
     if kind == "f4" and device.properties.has_async_copy:
         kind = "f4 async"
-    if kind == "f8" and device.properties.max_cluster_size > 1:
+    if kind == "f8" and CHOICES["f8 tensor cores"][-1][1].runs_on(device):
         kind = "f8 tensor cores"
     for waves, variant in CHOICES[kind]:
         height, width = variant.block_tile
-        if -(-rows // height) * -(-columns // width) >= waves * device.properties.compute_units:
+        enough = -(-rows // height) * -(-columns // width) >= waves * device.properties.compute_units
+        if enough and variant.runs_on(device):
             return variant
     raise AssertionError("the last block size takes every product")
 
@@ -239,7 +241,7 @@ def bind_matmul(
         constants |= _tile_constants(variant, rows, columns, inner, vector_length)
     kernel = device.kernel(variant.file, variant.entry, group_size=variant.group, **constants)
     if variant.local_bytes and not kernel.reserve_local(variant.local_bytes):
-        raise UnavailableError(f"{device.name}: no {variant.local_bytes} bytes of local memory for {variant.name}")
+        raise UnavailableError(f"{device.name} refuses {variant.local_bytes} bytes of local memory for {variant.name}")
     return kernel.bind_launch(threads, a, b, out, *(np.uint32(n) for n in (rows, columns, inner)))
 
 

@@ -21,7 +21,7 @@ from .schedule import KernelFault, Schedule, Stream
 
 NON_BLOCKING = 1
 SUCCESS, INVALID = SimpleNamespace(name="CUDA_SUCCESS"), SimpleNamespace(name="CUDA_ERROR_INVALID_VALUE")
-CAPABILITY, UNITS, MEMORY = (9, 0), 4, 4 << 30
+CAPABILITY, UNITS, MEMORY, LOCAL_BYTES = (9, 0), 4, 4 << 30, 227 << 10
 
 
 class DriverError(Exception):
@@ -289,6 +289,7 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         CUresult=SimpleNamespace(CUDA_SUCCESS=SUCCESS, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=None),
         CUdevice_attribute=SimpleNamespace(
             CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT=UNITS,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=LOCAL_BYTES,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=CAPABILITY[0],
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=CAPABILITY[1],
         ),

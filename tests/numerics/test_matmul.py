@@ -1,5 +1,8 @@
 """Matrix products: every variant against float64 NumPy, any shape, and mistakes told."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -183,3 +186,10 @@ def test_tensor_cores_are_for_their_devices_and_float64(device, emulated_gpu):
         if gpu.properties.max_cluster_size == 1 or dtype == "f4":
             with pytest.raises(UserError, match="'small', which does not multiply float"):
                 matmul(gpu, matrix, matrix, gpu.buffer(square, dtype), variant)
+
+
+def test_blocks_fit_the_local_memory(emulated_gpu):
+    """GPUs of compute capability 12 have 99 KiB a group; without room for the smallest tile, other kernels multiply."""
+    for kib, name in ((227, "128x128 tensor cores"), (99, "128x64 tensor cores"), (48, "128x64")):
+        properties = replace(emulated_gpu.properties, local_bytes=kib << 10)
+        assert choose_variant(SimpleNamespace(properties=properties), 4096, 4096, "f8").name == name
