@@ -10,8 +10,11 @@ from scipy import sparse
 from renderer.cli import main
 from renderer.errors import IncompleteError, InputError
 from renderer.formats.matrices import Band, read_band
-from renderer.numerics.band_lu import BandedLU
+from renderer.gpu import nvrtc
+from renderer.gpu.kernel_source import preprocess
+from renderer.numerics.band_lu import BandedLU, device_residuals
 from renderer.numerics.band_lu.certified import enclose
+from renderer.numerics.band_lu.device_residuals import CPU_ROWS, DeviceResiduals
 from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.band_lu.residuals import accurate_residual
 from renderer.numerics.band_lu.scaling import equilibration
@@ -34,6 +37,33 @@ def test_residuals_are_right_within_their_bounds(rng):
             error = abs(Fraction(float(found.values[i, column])) - exact)
             assert error <= Fraction(float(found.doubt[i, column]))
             assert found.doubt[i, column] <= 1e-15 * abs(exact) + Fraction(1e-28) * sum(map(abs, terms)) + 1e-300
+
+
+@pytest.mark.parametrize("dtype", ["f8", pytest.param("f4", marks=pytest.mark.slow)])
+def test_devices_compute_residuals_with_the_same_bits(device, rng, dtype):
+    """Rows inside, which a CPU takes eight at a time, rows at the edges, and corners that are not read."""
+    n, kl, ku = 2 * CPU_ROWS + 70, 7, 12
+    ab = (random_band(rng, n, kl, ku) * 10.0 ** rng.integers(-9, 9, (kl + ku + 1, n))).astype(dtype)
+    ab[0, :ku] = np.nan
+    x, b = rng.standard_normal((2, n, 3)).astype(dtype)
+    found, wanted = DeviceResiduals(device, ab, kl, ku)(x, b), accurate_residual(ab, kl, ku, x, b)
+    for one, other in zip(found, wanted, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+def test_the_residual_kernel_compiles_for_cuda():
+    constants = {"REAL": "double", "DOUBLE": 1, "STRICT": 1, "COLUMNS": 2, "GROUP_SIZE": 128}
+    file = "numerics/band_lu/residual.cu"
+    assert nvrtc.compile_cubin(preprocess(file, **constants), "sm_90", file, strict=True)
+
+
+def test_refinement_on_a_device_has_the_bits_of_the_host(device, rng, monkeypatch):
+    monkeypatch.setattr(device_residuals, "MIN_ELEMENTS", 1)
+    ab, b = random_band(rng, 2 * CPU_ROWS + 70, 7, 12), rng.standard_normal(2 * CPU_ROWS + 70)
+    lu = BandedLU(ab, 7, 12)
+    one, other = solve_refined(lu, b), solve_refined(lu, b, device)
+    assert np.array_equal(one.x, other.x) and one[1:] == other[1:]
 
 
 def test_solutions_have_all_digits_up_to_a_condition_of_1e14(rng):

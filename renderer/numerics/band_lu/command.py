@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from renderer import arguments
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.matrices import check_npy_name, read_band, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
@@ -22,6 +22,7 @@ from renderer.progress import Progress
 
 MAX_JSON_STEPS = 64  # of step_seconds that the JSON holds
 PRECISIONS = {"float32": "f4", "float64": "f8"}
+MIN_ELEMENTS_OF_DEVICE = 1 << 22  # of a band; opening a CPU device takes 0.1 s or more
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # of a solution; a sentence says if there are fewer
 
 
@@ -130,7 +131,8 @@ def solve_files(
         b = read_rhs(Path(rhs), found.ab.shape[1])
         read = time.perf_counter() - began
         began = time.perf_counter()
-        system = System(found, trans, opened, block, PRECISIONS.get(precision or ""), certified is not None, cholesky)
+        choices = block, PRECISIONS.get(precision or ""), certified is not None, cholesky
+        system = System(found, trans, opened, *choices, opened[0] if opened else _residual_device(found.ab.size))
     except InputError as error:
         raise InputError(f"{band}: {error}") from error
     factored, lu = time.perf_counter() - began, system.lu
@@ -173,6 +175,15 @@ def _certify(system: System, b: np.ndarray, refined: RefinedSolution, path: str 
     seconds = time.perf_counter() - began
     digits = enclosure.certain_digits
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
+
+
+def _residual_device(elements: int) -> Device | None:
+    """A CPU device for the residuals of the host's factors, where the band is so large that opening it pays."""
+    is_there = elements >= MIN_ELEMENTS_OF_DEVICE and any(d.device_type == "cpu" for d in list_devices()[0])
+    try:
+        return open_device("cpu") if is_there else None
+    except UnavailableError:  # NumPy computes the same bits
+        return None
 
 
 def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:

@@ -21,8 +21,9 @@ class System:
     """The factors of a band matrix for solving with all that helps: `lu` are those of P R A C P^T, or of A^T.
 
     P is the band's order of rows and columns, R and C the powers of two that equilibrate it, where it needs them. With
-    `cholesky` they are L L^T, and nothing is equilibrated, which would not keep the symmetry. InputError unless the
-    band is finite; BandedLU's errors.
+    `cholesky` they are L L^T, and nothing is equilibrated, which would not keep the symmetry. `residual_device`, by
+    default the first of the devices, computes residuals of large bands. InputError unless the band is finite;
+    BandedLU's errors.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class System:
         precision: Any = None,
         in_double: bool = False,
         cholesky: bool = False,
+        residual_device: Device | None = None,
     ):
         self.band = band
+        self.residual_device = residual_device or (devices[0] if devices else None)
         ab, self.kl, self.ku = checked_band(band.ab, band.kl, band.ku), band.kl, band.ku
         if in_double:
             ab = ab.astype("f8", copy=False)
@@ -49,7 +52,7 @@ class System:
 
     def solve(self, b: np.ndarray) -> tuple[np.ndarray, RefinedSolution]:
         """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system."""
-        refined = solve_refined(self.lu, self.own_rhs(b))
+        refined = solve_refined(self.lu, self.own_rhs(b), self.residual_device)
         return self._as_given(refined.x), refined
 
     def certify(
