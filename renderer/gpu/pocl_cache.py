@@ -91,14 +91,17 @@ class PoclCache:
 
     def _files(self) -> dict[str, list[int]]:
         """Sizes and times of the files that PoCL reads back, by their path in the folder."""
-        states = {}
-        for folder, _, names in os.walk(self.folder):
-            for name in names:
-                if name.endswith(CHECKED) and not name.startswith("tempfile"):
-                    path = Path(folder, name)
-                    with suppress(OSError):
-                        status = path.stat()
-                        states[str(path.relative_to(self.folder))] = [status.st_size, status.st_mtime_ns]
+        states: dict[str, list[int]] = {}
+        folders = [""]
+        while folders:  # by strings: a cache has thousands of files, and each start of the program waits for this
+            inner = folders.pop()
+            with suppress(OSError), os.scandir(os.path.join(self.folder, inner)) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{inner}{entry.name}/")
+                    elif entry.name.endswith(CHECKED) and not entry.name.startswith("tempfile"):
+                        status = entry.stat()
+                        states[f"{inner}{entry.name}"] = [status.st_size, status.st_mtime_ns]
         return states
 
     def _checksum(self, name: str) -> str:
