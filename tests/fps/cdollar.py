@@ -28,7 +28,7 @@ def program(text: str, make_target, **arrays):
     compilation = load_text(SourceFile("bench.cb", text), make_target)
     value = build_main(compilation, arrays, {})
     node = value.node
-    if node.op not in ("function", "let"):
+    if not isinstance(value.type, FunctionType):
         node = compilation.dag.function((), value.nodes, FunctionType(value.type, ()))
     return compilation.target.capture(node)
 

@@ -71,6 +71,14 @@ class CDialect:
         return f"({element} != 0)" if type_ == "bool" else element
 
 
+class CpuDialect(CDialect):
+    """For loops of processors: functions that vectorize, where their bits are not given."""
+
+    def operation(self, name: str) -> str:
+        """The format of an operation; that of the driver is a call for each element."""
+        return "exp_{type}({0})" if name == "exp" and not self.strict else super().operation(name)
+
+
 class GlslDialect(CDialect):
     """Fragment shaders of GLSL 3.30 (4.00 for `precise`); arrays are textures, indexed by column and row."""
 

@@ -206,15 +206,13 @@ class Emitter(ExpressionEmitter):
         loop.combine_element()
         for variable in reversed(variables):
             body = self.blocks.pop().lines
-            low, high = self.loop_bounds(variable)
-            name, type_ = self.variable_names[variable], variable.type
             if self.dialect.may_leave_loops and variable.range.size > MAX_GLSL_ROUNDS:
                 loop.may_poison = True
-                self.blocks[-1].lines += unrolled_loop(type_, name, low, high, body, self.fresh("first"), loop.poison)
-                continue
-            self.line(f"for ({type_} {name} = {low}; {name} < {high}; {name}++) {{")
-            self.blocks[-1].lines += indented(body)
-            self.line("}")
+                (low, high), name = self.loop_bounds(variable), self.variable_names[variable]
+                first = self.fresh("first")
+                self.blocks[-1].lines += unrolled_loop(variable.type, name, low, high, body, first, loop.poison)
+            else:
+                self.blocks[-1].lines += loop_lines(self, variable, body)
         names = loop.result(loop.state)
         if loop.is_compensated or loop.levels:
             names = [self.declare(self.blocks[-1].lines, loop.types[0], names[0])]
@@ -231,6 +229,12 @@ class Emitter(ExpressionEmitter):
         if range_.low == 0:
             return f"0{suffix}", high
         return self.argument((variable.unique_id, "low"), variable.type, range_.low, "l"), high
+
+
+def loop_lines(emitter: Emitter, variable: BoundVariable, body: list[str]) -> list[str]:
+    """The loop over the range of a variable that is bound."""
+    (low, high), name = emitter.loop_bounds(variable), emitter.variable_names[variable]
+    return [f"for ({variable.type} {name} = {low}; {name} < {high}; {name}++) {{", *indented(body), "}"]
 
 
 def unrolled_loop(type_: str, name: str, low: str, high: str, body: list[str], first: str, poison: str) -> list[str]:
@@ -310,8 +314,8 @@ def is_elementwise(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...
 
 
 def emitter_of(
-    variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf, strict: bool = False
+    variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf, dialect: CDialect
 ) -> Emitter:
     """The emitter of a kernel that computes `bodies` at each point of the variables' box."""
     elementwise = is_elementwise(variables, bodies, ranges_of)
-    return (ElementwiseEmitter if elementwise else Emitter)(CDialect(strict), ranges_of)
+    return (ElementwiseEmitter if elementwise else Emitter)(dialect, ranges_of)

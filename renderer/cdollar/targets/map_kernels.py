@@ -6,12 +6,19 @@ A kernel computes a function of bound variables (its result is an array) or a re
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Component, Node
-from renderer.cdollar.targets.dialects import indented
+from renderer.cdollar.targets.cpu_kernels import (
+    has_neighbor_outputs,
+    has_rows,
+    plan_cpu_columns,
+    plan_cpu_map,
+    reads_neighbors,
+)
+from renderer.cdollar.targets.dialects import CDialect, indented
 from renderer.cdollar.targets.emitter import Emitter, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
-from renderer.cdollar.targets.matrix_product import is_contiguous_along, match_matrix_product
+from renderer.cdollar.targets.matrix_product import match_matrix_product
 from renderer.cdollar.targets.reduction_kernels import plan_reduction
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.gpu import DeviceProperties
@@ -35,13 +42,21 @@ def plan_kernel(
         if schedule == DEFAULT:
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)
-    reduction = whole_reduction(node)
+    reduction, units = whole_reduction(node), properties.compute_units
+    if properties.scalar_threads and reduction is not None and has_neighbor_outputs(node, reduction, strict):
+        plan = plan_cpu_columns(node, reduction, ranges_of, units, strict)
+        if plan is not None:
+            return plan
     is_split = reduction is not None and not reduction.attribute[0].ordered
     if reduction is not None and is_split and properties.scalar_threads and is_row_reduction(reduction):
         return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
     if reduction is not None and is_split and not properties.scalar_threads:
         if volume(node.attribute) <= MAX_REDUCTION_OUTPUTS and volume(reduction.attribute[1]) >= MIN_REDUCTION_LENGTH:
             return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
+    if properties.scalar_threads and has_rows(node):
+        plan = plan_cpu_map(node, ranges_of, units, strict)
+        if plan is not None:
+            return plan
     return plan_map(node, ranges_of, schedule, properties.scalar_threads, strict)
 
 
@@ -50,7 +65,7 @@ def is_row_reduction(reduction: Node) -> bool:
     operator, variables = reduction.attribute
     is_plain = operator.function is None and not operator.name.startswith("arg")
     is_long = len(variables) == 1 and volume(variables) >= MIN_ROW_LENGTH
-    return is_plain and is_long and is_contiguous_along(reduction.inputs, variables)
+    return is_plain and is_long and reads_neighbors(reduction.inputs, variables[0])
 
 
 def whole_reduction(node: Node) -> Node | None:
@@ -70,7 +85,7 @@ def plan_map(
 ) -> KernelPlan:
     """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
     types, count = output_types(node), volume(node.attribute)
-    emitter = emitter_of(node.attribute, node.inputs, ranges_of, strict)
+    emitter = emitter_of(node.attribute, node.inputs, ranges_of, CDialect(strict))
     element = emitter.element(node.attribute, lambda: emit_outputs(emitter, node))
     vectors, vector = 0 if scalar_threads else schedule.items_per_thread // 4, []
     if vectors:

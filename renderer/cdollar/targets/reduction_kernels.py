@@ -6,7 +6,7 @@ A second kernel combines the partial results of the groups, in order.
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import CDialect, indented
+from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
@@ -47,9 +47,8 @@ def plan_reduction(
     chunk = chunk_size(elements) if in_blocks else -(-elements // partials)
     partials = -(-elements // chunk)
     contiguous = operator.function is not None or operator.name.startswith("arg") or group_size == 1
-    emitter = (
-        Emitter(CDialect(strict), ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of, strict)
-    )
+    dialect = (CpuDialect if scalar_threads else CDialect)(strict)
+    emitter = Emitter(dialect, ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of, dialect)
     emitter.delinearize(outer, "output")
     state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
     state.start()

@@ -1,0 +1,168 @@
+"""Kernels of processors: a work-item computes blocks of neighboring elements of a row, in loops that vectorize.
+
+The coordinates of a row are computed once a block, what depends on them alone too. A compiler vectorizes innermost
+loops only, so that a reduction whose elements neighbor those of the next output (a convolution, sums of columns) has
+the loop over outputs inside its own: a block of accumulators stays in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
+from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.targets.device_functions import has_loops
+from renderer.cdollar.targets.dialects import CpuDialect, indented
+from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, LoopReduction, is_elementwise, loop_lines
+from renderer.cdollar.targets.expression_emitter import Block, RangesOf
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, storage_type, volume
+from renderer.cdollar.targets.strict_order import depends_on_order
+
+MIN_COLUMNS = 16  # of rows that are worth a loop
+SPAN = 2048  # columns of a block of a map
+LANES = 64  # columns of a block of a reduction: accumulators
+ITEMS_PER_UNIT = 8  # work-items, so that cores that are late have fewer
+VECTORIZE = "#pragma clang loop vectorize(assume_safety)"
+
+
+def has_rows(node: Node) -> bool:
+    """Whether a map has rows that are worth a loop, and no loops inside of it."""
+    if not node.attribute or volume(node.attribute) < MIN_COLUMNS:
+        return False
+    for part in (part for body in node.inputs for part in order_within_scope(body)):
+        is_loop = isinstance(part.attribute, UserCall) and has_loops(part.attribute.function)
+        if is_loop or (part.op == "reduce" and part.free_variables):
+            return False
+    return True
+
+
+def plan_cpu_map(node: Node, ranges_of: RangesOf, compute_units: int, strict: bool) -> KernelPlan | None:
+    """A map by rows; None if its rows are short."""
+    variables = node.attribute
+    elementwise = is_elementwise(variables, node.inputs, ranges_of)
+    columns = volume(variables if elementwise else variables[-1:])
+    if columns < MIN_COLUMNS:
+        return None
+    emitter = (ElementwiseEmitter if elementwise else Emitter)(CpuDialect(strict), ranges_of)
+    with emitter.block() as row:
+        if not elementwise:
+            emitter.delinearize(variables[:-1], "row")
+        with emitter.block() as element:
+            if elementwise:
+                emitter.bind_element(variables)
+            else:
+                emitter.delinearize(variables[-1:], "column")
+            poison = emit_stores(emitter, node)
+    body = [
+        *row.lines,
+        VECTORIZE,
+        "for (int column = start; column < start + width; column++) {",
+        "    const int linear_index = row * columns + column;",
+        *indented(element.lines),
+        *([f"    worst = {poison} > worst ? {poison} : worst;"] if poison else []),
+        "}",
+    ]
+    return block_plan(emitter, node, (columns, SPAN), compute_units, body, poison is not None)
+
+
+def emit_stores(emitter: Emitter, node: Node) -> str | None:
+    """Emit a function's body and the stores of its components; returns the variable with their poison."""
+    values = [emitter.value(body) for body in node.inputs]
+    for k, value in enumerate(values):
+        emitter.line(f"out{k}[linear_index] = {value.names[0]};")
+    return emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
+
+
+def has_neighbor_outputs(node: Node, reduction: Node, strict: bool) -> bool:
+    """Whether neighboring outputs of a reduction read neighboring elements, which plan_cpu_columns makes use of."""
+    operator, _ = reduction.attribute
+    if operator.function is not None or operator.ordered or operator.name.startswith("arg"):
+        return False
+    if strict and depends_on_order(operator, reduction.type) or node.attribute[-1].range.size < MIN_COLUMNS:
+        return False
+    return reads_neighbors(reduction.inputs, node.attribute[-1])
+
+
+def reads_neighbors(bodies: tuple[Node, ...], variable: BoundVariable) -> bool:
+    """Whether neighboring values of a variable read neighboring elements of all arrays that depend on it, at least one.
+
+    What is inside of reductions counts too.
+    """
+    last, others = 0, 0
+    for part in topological_order(list(bodies)):
+        if part.op == "apply" and isinstance(part.attribute, Access):
+            *first, index = (variable in child.free_variables for child in part.inputs[1:])
+            last += index
+            others += any(first)
+    return last > 0 and others == 0
+
+
+def plan_cpu_columns(
+    node: Node, reduction: Node, ranges_of: RangesOf, compute_units: int, strict: bool
+) -> KernelPlan | None:
+    """A reduction to many outputs, LANES of them at a time; None if it checks bounds."""
+    emitter, columns = Emitter(CpuDialect(strict), ranges_of), node.attribute[-1].range.size
+    loop = LoopReduction(emitter, reduction)
+    with emitter.block() as row:
+        emitter.delinearize(node.attribute[:-1], "row")
+        loop.start()
+        for variable in loop.variables:
+            emitter.blocks.append(Block())
+            emitter.define(variable, emitter.fresh(variable.name if variable.name.isalnum() else "i"))
+        emitter.blocks.append(Block())
+        emitter.delinearize(node.attribute[-1:], "column")
+        loop.combine_element()
+        lines = lane_loop(loop, emitter.blocks.pop().lines)
+        for variable in reversed(loop.variables):
+            inner = [*emitter.blocks.pop().lines, *lines]
+            lines = loop_lines(emitter, variable, inner)
+    if loop.may_poison:
+        return None
+    types = [storage_type(t) for t in loop.passed_types]
+    body = [
+        *row.lines,
+        *(f"{t} lanes{k}[{LANES}];" for k, t in enumerate(types)),
+        f"for (int lane = 0; lane < {LANES}; lane++) {{",
+        *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(loop.state)),
+        "}",
+        *lines,
+        "for (int lane = 0; lane < width; lane++) {",
+        f"    out0[row * columns + start + lane] = {loop.result([f'lanes{k}[lane]' for k in range(len(types))])[0]};",
+        "}",
+    ]
+    return block_plan(emitter, node, (columns, LANES), compute_units, body, False)
+
+
+def lane_loop(loop: LoopReduction, element: list[str]) -> list[str]:
+    """The innermost loop: an element of each output of the block."""
+    types = [storage_type(t) for t in loop.passed_types]
+    return [
+        VECTORIZE,
+        "for (int lane = 0; lane < width; lane++) {",
+        "    const int column = start + lane;",
+        *(f"    {t} {s} = lanes{k}[lane];" for k, (t, s) in enumerate(zip(types, loop.state, strict=True))),
+        *indented(element),
+        *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(loop.state)),
+        "}",
+    ]
+
+
+def block_plan(
+    emitter: Emitter, node: Node, sizes: tuple[int, int], compute_units: int, body: list[str], checks: bool
+) -> KernelPlan:
+    """The kernel whose work-items run `body` for blocks of columns; the last one of a row overlaps that before it."""
+    columns, span = sizes
+    parts = -(-columns // span)
+    blocks = volume(node.attribute) // columns * parts
+    per_item = -(-blocks // (ITEMS_PER_UNIT * compute_units))
+    lines = [
+        *emitter.blocks[0].lines,
+        *(["int worst = 0;"] if checks else []),
+        "const int begin = (int)thread_index() * per_item;",
+        "for (int block = begin; block < min(begin + per_item, blocks); block++) {",
+        f"    const int row = block / parts, width = min({span}, columns);",
+        f"    const int start = min(block % parts * {span}, columns - width);",
+        *indented(body),
+        "}",
+        *(emitter.report_poison("worst") if checks else []),
+    ]
+    arguments = {"columns": columns, "parts": parts, "blocks": blocks, "per_item": per_item}
+    return finish_plan(emitter, node, "map", arguments, output_types(node), lines, 1, -(-blocks // per_item))

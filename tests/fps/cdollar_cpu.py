@@ -1,0 +1,181 @@
+"""C$ on this machine's processors beside NumPy and, with --jax PYTHON (an interpreter that has it), JAX: one table.
+
+    python -m tests.fps.cdollar_cpu [--jax PYTHON] [--only NAME]
+
+Times are the least of many runs, of kernels alone: arrays lie where the kernels read them. Every result is checked
+against NumPy first. The rounds of the three alternate, so that a busy machine slows all of them.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+SEED, ROUNDS = 5, 7
+SOFTMAX = """
+float[,] main(float[,] a) {
+    var top(i) = max(a(i, j));
+    var e(i, j) = exp(a(i, j) - top(i));
+    var s(i) = sum(e(i, j));
+    var r(i, j) = e(i, j) / s(i);
+    return r;
+}
+"""
+# name -> (C$, shapes of the arrays a, b, NumPy's text, JAX's text where it differs)
+CASES = {
+    "product 384": (
+        "float[,] main(float[,] a, float[,] b) { var c(i, j) = sum(a(i, k) * b(k, j)); return c; }",
+        ((384, 384), (384, 384)), "a @ b", "a @ b",
+    ),
+    "convolution 5 x 5": (
+        "float[,] main(float[,] a, float[,] b) { var c(i, j) = sum(a(i + p, j + q) * b(p, q)); return c; }",
+        ((1024, 1024), (5, 5)),
+        "sum(b[p, q] * a[p:1020 + p, q:1020 + q] for p in range(5) for q in range(5))",
+        "sum(b[p, q] * a[p:1020 + p, q:1020 + q] for p in range(5) for q in range(5))",
+    ),
+    "Laplacian": (
+        "float[,] main(float[,] a) { var r(i : 1..2047, j : 1..2047) = "
+        "a(i - 1, j) + a(i + 1, j) + a(i, j - 1) + a(i, j + 1) - 4 * a(i, j); return r; }",
+        ((2048, 2048),),
+        "a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] - 4 * a[1:-1, 1:-1]",
+        "a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] - 4 * a[1:-1, 1:-1]",
+    ),
+    "softmax wide": (
+        SOFTMAX, ((64, 65536),),
+        "(lambda e: e / e.sum(1, keepdims=True))(np.exp(a - a.max(1, keepdims=True)))",
+        "(lambda e: e / e.sum(1, keepdims=True))(jnp.exp(a - a.max(1, keepdims=True)))",
+    ),
+    "softmax tall": (
+        SOFTMAX, ((65536, 64),),
+        "(lambda e: e / e.sum(1, keepdims=True))(np.exp(a - a.max(1, keepdims=True)))",
+        "(lambda e: e / e.sum(1, keepdims=True))(jnp.exp(a - a.max(1, keepdims=True)))",
+    ),
+    "sum": ("float main(float[] a) => sum(a);", ((1 << 24,),), "a.sum()", "a.sum()"),
+    "max": ("float main(float[] a) => max(a);", ((1 << 24,),), "a.max()", "a.max()"),
+    "rows' sums": (
+        "float[] main(float[,] a) { var r(i) = sum(a(i, j)); return r; }", ((4096, 4096),), "a.sum(1)", "a.sum(1)",
+    ),
+    "columns' sums": (
+        "float[] main(float[,] a) { var r(j) = sum(a(i, j)); return r; }", ((4096, 4096),), "a.sum(0)", "a.sum(0)",
+    ),
+    "fused map": (
+        "float[] main(float[] a, float[] b) => 0.5 * a + sqrt(abs(b)) - a * b;", ((1 << 22,), (1 << 22,)),
+        "np.float32(.5) * a + np.sqrt(np.abs(b)) - a * b", ".5 * a + jnp.sqrt(jnp.abs(b)) - a * b",
+    ),
+    "exp": ("float[] main(float[] a) => exp(a);", ((1 << 22,),), "np.exp(a)", "jnp.exp(a)"),
+    "histogram": (
+        "int[] main(int[] k) => histogram(k, 256);", ((1 << 22,),),
+        "np.bincount(k, minlength=256)", "jnp.bincount(k, length=256)",
+    ),
+    "scan": ("float[] main(float[] a) => scan(a);", ((1 << 22,),), "np.cumsum(a)", "jnp.cumsum(a)"),
+    "sort": ("float[] main(float[] a) => sort(a);", ((1 << 20,),), "np.sort(a)", "jnp.sort(a)"),
+    "scatter_add": (
+        "float[] main(int[] k, float[] a) => scatter_add(k, a, 256);", ((1 << 22,), (1 << 22,)),
+        "np.bincount(k, a, minlength=256)", "jnp.zeros(256).at[k].add(a)",
+    ),
+}  # fmt: skip
+EXACT = ("histogram", "sort")
+
+
+def arrays_of(name: str) -> dict[str, np.ndarray]:
+    """The arguments of a case by name."""
+    text, shapes, *_ = CASES[name]
+    rng = np.random.default_rng(SEED)
+    names = ["k", "a"] if "int[] k" in text else ["a", "b"]
+    made = {n: rng.standard_normal(shape, dtype="f4") for n, shape in zip(names, shapes, strict=False)}
+    if "k" in made:
+        made["k"] = rng.integers(0, 256, shapes[0]).astype("i4")
+    return made
+
+
+def least_ms(call) -> float:
+    """The least time of a few calls."""
+    least = float("inf")
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        call()
+        least = min(least, time.perf_counter() - start)
+    return least * 1e3
+
+
+def jax_worker() -> None:
+    """Answers each line, a case's name, with its least time: run by the interpreter that has JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    functions: dict = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in functions:
+            given = arrays_of(name)
+            text = f"lambda {', '.join(given)}: {CASES[name][3]}"
+            function = jax.jit(eval(text, {"jnp": jnp}))
+            arrays = [jnp.asarray(v) for v in given.values()]
+            function(*arrays).block_until_ready()
+            functions[name] = lambda f=function, arrays=arrays: f(*arrays).block_until_ready()
+        print(json.dumps(least_ms(functions[name])), flush=True)
+
+
+def cdollar_call(name: str):
+    """A function that launches the kernels of a case and waits for them; checks the result against NumPy."""
+    from renderer.cdollar.targets.device_target import DeviceTarget
+    from renderer.gpu import open_device
+    from tests.fps.cdollar import program
+
+    device, arrays = open_device("cpu"), arrays_of(name)
+    text, _, numpy_text, _ = CASES[name]
+    representation, launch = program(text, lambda dag: DeviceTarget(dag, device, "opencl"), **arrays)
+    expected = eval(numpy_text, {"np": np, **arrays})
+    result = representation.buffers[0].read().ravel()[: np.size(expected)].reshape(np.shape(expected))
+    if name in EXACT:
+        assert np.array_equal(result, expected), name
+    else:
+        wanted = np.float64(expected)
+        assert np.allclose(result, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max()), name
+
+    def call() -> None:
+        launch()
+        device.finish()
+
+    return call
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that has JAX")
+    parser.add_argument("--only", metavar="NAME", help="cases whose names contain this")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        jax_worker()
+        return
+    worker = None
+    if options.jax:
+        worker = subprocess.Popen(
+            [options.jax, "-m", "tests.fps.cdollar_cpu", "--worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    print(f"{'ms':20} {'C$':>8} {'NumPy':>8} {'JAX':>8}   C$ in NumPy's, JAX's")
+    for name in CASES:
+        if options.only and options.only not in name:
+            continue
+        ours, given = cdollar_call(name), arrays_of(name)
+        numpy_call = eval(f"lambda: {CASES[name][2]}", {"np": np, **given})
+        ours(), numpy_call()
+        times = {"ours": [], "numpy": [], "jax": []}
+        for _ in range(3):
+            times["ours"].append(least_ms(ours))
+            times["numpy"].append(least_ms(numpy_call))
+            if worker is not None:
+                print(name, file=worker.stdin, flush=True)
+                times["jax"].append(float(worker.stdout.readline()))
+        mine, numpys, jaxs = (min(values, default=float("nan")) for values in times.values())
+        print(f"{name:20} {mine:8.3f} {numpys:8.3f} {jaxs:8.3f}   {mine / numpys:6.2f} {mine / jaxs:6.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
