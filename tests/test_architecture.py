@@ -34,7 +34,7 @@ ROOMS = ["renderer.cdollar", "renderer.flames", "renderer.formats", "renderer.gp
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},
-    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"bench", "pages"},
+    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages"},
     "pyoidn": {"images"},
     "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"scene"},
     "markdown_it": {"pages"},

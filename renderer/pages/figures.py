@@ -83,7 +83,11 @@ def _height(plot: Plot) -> float:
 
 def draw_plot(axes: Axes, plot: Plot) -> None:
     """Draws a plot into axes of new_figure()."""
-    axes.set_title(plot.title, pad=8 + 14 * _legend_rows(plot))
+    pad = 8 + 14 * _legend_rows(plot)
+    axes.set_title(" ", pad=pad)  # makes room; the words begin at the figure's edge, so that long ones fit
+    above = ("figure fraction", "axes fraction")
+    words = axes.annotate(plot.title, (0, 1), (2, pad), xycoords=above, textcoords="offset points", weight="bold")
+    words.set_in_layout(False)
     if plot.is_numeric:
         _draw_lines(axes, plot)
     else:

@@ -1,5 +1,6 @@
 """Cases, timing and record files: what is measured, what a record holds, what the report shows."""
 
+import html
 import json
 import runpy
 import time
@@ -13,6 +14,8 @@ from renderer.bench.cases import check_unique_names, find, sources
 from renderer.bench.experiment import read_experiment
 from renderer.bench.machine import commit_info, diff_digest, git, machine_fault, read_gpus
 from renderer.bench.measure import WrongResult, count_operations, measure, one_percent_low
+from renderer.bench.report_figures import figures_of, subsystem_of
+from renderer.bench.report_page import headlines
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
@@ -191,11 +194,8 @@ def test_run_writes_records_that_history_and_report_read(tmp_path):
     assert row["size"] == [40, 30] and row["driver"] and header["host"]["cores"] >= 1
     assert "julia" in bench("history", records).stdout
     bench("report", records, tmp_path, BUSY, "-o", page)
-    assert page.read_text().count("<tr>") == 3 and page.read_text().count("<img") >= 2
-
-
-def plotted(plots):
-    return {title: figure.axes[0] for title, figure in plots}
+    text = page.read_text()
+    assert text.count("<svg") == 2 and ">julia<" in text and "<img" not in text and "://" not in text
 
 
 def record_of(case, rate, **more):
@@ -203,35 +203,74 @@ def record_of(case, rate, **more):
     return row | {"wall_ns": [10**6] * 12, "clock": "wall"} | more
 
 
-def test_plots_show_the_recorded_numbers():
-    records = [record_of(f"mirrors/depth={n}", 100.0 / n) for n in (1, 2, 3)]
-    records += [record_of(f"solve/devices={n}", 1.8 * n, unit="GFLOP/s") for n in (1, 2, 4)]
-    records += [record_of(f"products/step_{n}", float(n), peer={"name": "BLAS", "ratio": 0.5}) for n in (1, 2)]
-    curves = plotted(report.curve_plots(records))
-    assert list(curves["mirrors by depth"].lines[0].get_ydata()) == pytest.approx([100, 50, 100 / 3])
-    assert list(curves["solve by devices"].lines[0].get_ydata()) == pytest.approx([1, 2, 4])
-    peers = [record_of(f"sums/size={n}", 3.0, peer={"name": "numpy", "ratio": r}) for n, r in ((16, 0.5), (4096, 6.0))]
-    plots = plotted(report.curve_plots(peers))
-    assert list(plots) == ["sums by size"]
-    assert list(plots["sums by size"].lines[1].get_ydata()) == pytest.approx([3 / 0.5, 3 / 6.0])  # the peer's rates
-    deep = [
-        record_of(
-            f"rays/depth={d}",
-            100.0,
-            median_ms=2.0 + d,
-            **{"active rays": [64, 8][:d], "empty stencil message": [0, 1][:d]},
-        )
-        for d in (1, 2)
+def by_question(records):
+    names = dict.fromkeys(row["case"].split("/")[0] for row in records)
+    figures = [each for name in names for each in figures_of(name, [r for r in records if subsystem_of(r) == name])]
+    return {figure.question: figure for figure in figures}
+
+
+def test_curves_have_the_recorded_rates_each_device_its_axes_and_each_peer_its_name():
+    records = [record_of(f"mirrors/a/depth={n}", 100.0 / n) for n in (1, 2, 3)]
+    records += [record_of(f"mirrors/a/depth={n}", 5.0 * n, device="e") for n in (1, 2, 3)]
+    records += [record_of(f"solve/a/devices={n}", 1.8 * n, unit="GFLOP/s") for n in (1, 2, 4)]
+    for n, peer, ratio in ((16, "numpy", 0.5), (256, "numpy", 1.0), (4096, "cupy", 6.0)):
+        records.append(record_of(f"sums/a/size={n}", 3.0, peer={"name": peer, "ratio": ratio}))
+    found = by_question(records)
+    first, second = found["How does mirrors depend on depth?"].plots
+    assert first.series["a"] == pytest.approx((100, 50, 100 / 3)) and second.series["a"] == (5, 10, 15)
+    assert (first.title, second.title) == ("d, c", "e, c")
+    scaling = found["How does solve depend on devices?"].plots[0]
+    assert scaling.series["a"] == pytest.approx((1, 2, 4)) == scaling.series["ideal"]
+    sums = found["How does sums depend on size?"].plots[0]
+    assert sums.series["numpy"] == pytest.approx((6, 3, None)) and sums.series["cupy"] == pytest.approx(
+        (None, None, 0.5)
+    )
+    assert sums.log_x and len(found["How does sums depend on size?"].rows) == 3
+
+
+def test_bars_cross_names_with_numbers_and_name_the_vendor_by_the_device():
+    thesis = [
+        record_of(f"products/thesis/tile={t}/{n}", t + i, unit="GFLOP/s") for t in (4, 8) for i, n in enumerate("ab")
     ]
-    axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "active rays": ["x"]}]))
-    (by_depth,) = axes.values()
-    assert [bar.get_height() for bar in by_depth.patches] == [3.0, 1.0]
-    ladder = plotted(report.bar_plots(records))["products"]
-    assert sorted(bar.get_width() for bar in ladder.patches) == [1, 2]
-    assert ladder.lines[0].get_xdata()[0] == pytest.approx(4)  # the peer: 2 / 0.5
-    again = [row | {"commit": "later", "rate": 3 * row["rate"]} for row in records]
-    lines = plotted(report.history_plots(records + again))["By commit, d"].lines
-    assert all(list(line.get_ydata()) == pytest.approx([1, 3]) for line in lines)
+    vendor = {"name": "vendor's product", "ratio": 0.5}
+    plain = [record_of(f"lu/step_{n}", float(n), device="NVIDIA H200 (cuda:0)", peer=vendor) for n in (1, 2)]
+    again = [row | {"commit": "later", "rate": 3 * row["rate"]} for row in plain]
+    found = by_question([*thesis, *plain, *again])
+    (crossed,) = found["Which of products is the fastest?"].plots
+    assert crossed.x == ("thesis/a", "thesis/b") and crossed.series == {"tile=4": (4, 5), "tile=8": (8, 9)}
+    (bars,) = found["Which of lu is the fastest?"].plots
+    assert bars.series == {"Rayfold": (3, 6), "cuBLAS, product": (6, 12)} and bars.title.startswith("NVIDIA H200")
+    (changed,) = found["How has lu changed?"].plots
+    assert changed.series == {"c": (1, 1), "later": (3, 3)}
+    assert "2 times the rate" not in (words := headlines(again)[0]) and "0.5 times the rate of cuBLAS" in words
+
+
+def test_depths_show_what_each_adds_and_the_papers_stand_beside():
+    deep = [
+        record_of(f"mirrors/max_depth={d}", 100.0, median_ms=2.0 + d, **{"active rays": [64, 8, 1][:d]})
+        for d in (1, 2, 3)
+    ]
+    other = deep[0] | {"case": "other/depth=1", "active rays": [1, 2]}  # of another depth: it says nothing
+    found = by_question([*deep, other])
+    assert found["What does each depth of mirrors cost?"].plots[0].series["time"] == (3.0, 1.0, 1.0)
+    assert found["What does each depth of mirrors cost?"].plots[1].series["active rays"] == pytest.approx(
+        (100, 12.5, 1.5625)
+    )
+    by_depth = found["How does mirrors depend on max_depth?"]
+    assert by_depth.plots[-1].series["bits"] == (30.0, 25.0, 23.7, 20.0, 19.4, 18.8)
+
+
+@pytest.mark.slow
+def test_the_report_of_all_recorded_rates_is_one_small_page_without_warnings(tmp_path):
+    """Under 1 MB, no warning of the plotting library, no address outside; every record is behind a figure."""
+    page = tmp_path / "r.html"
+    answer = bench("report", ROOT / "tests/fps/results", "-o", page)
+    text = page.read_text()
+    assert len(text) < 1_000_000 and "arning" not in answer.stderr and "://" not in text
+    assert text.count("<svg") >= 25 and "dgbtrf" in text and "cuBLAS" in text and "The thesis: Tesla C2075" in text
+    records, _ = report.read_files([ROOT / "tests/fps/results"])
+    for case in {row["case"] for row in records}:
+        assert f"<td>{html.escape(case)}</td>" in text, case
 
 
 @pytest.mark.slow

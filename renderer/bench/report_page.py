@@ -1,0 +1,132 @@
+"""The page of `bench report`: contents, a headline for each subsystem, its figures with their numbers, all records."""
+
+import numpy as np
+
+from renderer.bench.experiment import Experiment
+from renderer.bench.report_figures import figures_of, grouped, peer_name, short_device, subsystem_of
+from renderer.bench.verdict import shift_and_interval
+from renderer.pages import page
+from renderer.pages.figures import INK, SERIES, draw_plots, new_figure, to_svg
+from renderer.pages.markdown import escape
+from renderer.pages.plot import format_number
+
+SUBSYSTEMS = {  # what is measured, and the question that the bench was written for
+    "products": (
+        "Matrix products",
+        "How near do the kernels come to the vendor's library, and what is each idea worth?",
+    ),
+    "sums": ("Sums", "What do reproducible and exact sums cost beside fast ones?"),
+    "sum": ("Sums of files on several devices", "Do more devices add up faster?"),
+    "band_lu": ("Band LU", "How fast are factors and solutions beside LAPACK's?"),
+    "laplacian": ("Laplacian", "How near is the filter to a copy of as many bytes?"),
+    "cdollar": ("C$", "How fast are compiled programs beside hand-written libraries?"),
+    "rays": ("Rays", "How many rays a second does the traversal answer?"),
+    "layouts": ("BVH layouts", "Which layout of the tree is fastest for which rays?"),
+    "paths": ("Paths", "How fast is a whole path tracer beside Mitsuba's?"),
+    "raytrace": ("Schedules of rays", "What does each depth cost, and which schedule wins?"),
+    "flame": ("Flames", "How many points a second does the chaos game plot?"),
+    "refocus": ("Light fields", "How fast is refocusing by shift and add?"),
+    "farm": ("Farm", "Do more workers draw faster?"),
+    "ink": ("Ink", "How fast is a step of the band solver's picture?"),
+}
+COLUMNS = ("case", "rate", "unit", "median ms", "half of the runs", "runs", "peer", "device", "commit")
+MAX_PAIRS = 60  # cases of an experiment in one figure
+
+
+def report_page(records: list[dict], experiments: list[Experiment]) -> str:
+    """The page; it needs no other file."""
+    groups: dict[str, list[dict]] = {}
+    for row in records:
+        groups.setdefault(subsystem_of(row), []).append(row)
+    entries = [(f"s{number}", SUBSYSTEMS.get(name, (name, ""))[0]) for number, name in enumerate(groups)]
+    if experiments:
+        entries.append(("verdicts", "Commits compared"))
+    devices = ", ".join(sorted({row["device"] for row in records if row["device"]})) or "no device"
+    parts = [
+        "<h1>Recorded rates</h1>",
+        f'<p class="soft">{len(records)} records of {escape(devices)}. Each device has axes of its own. A record is a '
+        "history, never a verdict: <code>bench ab</code> judges.</p>",
+        page.contents(entries),
+    ]
+    for number, (name, rows) in enumerate(groups.items()):
+        parts += _section(f"s{number}", name, rows)
+    if experiments:
+        parts += ['<h2 id="verdicts">Commits compared</h2>', *map(_experiment, experiments)]
+    return page.html_page("Rayfold: recorded rates", "\n".join(parts), "report")
+
+
+def _section(anchor: str, name: str, rows: list[dict]) -> list[str]:
+    title, question = SUBSYSTEMS.get(name, (name, ""))
+    parts = [f'<section><h2 id="{anchor}">{escape(title)}</h2>']
+    parts.append(f'<p class="headline">{escape(" ".join([question, *headlines(rows)]).strip())}</p>')
+    parts.append('<div class="questions">')
+    for figure in figures_of(name, rows):
+        words = f"<figcaption>{escape(figure.words)}</figcaption>"
+        drawn = draw_plots(figure.plots, figure.question)
+        data = page.data_behind([COLUMNS, *map(_cells, figure.rows)], f"{len(figure.rows)} records behind it")
+        parts.append(f"<figure><h3>{escape(figure.question)}</h3>{drawn}{words}{data}</figure>")
+    return [*parts, "</div></section>"]
+
+
+def headlines(rows: list[dict]) -> list[str]:
+    """A sentence for each device: its highest rate, and how it stands to the peer of the same case."""
+    out = []
+    for (device,), members in grouped(rows, "device").items():
+        latest = list({row["case"]: row for row in members}.values())
+        unit = max({row["unit"] for row in latest}, key=lambda unit: sum(row["unit"] == unit for row in latest))
+        best = max((row for row in latest if row["unit"] == unit), key=lambda row: row["rate"])
+        rest = best["case"].partition("/")[2] or best["case"]
+        text = f"On {short_device(device)} up to {format_number(best['rate'])} {unit} ({rest})"
+        compared = best if "peer" in best else max(
+            (row for row in latest if "peer" in row), key=lambda row: row["peer"]["ratio"], default=None
+        )  # fmt: skip
+        if compared is best:
+            text += f", {best['peer']['ratio']:.3g} times the rate of {peer_name(best)}"
+        elif compared is not None:
+            where = compared["case"].partition("/")[2]
+            text += f"; at best {compared['peer']['ratio']:.3g} times the rate of {peer_name(compared)} ({where})"
+        out.append(f"{text}.")
+    return out
+
+
+def _times(row: dict) -> list[int]:
+    """The time of every run in ns, by the clock of the record's rate."""
+    return row.get("device_ns" if row.get("clock") == "device" else "wall_ns") or []
+
+
+def _cells(row: dict) -> list[str]:
+    """The values of COLUMNS."""
+    peer = f"{row['peer']['ratio']:.2f} x {peer_name(row)}" if "peer" in row else ""
+    middle = ""
+    if len(_times(row)) >= 4:
+        low, high = np.percentile(_times(row), (25, 75)) / 1e6
+        middle = f"{format_number(float(low))} to {format_number(float(high))} ms"
+    numbers = [format_number(row["rate"]), row["unit"], format_number(row["median_ms"]), middle]
+    runs = row.get("runs")
+    return [row["case"], *numbers, str(runs if isinstance(runs, int) else ""), peer, row["device"], row["commit"][:20]]
+
+
+def _experiment(experiment: Experiment) -> str:
+    """Every pair of each case as a dot, and the Hodges-Lehmann shift with its 99 % interval."""
+    pairs = {name: experiment.differences(name, "screen") for name in experiment.names()}
+    pairs = {name: d for name, d in list(pairs.items())[:MAX_PAIRS] if len(d) >= 2}
+    if not pairs:
+        return ""
+    refs = {key: str(value)[:10] for key, value in experiment.header["refs"].items()}
+    title = f"Head {refs.get('head')} against base {refs.get('base')}"
+    figure, (axes,) = new_figure([60 + 18 * len(pairs)])
+    axes.axvline(0, color=INK, lw=0.8)
+    rows = [["case", "pairs", "shift, %", "99 % interval, %"]]
+    for position, (name, d) in enumerate(pairs.items()):
+        shift, low, high = (float(100 * np.expm1(value)) for value in shift_and_interval(d))
+        axes.plot(100 * np.expm1(d), np.full(len(d), position - 0.2), ".", color=SERIES[0], ms=3)
+        if np.isfinite([low, high]).all():
+            axes.plot([low, high], [position, position], color=SERIES[0], lw=2)
+        axes.plot([shift], [position], "o", color=SERIES[1], ms=5)
+        rows.append([name, str(len(d)), f"{shift:+.2f}", f"{low:+.2f} to {high:+.2f}"])
+    axes.set_yticks(range(len(pairs)), list(pairs))
+    axes.set_ylim(len(pairs) - 0.5, -0.5)
+    axes.set_xlabel("time of the head, % more than the base")
+    words = "A dot is a pair of processes; the line is the 99 % interval of the shift. Left of 0 the head is faster."
+    drawn = f"{to_svg(figure, title)}<figcaption>{escape(words)}</figcaption>"
+    return f"<figure><h3>{escape(title)}</h3>{drawn}{page.data_behind(rows)}</figure>"
