@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,7 @@ def source_name(file: str | GeneratedSource) -> str:
     return file.name if isinstance(file, GeneratedSource) else file
 
 
+@cache
 def alignment(dtype: np.dtype) -> int:
     """Bytes that C aligns a value of this dtype to, with (2,) and (4,) fields as vectors."""
     if dtype.fields:
