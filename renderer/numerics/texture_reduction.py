@@ -5,6 +5,8 @@ one texel. Nothing is read back: the result is a texture for the next pass. The 
 size alone, so a sum has the same bits on every run.
 """
 
+from collections.abc import Iterator
+
 from renderer.gpu.gl import GlContext, Texture
 
 BLOCK = 8
@@ -40,12 +42,16 @@ class Reduction:
 
     def levels(self, operation: str, image: Texture) -> list[Texture]:
         """The targets of every pass of reduce(), from the largest to one texel."""
+        return list(self.passes(operation, image))
+
+    def passes(self, operation: str, image: Texture) -> Iterator[Texture]:
+        """Draws the passes of reduce() one after another; gives the target of each once it is drawn."""
         shader = self._shader(OPERATIONS.index(operation), False, False)
         targets = self._targets_for(operation, image.size, image.components)
         for target in targets:
             shader(target, image=image)
             image = target
-        return list(targets)
+            yield target
 
     def _shader(self, operation: int, log_luminance: bool, divide: bool):
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)

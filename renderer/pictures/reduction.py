@@ -9,6 +9,8 @@ from typing import Any, Literal
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
+from renderer.images.algorithm_view import AlgorithmView
+from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile, require_untiled
@@ -35,6 +37,7 @@ class Picture(SourcePicture):
     settings_type = Settings
     tone = ToneMapping("manual")
     kind = "reduction"
+    algorithm_names = ("passes",)
     image_suffixes = (".png", ".jpg", ".jpeg", ".exr")
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -45,6 +48,7 @@ class Picture(SourcePicture):
         self._image: tuple[str, Any] = ("", None)  # path and texture of an image
         self._target: Texture | None = None
         self._last_level: Texture | None = None
+        self._frame: Texture | None = None  # what was reduced last
         self._is_sum = False  # whether levels are sums, which alpha divides
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
@@ -66,6 +70,7 @@ class Picture(SourcePicture):
 
     def postprocess(self, settings: Settings, size: Size, frame: Texture) -> Texture:
         """An image and the levels of its reduction."""
+        self._frame = frame
         gap, (width, _) = gap_of(size), image_size(size)
         self._is_sum = settings.operation == "mean"
         levels = self._reduction.levels("sum" if self._is_sum else settings.operation, frame)
@@ -76,6 +81,16 @@ class Picture(SourcePicture):
             self._blit_into(level, rectangle, self._is_sum, 0.0)
         self._last_level = levels[-1]
         return self._target
+
+    def algorithm(
+        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
+    ) -> AlgorithmView:
+        """The passes of the reduction of the frame that was drawn last, one at a time."""
+        if self._frame is None:
+            self.draw(settings, size, 0.0)
+        assert self._frame is not None
+        operation = "sum" if settings.operation == "mean" else settings.operation
+        return reduction_view(self._reduction, operation, self._frame, size)
 
     def report(self) -> dict[str, Any]:
         """Red, green and blue of the last level's texel."""

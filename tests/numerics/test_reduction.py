@@ -6,6 +6,7 @@ import pytest
 from renderer.errors import InputError
 from renderer.formats.images import srgb_to_linear, write_png
 from renderer.gpu import DeviceContext
+from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import load, open_picture
 from renderer.pictures import reduction as reduction_picture
@@ -170,3 +171,21 @@ def test_pyramid_of_one_pixel(gl, tmp_path):
     write_png(tmp_path / "one.png", np.full((1, 1, 3), 255, "u1"))
     for size in [(1, 1), (2, 9), (64, 48)]:
         assert np.isfinite(pyramid(gl, tmp_path / "one.png", size=size)[0]).all()
+
+
+def test_the_view_of_passes_folds_blocks_and_keeps_the_value(gl, rng):
+    pixels = rng.random((37, 70, 4)).astype("f4")
+    pixels[..., 3] = 1
+    image = gl.texture((70, 37)).write(pixels)
+    for operation, fold in (("sum", np.sum), ("min", np.min), ("max", np.max)):
+        view = reduction_view(Reduction(gl), operation, image, (90, 50))
+        assert [row["size"] for row in view.rows] == ["70 x 37", "9 x 5", "2 x 1", "1 x 1"]
+        assert [row["bytes"] for row in view.rows] == [16 * n for n in (70 * 37, 45, 2, 1)]
+        wanted = fold(pixels.astype("f8"), axis=(0, 1))[:3] / (37 * 70 if operation == "sum" else 1)
+        for row in view.rows:
+            assert [row["red"], row["green"], row["blue"]] == pytest.approx(wanted.tolist(), abs=1e-6)
+        found = view.step(1).values
+        assert found.shape == (50, 90, 3)
+        block = fold(pixels[8:16, 16:24, :3].astype("f8"), axis=(0, 1)) / (64 if operation == "sum" else 1)
+        assert np.allclose(found[15, 25], block, atol=1e-6)  # texel (2, 1) of 9 x 5, ten pixels a texel
+        assert tuple(view.step(3).pixels[0, 0]) == (0, 0, 0) and view.step(3).pixels[25, 45].any()

@@ -115,7 +115,7 @@ def test_layers_as_pictures():
     normal[..., 2] = 1
     assert tuple(layer_picture("normal", normal).pixels[0, 0]) == (128, 128, 255)
     depth = np.array([[1.0, 3.0, np.inf]], "f4")
-    picture, _, meaning, legend, _ = layer_picture("depth", depth)
+    picture, _, meaning, legend, *_ = layer_picture("depth", depth)
     assert (
         meaning == "1 (blue) to 3 (yellow)"
         and legend.value(0.5) == 2.0
