@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from queue import SimpleQueue
-from threading import Condition
+from threading import Condition, get_ident
 
 import numpy as np
 
@@ -26,6 +26,9 @@ MAX_INVERSE_ENTRY = 16.0  # of a triangle's inverse; where one is larger, substi
 MIN_COLUMNS_PER_CORE = 32  # columns of a step that are worth a core
 MAX_INVERTED_ORDER = 128  # of an inverted triangle; a product with an inverse has twice the operations of a trsm
 PACK_COST = 110  # operations of an update that take as long as packing one element of a block column
+
+
+ClockEntry = tuple[int, tuple[str, ...], tuple[float, ...], int]  # step, phases, times between them, thread
 
 
 class Workers:
@@ -91,14 +94,17 @@ class HostFactors(BlockFactors):
 
     name = "host"
 
-    def __init__(self, layout: BlockLayout, dtype):
+    def __init__(self, layout: BlockLayout, dtype, threads: int | None = None):
+        """Allocates; `threads` is the number of cores, as many as pay by default."""
         super().__init__(layout, dtype)
+        self.watch: Callable[[str, int], None] | None = None  # of a part of a step that is done, where one core works
         self.step_seconds: list[dict] = []
         self.seconds: dict[str, float] = {}
         self.max_abs_a, self._ab = 0.0, np.zeros((0, 0), self.dtype)
+        self.packed = 0  # block columns that one core has packed
         self._sizes = np.zeros(layout.p)  # max |a_ij| of each block column
-        self._clock: list[tuple[int, tuple[str, ...], tuple[float, ...]]] = []  # step, phases, times between them
-        self._threads = max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
+        self._clock: list[ClockEntry] = []
+        self._threads = threads or max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
         self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that packing is ahead
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
@@ -117,7 +123,7 @@ class HostFactors(BlockFactors):
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
         """Factors ab; subnormal numbers are flushed where max |a_ij| is above `flush_above`."""
         layout, threads = self.layout, self._threads
-        self.info, self._clock, self._ab = 0, [], ab
+        self.info, self._clock, self._ab, self.packed = 0, [], ab, 0
         self._sizes[:] = 0
         first = min(layout.u + self._pack_distance, layout.p)
         with ThreadPoolExecutor(threads) as pool:
@@ -130,7 +136,7 @@ class HostFactors(BlockFactors):
             self._run(workers)
         self.max_abs_a, self._ab = float(self._sizes.max()), np.zeros((0, 0), self.dtype)
         self.step_seconds = [dict.fromkeys(PHASES, 0.0) for _ in range(layout.p)]
-        for i, phases, times in self._clock:
+        for i, phases, times, _thread in self._clock:
             for phase, began, ended in zip(phases, times, times[1:], strict=False):
                 self.step_seconds[i][phase] += ended - began
         self.seconds = total_seconds(self.step_seconds)
@@ -145,10 +151,21 @@ class HostFactors(BlockFactors):
                     ahead = (i + 1) * s, (i + 2) * s
                     self._wait_for_columns(workers, i, 0, ahead)
                     self._update(i, *ahead)
+                    self._show("look-ahead", i)
                 self._factor_and_dispatch(workers, i + 1)
             self._step_task(workers, i, 0)
+            self._show("update", i)
         for thread in range(1, self._threads):
             workers.wait_for(thread, layout.p)
+
+    def _show(self, part: str, i: int) -> None:
+        if self.watch is not None:
+            self.watch(part, i)
+
+    @property
+    def clock(self) -> list["ClockEntry"]:
+        """When each thread worked on which phases of which step, in the order in which they ended."""
+        return list(self._clock)
 
     def _factor_and_dispatch(self, workers: Workers, i: int) -> None:
         """Factors panel i and queues step i of the other cores."""
@@ -157,7 +174,8 @@ class HostFactors(BlockFactors):
             workers.wait_for(thread, i + 1 - len(self._inverses))
         began = time.perf_counter()
         self._factor_panel(i)
-        self._clock.append((i, ("panel",), (began, time.perf_counter())))
+        self._clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
+        self._show("panel", i)
         for thread in range(1, self._threads):
             workers.submit(thread, partial(self._step_task, workers, i, thread))
 
@@ -184,8 +202,9 @@ class HostFactors(BlockFactors):
             self._sizes[t] = block_columns.pack_block_column(self._ab, self.layout, self.flat, t, workspace)
             if not np.isfinite(self._sizes[t]):
                 raise NotFinite  # LAPACK's pivot search is undefined for NaN
+            self.packed = max(self.packed, t + 1)
             step = max(t - self.layout.u - self._pack_distance, 0)
-            self._clock.append((step, ("copy",), (began, time.perf_counter())))
+            self._clock.append((step, ("copy",), (began, time.perf_counter()), get_ident()))
 
     def _wait_for_packing(self, workers: Workers, t: int) -> None:
         """Waits until block column t is packed."""
@@ -229,7 +248,8 @@ class HostFactors(BlockFactors):
         self._solve_triangle(i, count, left, upper)
         solved, below = time.perf_counter(), s * step
         lapack.gemm_subtract(layout.panel_rows(i) - s, count, s, left + below, lda, upper, lda, upper + below, lda)
-        self._clock.append((i, ("laswp", "trsm", "update"), (began, swapped, solved, time.perf_counter())))
+        times = began, swapped, solved, time.perf_counter()
+        self._clock.append((i, ("laswp", "trsm", "update"), times, get_ident()))
 
     def _solve_triangle(self, i: int, count: int, left: int, x: int) -> None:
         """Solves x (s, count) = L^-1 x, L the unit lower triangle at `left`: by its inverse, twice as fast as trsm."""

@@ -85,9 +85,9 @@ def add_keyframe(app: AppState) -> None:
 
 
 def _places(document: Document) -> list[str]:
-    """The settings that move the camera, and those that move the selected item."""
+    """The settings that move the camera, where there is one, and those that move the selected item."""
     settings, item = document.scene.settings, document.selected
-    paths = [f"view.{name}" for name in ("position", "target", "fov_degrees")]
+    paths = [f"view.{name}" for name in ("position", "target", "fov_degrees") if hasattr(settings.view, name)]
     if item is not None:
         value = value_of(settings, item)
         paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in PLACES]

@@ -1,0 +1,138 @@
+"""The parts of a band factorization as pictures: band, pivots, devices of the block columns, and the time line."""
+
+from typing import Any
+
+import numpy as np
+
+from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
+from renderer.images.inspection import false_color
+from renderer.numerics.band_lu.stepped import Bar, Part, SteppedFactors
+
+DECADES = 6.0  # below the largest number that have colors
+ZERO, OUTSIDE = (38, 42, 50), (14, 16, 20)  # stored zeros, and what is not stored
+PIVOT = (255, 70, 60)
+DEVICE_COLORS = ((90, 160, 255), (255, 170, 60), (110, 210, 120), (220, 120, 230), (250, 230, 90), (120, 220, 220))
+PHASE_COLORS = {"panel": (240, 80, 70), "laswp": (170, 170, 170), "trsm": (90, 150, 255), "update": (90, 200, 110)}
+PANEL, UPDATED = (255, 255, 255), (255, 150, 40)  # outlines
+COLORS_MEAN = (
+    "white: panel, orange: updated, red: pivots off the diagonal; above: block column i on device i mod q; "
+    "right: time line of the cores, panel red, laswp gray, trsm blue, update green"
+)
+STRIP = 0.03  # of the picture's height, for the devices of the block columns
+LINE_WIDTH = 0.3  # of the picture's width, for the time line
+
+
+def band_lu_view(
+    stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float, size: tuple[int, int]
+) -> AlgorithmView:
+    """The parts of a factorization; `largest` is max |a_ij|, `size` (width, height) that of the pictures."""
+
+    def step(index: int) -> StepPicture:
+        return part_picture(stepped, stepped.parts[index], bars, devices, size)
+
+    return AlgorithmView("part", part_rows(stepped, bars, devices, largest), step)
+
+
+def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float) -> tuple[dict[str, Any], ...]:
+    """The numbers of each part: what it does to which block columns on which device, pivots and growth so far."""
+    rows = []
+    for part in stepped.parts:
+        columns = touched(stepped, part)
+        owners = ", ".join(str(owner) for owner in sorted({t % devices for t in columns}))
+        phases = ("panel",) if part.name == "panel" else ("laswp", "trsm", "update")
+        ms = 1e3 * sum(bar.end - bar.begin for bar in bars if bar.step == part.step and bar.phase in phases)
+        text = f"{columns[0]} to {columns[-1]}" if len(columns) > 1 else str(columns[0]) if columns else "none"
+        rows.append({
+            "does": f"{part.name} {part.step}", "block columns": text, "devices": owners,
+            "interchanges": int((part.pivots != np.arange(part.factored)).sum()),
+            "growth": part.largest / largest if largest else 1.0,
+            "ms of the line": ms if part.name != "look-ahead" else "in update",
+        })  # fmt: skip
+    return tuple(rows)
+
+
+def touched(stepped: SteppedFactors, part: Part) -> list[int]:
+    """The block columns that a part changes."""
+    layout, i = stepped.layout, part.step
+    if part.name == "panel":
+        return [i]
+    if part.name == "look-ahead":
+        return [i + 1]
+    return list(range(i + 2, layout.last_updated(i) + 1))
+
+
+def part_picture(
+    stepped: SteppedFactors, part: Part, bars: list[Bar], devices: int, size: tuple[int, int]
+) -> StepPicture:
+    """One part: the matrix with what it touches outlined, a strip of devices above it, the time line to its right."""
+    width, height = size
+    pixels = np.zeros((height, width, 3), "u1")
+    pixels[:] = OUTSIDE
+    values = np.full((height, width), np.nan)
+    strip, line = max(int(STRIP * height), 2), int(LINE_WIDTH * width) if bars else 0
+    side = max(min(height - 2 * strip - 4, width - line - 16), 1)
+    top, left = 2 * strip + 2, 4 if bars else max((width - side) // 2, 0)
+    n = stepped.layout.n
+    index = np.arange(side) * n // side
+    shown, legend = matrix_colors(part.matrix)
+    _mark_pivots(shown, part, n)
+    pixels[top : top + side, left : left + side] = shown[index[:, None], index]
+    values[top : top + side, left : left + side] = part.matrix[index[:, None], index]
+    _outline(pixels, stepped, part, (left, top, side))
+    for t in range(stepped.layout.p):
+        x0, x1 = (left + min(c * stepped.layout.s, n) * side // n for c in (t, t + 1))
+        pixels[strip // 2 : strip // 2 + strip, x0 + 1 : x1] = DEVICE_COLORS[t % devices % len(DEVICE_COLORS)]
+    _draw_line(pixels, bars, part, (left + side + 8, top, width - left - side - 12, side))
+    meaning = f"{part.name} of step {part.step}; {COLORS_MEAN}"
+    return StepPicture(pixels, values, meaning, legend)
+
+
+def matrix_colors(matrix: np.ndarray) -> tuple[np.ndarray, Legend]:
+    """A color (n, n, 3) for each element by its magnitude, over DECADES below the largest, and their legend."""
+    size = np.abs(matrix)
+    high = float(np.nanmax(size)) or 1.0
+    with np.errstate(divide="ignore"):
+        decades = np.log10(np.where(np.isnan(size), 1.0, size))
+    colors = false_color(np.maximum(decades, np.log10(high) - DECADES), np.log10(high) - DECADES, np.log10(high))
+    colors = colors[..., :3].copy()
+    colors[size == 0], colors[np.isnan(size)] = ZERO, OUTSIDE
+    return colors, Legend(high * 10**-DECADES, high, " |a_ij|", True)
+
+
+def _mark_pivots(shown: np.ndarray, part: Part, n: int) -> None:
+    columns = np.flatnonzero(part.pivots != np.arange(part.factored))
+    shown[part.pivots[columns], columns] = PIVOT
+
+
+def _outline(pixels: np.ndarray, stepped: SteppedFactors, part: Part, place: tuple[int, int, int]) -> None:
+    """Outlines the panel of the step, and the block columns that the part changes."""
+    layout, (left, top, side) = stepped.layout, place
+    scale = side / layout.n
+
+    def frame(first: int, end: int, rows: tuple[int, int], color: tuple[int, int, int]) -> None:
+        x0, x1, y0, y1 = (int(min(v, layout.n) * scale) for v in (first, end, *rows))
+        x0, x1, y0, y1 = left + x0, left + max(x1 - 1, x0), top + y0, top + max(y1 - 1, y0)
+        pixels[y0 : y1 + 1, [x0, x1]] = color
+        pixels[[y0, y1], x0 : x1 + 1] = color
+
+    s, i = layout.s, part.step
+    rows = i * s, i * s + layout.panel_rows(i)
+    columns = touched(stepped, part)
+    if part.name != "panel" and columns:
+        frame(columns[0] * s, (columns[-1] + 1) * s, rows, UPDATED)
+    frame(i * s, (i + 1) * s, rows, PANEL)
+
+
+def _draw_line(pixels: np.ndarray, bars: list[Bar], part: Part, place: tuple[int, int, int, int]) -> None:
+    """The time line: a row a core, time from left to right; bars of the part's step are bright."""
+    left, top, width, height = place
+    if not bars or width < 8 or height < 8:
+        return
+    top, height = top + height // 7, height - height // 7  # below the legend
+    end, cores = max(bar.end for bar in bars), max(bar.core for bar in bars) + 1
+    row = max(min(height // cores, height // 8), 2)
+    for bar in sorted(bars, key=lambda bar: bar.step == part.step):
+        x0, x1 = (left + int(at / end * (width - 1)) for at in (bar.begin, bar.end))
+        y = top + bar.core * row
+        color = np.array(PHASE_COLORS[bar.phase])
+        pixels[y : y + row - 2, x0 : x1 + 1] = color if bar.step == part.step else color * 0.4

@@ -1,0 +1,110 @@
+"""The factorization of a small band matrix, part by part: what renderer/numerics/band_lu does, made visible.
+
+Used to teach it: the setting `step` is the part, and the view "steps" scrubs over the parts with their numbers.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from renderer.formats.images import srgb_to_linear
+from renderer.gpu import Buffer, DeviceContext
+from renderer.images.algorithm_view import AlgorithmView
+from renderer.images.band_lu_picture import band_lu_view, part_picture
+from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
+from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import Size, Tile, require_untiled
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
+
+MAX_DIAGONALS = 64
+
+
+@dataclass(frozen=True)
+class Settings(PictureSettings):
+    """The matrix, its blocks, and the part of the factorization that is shown."""
+
+    matrix: Literal["random", "convection", "growth"] = setting(
+        "random", help="normal numbers; upwind convection, which needs no pivoting; numbers that grow by pivoting"
+    )
+    n: int = setting(64, 2, MAX_ORDER, "order of the matrix")
+    kl: int = setting(10, 0, MAX_DIAGONALS, "diagonals below the main one")
+    ku: int = setting(8, 0, MAX_DIAGONALS, "diagonals above it")
+    block: int = setting(8, 2, 64, "columns of a block")
+    devices: int = setting(2, 1, 6, "to which block columns are dealt, and cores of the time line")
+    seed: int = setting(0, 0, 1 << 30, "of the random numbers")
+    step: int = setting(1 << 10, 0, 1 << 10, "part of the factorization, the last at most")
+
+
+class Picture(BasePicture):
+    """Draws Settings."""
+
+    settings_type = Settings
+    algorithm_names = ("steps",)
+    views_are_steady = True
+    tone = ToneMapping("manual")
+    kind = "band_lu"
+
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
+        self._key: Settings | None = None  # of the factors
+        self._stepped: SteppedFactors | None = None
+        self._bars: list[Bar] = []
+        self._largest = 0.0
+
+    def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
+        """The part `step` of the factorization, without the time line: a picture has the same bits every time."""
+        require_untiled(self.kind, size, tile)
+        stepped = self._factored(settings)
+        part = stepped.parts[min(settings.step, len(stepped.parts) - 1)]
+        pixels = part_picture(stepped, part, [], settings.devices, size).pixels
+        frame = np.ones((size[1], size[0], 4), "f4")
+        assert pixels is not None
+        frame[..., :3] = srgb_to_linear(pixels)
+        return self.gpu.device.buffer(frame.shape).write(frame)
+
+    def algorithm(
+        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
+    ) -> AlgorithmView:
+        """All parts of the factorization."""
+        stepped = self._factored(settings)
+        return band_lu_view(stepped, self._bars, settings.devices, self._largest, size)
+
+    def report(self) -> dict[str, Any]:
+        """The numbers of the whole factorization."""
+        if self._stepped is None or self._key is None:
+            return {}
+        last = self._stepped.parts[-1]
+        interchanges = int((self._stepped.pivots != np.arange(self._key.n)).sum())
+        growth = last.largest / self._largest if self._largest else 1.0
+        return {"parts": len(self._stepped.parts), "interchanges": interchanges, "growth": round(growth, 3)}
+
+    def _factored(self, settings: Settings) -> SteppedFactors:
+        key = replace(settings, step=0)
+        if self._key != key or self._stepped is None:
+            ab, kl, ku = band_of(settings)
+            self._stepped, self._key = SteppedFactors(ab, kl, ku, settings.block), key
+            self._bars = time_line(self._stepped.layout, settings.devices)
+            self._largest = float(np.abs(ab).max())
+        return self._stepped
+
+
+def band_of(settings: Settings) -> tuple[np.ndarray, int, int]:
+    """The matrix (kl + ku + 1, n) in LAPACK's layout, zero in the corners, and its kl and ku, at most n - 1."""
+    n, kl, ku = settings.n, min(settings.kl, settings.n - 1), min(settings.ku, settings.n - 1)
+    rows, columns = np.indices((n, n))
+    if settings.matrix == "convection":  # diagonally dominant by columns
+        away = np.abs(rows - columns)
+        dense = np.where(rows > columns, -1.0 / (1 + away) ** 2, np.where(rows < columns, -0.2 / (1 + away) ** 2, 0.0))
+        dense[np.arange(n), np.arange(n)] = 2.0
+    elif settings.matrix == "growth":  # Wilkinson 1965: the last column doubles at every step of dense elimination
+        dense = np.where(rows > columns, -1.0, 0.0) + np.eye(n)
+        dense[:, ku:] += np.where(columns[:, ku:] == rows[:, ku:] + ku, 1.0, 0.0) if ku else 0.0
+    else:
+        dense = np.random.default_rng(settings.seed).normal(size=(n, n))
+    ab = np.zeros((kl + ku + 1, n))
+    for d in range(-ku, kl + 1):  # row - column
+        column = np.arange(max(0, -d), min(n, n - d))
+        ab[ku + d, column] = dense[column + d, column]
+    return ab, kl, ku
