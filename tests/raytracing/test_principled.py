@@ -302,7 +302,8 @@ def test_materials_of_models_become_the_surface_they_need():
     assert rows["ior"][4] > 100
     used = material_constants(rows)
     assert used["MEDIA"] and used["REFRACTION"] and used["UNLIT"] and used["CLEARCOAT"]
-    assert not used["SHEEN"] and not any(material_constants(rows[:1]).values())
+    assert not used["SHEEN"] and not used["GLASS"]
+    assert [name for name, is_used in material_constants(rows[:1]).items() if is_used] == ["METALLIC"]
     assert (attenuation((0.5, 0.5, 0.5), np.inf) == 0).all()
 
 
