@@ -5,6 +5,7 @@ Compensation: E. Turquin 2019; the BSDFs are in shaders/raytracing/microfacet.h.
 """
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,7 @@ SHEEN_COSINES = SHEEN_ROUGHNESSES = 24  # entries of the sheen table along each 
 GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES = 12, 32, 16  # entries of each half of the glass table, along each axis
 GLASS_MAX_IOR = 2.5  # largest relative index of the glass table's first half; the second half has the reciprocals
 MIN_ALPHA = 1e-3
+ANISOTROPIC_LAYERS = 5, 16, 12, 2  # inputs, hidden units and outputs of the fit for anisotropic GGX
 
 
 @cache
@@ -24,17 +26,26 @@ def table_source() -> str:
     with np.load(ASSET, allow_pickle=False) as stored:
         names = {"ggx_table": "reflector", "glass_table": "dielectric", "sheen_table": "sheen"}
         values = {name: stored[key].ravel() for name, key in names.items()}
+        layers = _layers(stored["anisotropic"])
     sizes = {
         "GGX_COSINES": GGX_COSINES, "GGX_ROUGHNESSES": GGX_ROUGHNESSES, "GLASS_IORS": GLASS_IORS,
         "GLASS_COSINES": GLASS_COSINES, "GLASS_ROUGHNESSES": GLASS_ROUGHNESSES, "SHEEN_COSINES": SHEEN_COSINES,
-        "SHEEN_ROUGHNESSES": SHEEN_ROUGHNESSES,
+        "SHEEN_ROUGHNESSES": SHEEN_ROUGHNESSES, "FIT_INPUTS": ANISOTROPIC_LAYERS[0],
+        "FIT_HIDDEN_1": ANISOTROPIC_LAYERS[1], "FIT_HIDDEN_2": ANISOTROPIC_LAYERS[2],
     }  # fmt: skip
     floats = dict(GLASS_MAX_IOR=f"{GLASS_MAX_IOR}f", MIN_ALPHA=f"{MIN_ALPHA}f")
     defines = "".join(f"#define {name} {value}\n" for name, value in (sizes | floats).items())
-    return defines + "".join(
-        f"CONSTANT_ARRAY float {name}[{len(v)}] = {{{_literals(v)}}};\n" for name, v in values.items()
-    )
+    anisotropic = "".join(_array(f"anisotropic_fit_{index + 1}", layer) for index, layer in enumerate(layers))
+    return defines + "".join(map(_array, values, values.values())) + f"#if ANISOTROPY\n{anisotropic}#endif\n"
 
 
-def _literals(values: np.ndarray) -> str:
-    return ",\n".join(", ".join(f"{x:.6f}f" for x in row) for row in values.reshape(-1, 16))
+def _layers(weights: np.ndarray) -> list[np.ndarray]:
+    """The layers of the fit: weights by input and output, then the constants."""
+    sizes = [(n + 1) * m for n, m in pairwise(ANISOTROPIC_LAYERS)]
+    return np.split(weights, np.cumsum(sizes)[:-1])
+
+
+def _array(name: str, values: np.ndarray) -> str:
+    rows = (values[i : i + 16] for i in range(0, len(values), 16))
+    literals = ",\n".join(", ".join(f"{x:.6f}f" for x in row) for row in rows)
+    return f"CONSTANT_ARRAY float {name}[{len(values)}] = {{{literals}}};\n"

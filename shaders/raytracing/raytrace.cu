@@ -138,6 +138,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     float bsdf_pdf = path->direction.w;
     Surface s = surface_at(SCENE_ARGS, hit, path->origin, ray_direction);
     Material m = material_at(SCENE_ARGS, materials, s);
+#if TEXTURED
+    bend_normals(&s, m);
+#endif
 #if SHADOW_CATCHER
     if (m.kind == SHADOW_CATCHER) {
         uint first = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;

@@ -343,6 +343,28 @@ DEVICE float3 geometric_normal(const Surface s) {
 }
 
 #if TEXTURED
+// The normal bent until the mirrored ray is above the geometric surface: without, smooth metals have black rims (A.
+// Keller et al. 2017, "The Iray Light Transport Simulation and Rendering System", appendix A).
+DEVICE float3 normal_that_reflects(const Surface s, float3 normal) {
+    float3 mirrored = reflect(s.ray_direction, normal);
+    float height = dot_fma(mirrored, s.geometric_normal),
+          least = min_nnan(-0.5f * dot_fma(s.ray_direction, s.geometric_normal), 0.01f);
+    if (height >= least) return normal;
+    return normalize_fma(normalize_fma(madd(s.geometric_normal, least - height, mirrored)) - s.ray_direction);
+}
+
+// Bends the normals by the fraction of light that mirror-like lobes reflect: a diffuse body keeps its normal but at rims.
+DEVICE void bend_normals(Surface *s, const Material m) {
+#if CLEARCOAT
+    s->clearcoat_normal = normal_that_reflects(*s, s->clearcoat_normal);
+#endif
+    float weight = m.kind == MATERIAL_MIRROR || m.kind == MATERIAL_CONDUCTOR ? 1.0f : 0.0f;
+    if (m.kind == MATERIAL_METALLIC || m.kind == MATERIAL_PRINCIPLED)
+        weight = fma(1.0f - m.metallic, schlick_weight(-dot_fma(s->normal, s->ray_direction)), m.metallic);
+    if (weight > 0.0f)
+        s->normal = normalize_fma(madd(normal_that_reflects(*s, s->normal) - s->normal, weight, s->normal));
+}
+
 // Emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at barycentric coordinates
 // (u, v) of a triangle, or where the unit normal of a sphere is `normal`.
 DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v, float3 normal) {

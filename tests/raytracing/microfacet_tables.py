@@ -167,4 +167,6 @@ def tables() -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-    np.savez_compressed(ASSET, allow_pickle=False, **tables())
+    with np.load(ASSET, allow_pickle=False) as stored:
+        rest = {name: stored[name] for name in stored.files}  # of anisotropic_fit.py
+    np.savez_compressed(ASSET, allow_pickle=False, **rest | tables())

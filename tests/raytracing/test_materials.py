@@ -14,7 +14,7 @@ from renderer.raytracing.kernels import compile_constants, kernel_source
 from renderer.raytracing.materials import material_rows
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.scene.cameras import Camera
-from tests.raytracing import microfacet_tables
+from tests.raytracing import anisotropic_fit, microfacet_tables
 
 WHITE = (1.0, 1.0, 1.0)
 PROBES = """
@@ -38,7 +38,7 @@ KERNEL sample_directions(const Material m, float x, float y, float z, uint seed,
                          GLOBAL float4 *weights) {
     uint i = thread_index();
     BsdfSample out;
-    bool goes_on = sample_bsdf(m, probe_surface(x, y, z), make_sampler(seed, i, 0), 0, &out);
+    bool goes_on = sample_bsdf(m, probe_surface(x, y, z), make_sampler(seed, 0, i), 0, &out);
     directions[i] = goes_on ? with_w(out.direction, out.pdf) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     weights[i] = goes_on ? with_w(out.weight, out.transmits ? 1.0f : 0.0f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
@@ -208,6 +208,17 @@ def test_stored_tables_are_what_sampling_finds(rng):
             (i / (microfacet.SHEEN_COSINES - 1)) ** 2, j / (microfacet.SHEEN_ROUGHNESSES - 1)
         )
         assert sheen[i, j] == pytest.approx(fresh, rel=2e-3, abs=1e-4)
+
+
+def test_the_fit_of_anisotropic_albedos_is_what_sampling_finds(rng):
+    view, alpha = anisotropic_fit.random_surfaces(150, rng)
+    view, alpha = view[view[:, 2] > anisotropic_fit.GRAZING], alpha[view[:, 2] > anisotropic_fit.GRAZING]
+    fresh = anisotropic_fit.split_sum(view, alpha)
+    with np.load(microfacet.ASSET, allow_pickle=False) as stored:
+        albedo, bias = anisotropic_fit.fitted(stored["anisotropic"].astype("f8"), view, alpha).T
+    error = albedo / fresh.sum(1) - 1
+    assert np.abs(error).max() < 0.015 and np.sqrt(np.mean(error**2)) < 0.002
+    assert np.abs(bias - fresh[:, 1]).max() < 0.03
 
 
 def test_a_material_with_roughness_is_another_material():
