@@ -30,7 +30,8 @@ from renderer.raytracing.volumes import has_volumes, volume_rows
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0
 INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
-MIN_TREE_LIGHTS = 1000  # scattered lights gain from 64 on, one emissive mesh of some hundred triangles does not
+MIN_TREE_LIGHTS = 1000  # one emissive mesh of some hundred triangles gains nothing by a tree
+MIN_TREE_POINTS = 8  # their light falls with the square of the distance: at equal time variance is 3 to 12 times lower
 
 
 def has_non_area_lights(settings: Settings) -> bool:
@@ -82,7 +83,7 @@ class LightSampler:
             powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
         ids = [area.ids, ~np.arange(len(others), dtype="i4")]
         is_point = np.array([light.is_point for light in others], bool)
-        has_tree = uses_tree(settings, len(area.ids) + int(is_point.sum()))
+        has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
         if has_tree:
             powers = [np.array([area.power.sum() + powers[1][is_point].sum()]), np.where(is_point, 0, powers[1])]
             ids = [np.array([LIGHT_TREE_ID], "i4"), ids[1]]
@@ -142,10 +143,11 @@ def _uploaded(device: Device, rows: np.ndarray) -> Buffer:
     return device.buffer(rows.shape).write(rows)
 
 
-def uses_tree(settings: Settings, lights: int) -> bool:
+def uses_tree(settings: Settings, area_lights: int, points: int) -> bool:
     """Whether that many area and point lights are chosen by a light tree."""
+    lights = area_lights + points
     if settings.light_sampler == "auto":
-        return lights >= MIN_TREE_LIGHTS
+        return lights >= MIN_TREE_LIGHTS or points >= MIN_TREE_POINTS
     return settings.light_sampler == "tree" and lights > 0
 
 

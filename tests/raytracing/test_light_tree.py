@@ -11,7 +11,7 @@ from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
 from renderer.raytracing.light_tree import LightBounds, build_light_tree
-from renderer.raytracing.lights import MIN_TREE_LIGHTS, uses_tree
+from renderer.raytracing.lights import MIN_TREE_LIGHTS, MIN_TREE_POINTS, uses_tree
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing.test_light_samplers import assert_chi_square
@@ -200,8 +200,30 @@ def test_every_emissive_instance_of_a_shape_is_sampled(picture, rng, sampler, li
     assert values.std() < wanted  # next-event estimation finds them; chance alone scatters more
 
 
+@pytest.mark.slow
+def test_as_few_point_lights_as_the_tree_takes_keep_the_mean(picture, rng):
+    """The irradiance of a floor by a sum over the lights; by the tree it varies at most half as much as by power."""
+    place = rng.uniform((-2, 0.3, -2), (2, 1.5, 2), (MIN_TREE_POINTS, 3))
+    strength = rng.uniform(0.2, 1, MIN_TREE_POINTS)
+    points = tuple(PointLight(tuple(map(float, p)), (float(s),) * 3) for p, s in zip(place, strength, strict=True))
+    scene = floor_scene(point_lights=points)
+    render(picture, scene, samples=1)
+    assert picture._lights.constants["LIGHT_TREE"] == 1
+    wanted = 0.5 / np.pi * (strength * place[:, 1] / np.linalg.norm(place, axis=1) ** 3).sum()
+    found, spread = [], []
+    for sampler in ("auto", "power"):
+        values = render(picture, replace(scene, light_sampler=sampler), samples=64).mean(-1)
+        found.append(values.mean())
+        spread.append(values.std())
+        assert abs(values.mean() - wanted) < 4.5 * values.std() / np.sqrt(values.size) + 5e-3 * wanted, sampler
+    assert spread[0] ** 2 < spread[1] ** 2 / 2
+
+
 def test_few_lights_are_chosen_by_power(picture):
-    assert not uses_tree(Settings(), MIN_TREE_LIGHTS - 1) and uses_tree(Settings(), MIN_TREE_LIGHTS)
-    assert uses_tree(Settings(light_sampler="tree"), 1) and not uses_tree(Settings(light_sampler="power"), 1 << 20)
+    assert not uses_tree(Settings(), MIN_TREE_LIGHTS - 1, 0) and uses_tree(Settings(), MIN_TREE_LIGHTS, 0)
+    assert not uses_tree(Settings(), 100, MIN_TREE_POINTS - 1) and uses_tree(Settings(), 0, MIN_TREE_POINTS)
+    assert uses_tree(Settings(light_sampler="tree"), 1, 0) and not uses_tree(
+        Settings(light_sampler="power"), 1 << 20, 9
+    )
     render(picture, floor_scene(), samples=1)
     assert picture._lights.constants["LIGHT_TREE"] == 0 and "light_tree" not in picture._lights.fields

@@ -25,11 +25,11 @@ DEVICE float ggx_d2(float3 h, float2 alpha) {
 
 #if ANISOTROPY
 // One layer of the network of tests/raytracing/anisotropic_fit.py, and its activation.
-#define FIT_LAYER(inputs, outputs, x, y, weights)                                          \
-    for (int j = 0; j < outputs; j++) {                                                    \
-        float sum = weights[inputs * outputs + j];                                         \
+#define FIT_LAYER(inputs, outputs, x, y, weights)                                        \
+    for (int j = 0; j < outputs; j++) {                                                  \
+        float sum = weights[inputs * outputs + j];                                       \
         for (int i = 0; i < inputs; i++) sum = fma(weights[i * outputs + j], x[i], sum); \
-        y[j] = sum;                                                                        \
+        y[j] = sum;                                                                      \
     }
 #define FIT_ACTIVATE(count, x) \
     for (int j = 0; j < count; j++) x[j] = x[j] / (1.0f + fabs(x[j]));
