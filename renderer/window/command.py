@@ -61,13 +61,21 @@ def run_serve(args: argparse.Namespace) -> int:
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
+    from renderer.window.state.app_state import AppState
 
     session, gpu = requested_session(args.inputs, args.restore, args.animation, args.new), open_context(args.device)
+
+    def another_window() -> OffscreenWindow:
+        """For another browser: it begins with the same panels, and its session is not kept."""
+        app = AppState(session, gpu)
+        app.device = args.device
+        return OffscreenWindow(app, gpu.gl, args.size)
+
     with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
         gpu.compile_in_children(pool)
         with contextlib.closing(OffscreenWindow(open_app(session, gpu, args.device), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
-            server.run(window)
+            server.run(window, another_window)
     return 0
 
 

@@ -1043,12 +1043,14 @@ EVENTS = [
     {"kind": "move", "x": 10, "y": 20.5}, {"kind": "button", "button": 0, "down": True}, {"kind": "wheel", "y": -1},
     {"kind": "key", "code": "KeyA", "down": True, "ctrl": True}, {"kind": "text", "text": "ab"},
     {"kind": "focus", "focused": False}, {"kind": "resize", "width": 800, "height": 600},
+    {"kind": "resize", "width": 390, "height": 844, "ratio": 3.0},
 ]  # fmt: skip
 
 
 def http_seeds() -> dict[str, bytes]:
     return {
         "post.http": request(json.dumps(EVENTS).encode()), "frame.http": request(b"", b"GET /frame?after=3 HTTP/1.1"),
+        "viewer.http": request(b"", b"GET /frame?viewer=a-tab_1&after=3 HTTP/1.1"),
         "token.http": request(b"", b"GET /?token=a HTTP/1.1", Authorization="Bearer a"),
     }  # fmt: skip
 
@@ -1066,7 +1068,7 @@ def inject_all(events: list[dict]) -> None:
 
     io_ = imgui_io()
     sizes: list[tuple[int, int]] = []
-    window = SimpleNamespace(frame=io_.clear_events_queue, resize=sizes.append)
+    window = SimpleNamespace(frame=io_.clear_events_queue, resize=lambda size, ratio: sizes.append(size))
     for event in events:
         server.inject(window, event)  # type: ignore[arg-type]
     io_.clear_events_queue()
@@ -1079,9 +1081,10 @@ REMOTE = ("renderer.window.remote.server", "renderer.window.remote.handler")
 def read_request(path: Path) -> None:
     """A request to `rayfold serve`, as its handler reads it from a connection, and its events in the window."""
     from renderer.window.remote import exchange, handler
+    from renderer.window.remote.viewers import Viewers
 
     exchange.LONG_POLL_SECONDS = 0.0
-    kept = exchange.FrameExchange()
+    viewers = Viewers()
     data = io.BytesIO(path.read_bytes())
     connection = SimpleNamespace(
         makefile=lambda mode, size=-1: io.BytesIO(),
@@ -1089,9 +1092,10 @@ def read_request(path: Path) -> None:
         sendall=lambda sent: None,
         settimeout=lambda seconds: None,
     )
-    server = SimpleNamespace(exchange=kept, access=handler.Access("a", frozenset({"localhost"})))
+    server = SimpleNamespace(viewers=viewers, access=handler.Access("a", frozenset({"localhost"})))
     handler.Handler(connection, ("127.0.0.1", 1), server)  # type: ignore[arg-type]
-    inject_all(kept.take_events(0.0))
+    for kept in viewers.all():
+        inject_all(kept.take_events())
 
 
 @target("events", lambda: {"events.json": json.dumps(EVENTS).encode()},

@@ -96,7 +96,7 @@ GOOD = [
     {"kind": "move", "x": 10, "y": -20.5}, {"kind": "button", "button": 2, "down": True}, {"kind": "wheel", "y": -1},
     {"kind": "key", "code": "KeyA", "down": True, "ctrl": True}, {"kind": "text", "text": "aß漢"},
     {"kind": "key", "code": "LaunchApp1", "down": False}, {"kind": "focus", "focused": False},
-    {"kind": "resize", "width": 800, "height": 600},
+    {"kind": "resize", "width": 800, "height": 600}, {"kind": "resize", "width": 800, "height": 600, "ratio": 2.5},
 ]  # fmt: skip
 BAD = [
     {}, {"kind": 3}, {"kind": ["move"]}, {"kind": "none"}, {"kind": "move", "x": "1", "y": None},
@@ -109,6 +109,7 @@ BAD = [
     {"kind": "key", "code": "KeyA", "down": True, "ctrl": 1}, {"kind": "text", "text": 5},
     {"kind": "text", "text": "\ud83d"}, {"kind": "text", "text": "a\0"}, {"kind": "text", "text": "a" * 17},
     {"kind": "focus", "focused": "yes"}, {"kind": "resize", "width": -1e7, "height": 1}, {"kind": "resize", "width": 5},
+    {"kind": "resize", "width": 5, "height": 5, "ratio": "2"}, {"kind": "move", "x": 1, "y": 1, "ratio": 1},
 ]  # fmt: skip
 
 
@@ -206,7 +207,7 @@ def test_headers_without_end_are_ended(remote):
 def test_a_flood_of_connections_takes_a_bounded_number_of_threads(remote, monkeypatch):
     monkeypatch.setattr(handler, "IDLE_SECONDS", 2.0)
     before = threading.active_count()
-    flood = [connect(remote) for _ in range(100)]
+    flood = [connect(remote) for _ in range(2 * handler.MAX_CONNECTIONS)]
     try:
         time.sleep(0.5)
         assert threading.active_count() - before <= handler.MAX_CONNECTIONS

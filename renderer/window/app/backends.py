@@ -20,7 +20,7 @@ from renderer.window.app.main_window import MainWindow
 from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Modifiers
-from renderer.window.controls.toolkit import glfw, imgui, implot
+from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
 from renderer.window.state import documents, open_files, save_files
 from renderer.window.state.app_state import AppState
 
@@ -47,16 +47,25 @@ def read_pixels(texture: Texture) -> np.ndarray:
     return np.ascontiguousarray(texture.read()[::-1, :, :3])
 
 
-def create_contexts() -> None:
-    """Creates the contexts of Dear ImGui and ImPlot."""
-    imgui.create_context()
-    implot.create_context()
+class Contexts:
+    """The contexts of Dear ImGui and ImPlot of one window; they are the current ones once made."""
 
+    def __init__(self):
+        self._imgui = imgui.create_context()
+        imgui.set_current_context(self._imgui)
+        self._implot = implot.create_context()
+        self.make_current()
 
-def destroy_contexts() -> None:
-    """Destroys the contexts of Dear ImGui and ImPlot."""
-    implot.destroy_context()
-    imgui.destroy_context()
+    def make_current(self) -> None:
+        """Makes the functions of Dear ImGui work on this window."""
+        imgui.set_current_context(self._imgui)
+        implot.set_current_context(self._implot)
+        imguizmo.set_im_gui_context(self._imgui)
+
+    def destroy(self) -> None:
+        """Destroys them."""
+        implot.destroy_context(self._implot)
+        imgui.destroy_context(self._imgui)
 
 
 class UiContext:
@@ -120,20 +129,27 @@ class OffscreenWindow:
 
     def __init__(self, app: AppState, gl: GlContext, size: tuple[int, int], scale: float = 1.0):
         self.gl, self.app = gl, app
-        create_contexts()
+        self._contexts = Contexts()
         imgui.backends.opengl3_init("#version 330")
         self.ui = UiContext(app, gl, scale)
-        self._texture = gl.texture(size, 4, "f1")
+        self._texture, self._units, self._ratio = gl.texture(size, 4, "f1"), size, 1.0
         self._last_frame_at = app.now()
 
-    def resize(self, size: tuple[int, int]) -> None:
-        """Sets the size in pixels."""
-        self._texture = self.gl.texture(size, 4, "f1")
+    def make_current(self) -> None:
+        """Makes the functions of Dear ImGui work on this window: several may be open."""
+        self._contexts.make_current()
+
+    def resize(self, size: tuple[int, int], ratio: float = 1.0) -> None:
+        """Sets the size in units, and how many pixels a unit has."""
+        self._units, self._ratio = size, ratio
+        width, height = (max(round(side * ratio), 1) for side in size)
+        self._texture = self.gl.texture((width, height), 4, "f1")
 
     def frame(self) -> None:
         """Draws one frame with the events added since the last one."""
         io, now = imgui.get_io(), self.app.now()
-        io.display_size = imgui.ImVec2(*self._texture.size)
+        io.display_size = imgui.ImVec2(*self._units)
+        io.display_framebuffer_scale = imgui.ImVec2(self._ratio, self._ratio)
         io.delta_time = min(max(now - self._last_frame_at, 1e-4), MAX_DELTA_SECONDS)
         self._last_frame_at = now
         self.ui.frame(self._new_frame, self._texture.framebuffer)
@@ -148,9 +164,10 @@ class OffscreenWindow:
 
     def close(self) -> None:
         """Saves the session, as broken off where an error ends the window, and destroys the contexts of Dear ImGui."""
+        self.make_current()
         self.app.close(clean=not isinstance(sys.exception(), Exception))
         imgui.backends.opengl3_shutdown()
-        destroy_contexts()
+        self._contexts.destroy()
 
 
 class Window:
@@ -173,7 +190,7 @@ class Window:
         glfw.set_key_callback(self.handle, self._on_key)
         on_drop: Any = self._on_drop  # the binding's stub has another signature
         glfw.set_drop_callback(self.handle, on_drop)
-        create_contexts()
+        self._contexts = Contexts()
         address = ctypes.cast(self.handle, ctypes.c_void_p).value
         assert address is not None
         imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks, which it chains
@@ -248,7 +265,7 @@ class Window:
         """Destroys the window and the contexts of Dear ImGui."""
         imgui.backends.opengl3_shutdown()
         imgui.backends.glfw_shutdown()
-        destroy_contexts()
+        self._contexts.destroy()
         glfw.destroy_window(self.handle)
         glfw.terminate()
 

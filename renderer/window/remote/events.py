@@ -42,7 +42,8 @@ def _is_text(value: Any) -> bool:
 
 
 MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false where they are missing
-# The fields of each kind of event, besides `kind`; all are required but MODIFIERS.
+OPTIONAL = {*MODIFIERS, "ratio"}
+# The fields of each kind of event, besides `kind`; all are required but OPTIONAL.
 FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "move": {"x": _is_coordinate, "y": _is_coordinate},
     "button": {"button": _is_button, "down": _is_flag},
@@ -50,7 +51,7 @@ FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "key": {"code": _is_code, "down": _is_flag, **MODIFIERS},
     "text": {"text": _is_text},
     "focus": {"focused": _is_flag},
-    "resize": {"width": _is_coordinate, "height": _is_coordinate},
+    "resize": {"width": _is_coordinate, "height": _is_coordinate, "ratio": _is_coordinate},  # pixels a unit
 }
 
 
@@ -73,7 +74,7 @@ def _check(event: Any, where: str) -> None:
         raise ValueError(f"{where}: kind must be one of {', '.join(FIELDS)}")
     fields = FIELDS[kind]
     for name, is_valid in fields.items():
-        if name in event and not is_valid(event[name]) or name not in event and name not in MODIFIERS:
+        if name in event and not is_valid(event[name]) or name not in event and name not in OPTIONAL:
             raise ValueError(f"{where}: {name} of {kind} is missing or not allowed")
     if len(event) > 1 + sum(name in event for name in fields):
         raise ValueError(f"{where}: {kind} has only {', '.join(fields)}")

@@ -1,7 +1,11 @@
-"""What the drawing thread and the HTTP threads exchange: input events in, the newest frame out."""
+"""What the drawing thread and the HTTP threads of one viewer exchange: input events in, the newest frame out.
+
+There is one slot for a frame: a viewer that takes frames slowly gets fewer, and nobody waits for it.
+"""
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,12 +17,14 @@ VIEWER_TIMEOUT = 1.0  # seconds after the last request during which frames are s
 class FrameExchange:
     """A thread-safe event queue and a slot for one numbered frame."""
 
-    def __init__(self):
-        self._condition = threading.Condition()
+    def __init__(self, wake: Callable[[], None]):
+        """`wake` tells the drawing thread that there are events, or a viewer that waits for a frame."""
+        self._condition, self._wake = threading.Condition(), wake
         self._events: list[dict] = []
         self._frame: np.ndarray | None = None
         self._number = 0
-        self._closed = False
+        self.wants_text = False  # whether the window waits for typed text
+        self.closed = False
         self._waiting = 0
         self._requested_at = -1e9
 
@@ -26,13 +32,12 @@ class FrameExchange:
         """Queues events for the drawing thread."""
         with self._condition:
             self._events = (self._events + events)[-MAX_QUEUED_EVENTS:]
-            self._condition.notify_all()
+            self._requested_at = time.perf_counter()
+        self._wake()
 
-    def take_events(self, timeout: float) -> list[dict]:
-        """Returns the events since the last call; waits up to `timeout` seconds for the first."""
+    def take_events(self) -> list[dict]:
+        """Returns the events since the last call."""
         with self._condition:
-            if not self._events and timeout > 0:
-                self._condition.wait_for(lambda: self._events, timeout)
             events, self._events = self._events, []
             return events
 
@@ -48,12 +53,13 @@ class FrameExchange:
 
         The pixels are None if LONG_POLL_SECONDS pass without one; the result is None after close().
         """
+        self._wake()
         with self._condition:
             self._waiting += 1
-            self._condition.wait_for(lambda: self._closed or self._number != after, LONG_POLL_SECONDS)
+            self._condition.wait_for(lambda: self.closed or self._number != after, LONG_POLL_SECONDS)
             self._waiting -= 1
             self._requested_at = time.perf_counter()
-            if self._closed:
+            if self.closed:
                 return None
             return self._number, self._frame if self._number != after else None
 
@@ -62,8 +68,18 @@ class FrameExchange:
         with self._condition:
             return self._waiting > 0 or time.perf_counter() - self._requested_at < VIEWER_TIMEOUT
 
+    def touch(self) -> None:
+        """Counts as a request."""
+        with self._condition:
+            self._requested_at = time.perf_counter()
+
+    def seconds_since_request(self) -> float:
+        """Seconds since the viewer last asked for something; 0 while it waits for a frame."""
+        with self._condition:
+            return 0.0 if self._waiting else time.perf_counter() - self._requested_at
+
     def close(self) -> None:
         """Ends all waits for frames."""
         with self._condition:
-            self._closed = True
+            self.closed = True
             self._condition.notify_all()

@@ -23,14 +23,16 @@ from renderer.formats.images import encode_jpeg
 from renderer.process import log_internal_error
 from renderer.window.remote.events import read_events
 from renderer.window.remote.exchange import FrameExchange
+from renderer.window.remote.viewers import MAX_VIEWERS, Viewers, is_name
 
 PAGE = Path(__file__).with_name("page.html")
 MAX_BODY_BYTES = 1 << 16  # of one request with events
 MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # with its headers
 REQUEST_SECONDS = 10.0  # for a request to arrive whole, or its answer to be taken
 IDLE_SECONDS = 60.0  # between two requests of a connection
-MAX_CONNECTIONS = 32  # a browser opens about six; more wait in the queue of the system, at most BACKLOG
-BACKLOG = 16
+MAX_CONNECTIONS = 4 * MAX_VIEWERS  # a page keeps two or three; more wait in the queue of the system, at most BACKLOG
+BACKLOG = 64
+FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = BACKLOG
 
-    def __init__(self, host: str, port: int, access: Access, exchange: FrameExchange):
-        self.access, self.exchange = access, exchange
+    def __init__(self, host: str, port: int, access: Access, viewers: Viewers):
+        self.access, self.viewers = access, viewers
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -154,7 +156,8 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/":
             self._answer(200, PAGE.read_bytes(), "text/html; charset=utf-8")
         elif path == "/frame":
-            self._send_frame(query.get("after", "0"))
+            if (exchange := self._viewer(query)) is not None:
+                self._send_frame(exchange, query.get("after", "0"))
         else:
             self._answer(404)
 
@@ -168,11 +171,15 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         if not self._allowed():
             return
-        if self._address()[0] != "/events":
+        path, query = self._address()
+        if path != "/events":
             self._answer(404)
             return
+        exchange = self._viewer(query)
+        if exchange is None:
+            return
         try:
-            self.server.exchange.post_events(read_events(body))
+            exchange.post_events(read_events(body))
         except ValueError as error:
             self._answer(400, str(error).encode())
         else:
@@ -194,15 +201,27 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(403, refusal.encode())
         return not refusal
 
-    def _send_frame(self, after: str) -> None:
+    def _viewer(self, query: dict[str, str]) -> FrameExchange | None:
+        """What the drawing thread exchanges with the viewer of a request; answers itself where there is none."""
+        name = query.get("viewer", "")
+        if name and not is_name(name):
+            self._answer(400, b"viewer must be a name of up to 40 letters, digits, - and _")
+            return None
+        exchange = self.server.viewers.find(name)
+        if exchange is None:
+            self._answer(503, FULL.encode())
+        return exchange
+
+    def _send_frame(self, exchange: FrameExchange, after: str) -> None:
         number = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
-        result = self.server.exchange.wait_frame(number)
+        result = exchange.wait_frame(number)
         if result is None:
             self._answer(410)
         elif result[1] is None:
             self._answer(204)
         else:
-            self._answer(200, encode_jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
+            facts = {"X-Frame": str(result[0]), "X-Text": str(int(exchange.wants_text))}
+            self._answer(200, encode_jpeg(result[1]), "image/jpeg", facts)
 
     def _answer(
         self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict[str, str] | None = None

@@ -1,14 +1,16 @@
 """The window in a browser: frames as JPEG over HTTP, input events back. For GPU machines without a display.
 
 The server listens on this machine only unless another host is given; each request needs the token of the printed
-address. The page requests the next frame after it has shown the last (long polling), so a slow connection drops
-frames instead of queueing them.
+address. Each browser has a window of its own, of its size, pixels a unit and view, up to MAX_VIEWERS. One thread draws
+them in turn; it waits for no connection, as a page requests the next frame after it has shown the last (long polling):
+a slow one drops frames instead of queueing them.
 """
 
 import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from renderer.errors import UnavailableError
@@ -17,24 +19,25 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.events import KEYS
 from renderer.window.remote.exchange import FrameExchange
 from renderer.window.remote.handler import Access, Server
+from renderer.window.remote.viewers import Viewers
 
 ANY_ADDRESS = ("0.0.0.0", "::")
-FRAME_INTERVAL = 1 / 30  # seconds between two frames that are sent
-# seconds to wait for an event, by AppState.activity()
-EVENT_WAIT = {"drawing": 0.0, "waiting": 1 / 60, "compiling": 1 / 30, "flipping": 1 / 10, "idle": 0.25}
-SIZES = (64, 4096)  # pixels a browser may ask for, a side
+FRAME_INTERVAL = 1 / 30  # seconds between two frames that are sent, and of a window that is one of several
+MAX_WAIT = 5.0  # seconds between two looks for viewers that have left
+RATIOS = (0.5, 4.0)  # pixels a unit that a browser may ask for
+SIZES = (64, 4096)  # units that a browser may ask for, a side; and the most pixels
 
 
 class RemoteServer:
     """The HTTP server on a thread of its own; `address` is what a browser opens."""
 
     def __init__(self, host: str, port: int):
-        self.exchange = FrameExchange()
+        self.viewers = Viewers()
         name = own_address(host) if host in ANY_ADDRESS else host
         self.token = secrets.token_urlsafe(16)
         access = Access(self.token, frozenset({"localhost", name.lower(), socket.gethostname().lower()}))
         try:
-            self._server = Server(host, port, access, self.exchange)
+            self._server = Server(host, port, access, self.viewers)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UnavailableError(f"serve: cannot listen on {host}:{port}: {reason}") from error
@@ -43,27 +46,85 @@ class RemoteServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http")
         self._thread.start()
 
-    def run(self, window: OffscreenWindow) -> None:
-        """Draws frames and handles events until the user quits."""
-        sent_at, is_sent = 0.0, False
-        while not window.app.quit_requested:
-            events = self.exchange.take_events(EVENT_WAIT[window.app.activity(window.app.now())])
-            for event in events:
-                with window.app.errors_as_messages("an event of the browser"):
-                    inject(window, event)
-            if window.ui.idle.needs_frame(bool(events)):
-                window.frame()
-                is_sent = False
-            if not is_sent and self.exchange.has_viewer() and time.perf_counter() - sent_at > FRAME_INTERVAL:
-                sent_at, is_sent = time.perf_counter(), True
-                self.exchange.publish_frame(window.pixels())
+    def run(self, first: OffscreenWindow, open_window: Callable[[], OffscreenWindow]) -> None:
+        """Draws frames and handles events until the user quits the first window.
+
+        Each further viewer gets a window of open_window(), which is closed when the viewer has left or quits it.
+        """
+        first.app.wake = self.viewers.wake.set
+        first.app.file_watcher.listen(first.app.wake)
+        shown = {self.viewers.first: Shown(first, self.viewers.first)}
+        try:
+            while not first.app.quit_requested:
+                self._open_and_close(shown, open_window)
+                active = [one for one in shown.values() if one.window is first or one.exchange.has_viewer()]
+                self.viewers.wake.wait(min([MAX_WAIT, *(one.wait(len(active)) for one in active)]))
+                self.viewers.wake.clear()
+                for one in active:
+                    one.step(len(active))
+        finally:
+            for one in shown.values():
+                if one.window is not first:
+                    one.window.close()
+            first.make_current()
+
+    def _open_and_close(self, shown: dict[FrameExchange, "Shown"], open_window: Callable[[], OffscreenWindow]) -> None:
+        """Gives each viewer a window, and closes the windows of those that are gone."""
+        self.viewers.forget_gone()
+        present = self.viewers.all()
+        for exchange in present:
+            if exchange not in shown and not exchange.closed:
+                window = open_window()
+                window.app.wake = self.viewers.wake.set
+                shown[exchange] = Shown(window, exchange)
+        for exchange in [e for e in shown if e.closed or e not in present]:
+            shown.pop(exchange).window.close()
 
     def close(self) -> None:
         """Stops the server and joins its thread."""
-        self.exchange.close()
+        self.viewers.close()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class Shown:
+    """A window and the viewer that it is shown to."""
+
+    def __init__(self, window: OffscreenWindow, exchange: FrameExchange):
+        self.window, self.exchange = window, exchange
+        self._drawn_at = self._sent_at = -1e9
+        self._is_sent = False
+
+    def wait(self, count: int) -> float:
+        """Seconds until the window has something to do beside its events; `count` windows are drawn."""
+        self.window.make_current()
+        now = time.perf_counter()
+        wait = self.window.ui.idle.wait()
+        if count > 1:  # none draws more often than it is shown, so that the others have their turn
+            wait = max(wait, self._drawn_at + FRAME_INTERVAL - now)
+        if not self._is_sent and self.exchange.has_viewer():
+            wait = min(wait, self._sent_at + FRAME_INTERVAL - now)
+        return max(wait, 0.0)
+
+    def step(self, count: int) -> None:
+        """Passes the events on, draws a frame if one is due, and offers it to the viewer."""
+        window, exchange, now = self.window, self.exchange, time.perf_counter()
+        window.make_current()
+        events = exchange.take_events()
+        for event in events:
+            with window.app.errors_as_messages("an event of the browser"):
+                inject(window, event)
+        is_due = count == 1 or bool(events) or now - self._drawn_at >= FRAME_INTERVAL
+        if is_due and window.ui.idle.needs_frame(bool(events)):
+            self._drawn_at, self._is_sent = now, False
+            window.frame()
+        if not self._is_sent and exchange.has_viewer() and time.perf_counter() - self._sent_at > FRAME_INTERVAL:
+            self._sent_at, self._is_sent = time.perf_counter(), True
+            exchange.wants_text = imgui.get_io().want_text_input
+            exchange.publish_frame(window.pixels())
+        if window.app.quit_requested:
+            exchange.close()
 
 
 def own_address(host: str) -> str:
@@ -90,6 +151,8 @@ def inject(window: OffscreenWindow, event: dict[str, Any]) -> None:
     if kind == "move":
         io.add_mouse_pos_event(float(event["x"]), float(event["y"]))
     elif kind == "button":
+        if event["down"]:
+            window.frame()  # what the press is on is what the pointer was over, and a finger was nowhere
         io.add_mouse_button_event(event["button"], event["down"])
         window.frame()  # a press and a release of one request need a frame each
     elif kind == "wheel":
@@ -106,4 +169,5 @@ def inject(window: OffscreenWindow, event: dict[str, Any]) -> None:
     elif kind == "resize":
         low, high = SIZES
         width, height = (int(max(low, min(high, event[name]))) for name in ("width", "height"))
-        window.resize((width, height))
+        ratio = max(RATIOS[0], min(RATIOS[1], event.get("ratio", 1.0), high / max(width, height)))
+        window.resize((width, height), ratio)

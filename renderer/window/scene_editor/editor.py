@@ -34,7 +34,7 @@ class SceneEditor(PanelEditor):
         self.renaming: Item | None = None  # whose name is typed in the list
         self.name = ""
         self.scrolled_to: Item | None = None  # that the list shows
-        self._was_hot = False
+        self._was_hot = self._hot_when_drawn = False
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None  # a value, the view's target, the value's pose
         self._own_actions = self._make_actions()
 
@@ -57,7 +57,7 @@ class SceneEditor(PanelEditor):
 
     def wants_mouse(self) -> bool:
         """Whether the gizmo takes the mouse, so that the panel does not."""
-        return self._was_hot and self._pose() is not None and gizmo.is_hot()
+        return self._was_hot and self._pose() is not None and gizmo.is_hot(self._hot_when_drawn)
 
     def mouse(self, rect: Rect) -> bool:
         """Selects what a click of the left button is on; the panel's other uses of the mouse go on."""
@@ -107,6 +107,7 @@ class SceneEditor(PanelEditor):
             return
         self._was_hot = True
         moved = gizmo.draw(settings, place, operation, imgui.get_io().key_ctrl, rect, self.scale)
+        self._hot_when_drawn = gizmo.is_hot(False)
         if moved is not None:
             with self.app.errors_as_messages("moving an item", ValueError):
                 self.put_value(item, pose.with_pose(value, moved))

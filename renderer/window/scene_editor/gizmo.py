@@ -17,6 +17,7 @@ LINES = {  # units at scale 1
     "rotation_outer_line_thickness": 3.0, "scale_line_thickness": 3.0, "scale_line_circle_size": 6.0,
     "center_circle_size": 6.0,
 }  # fmt: skip
+_drawn_in = [0]  # the window whose gizmo was drawn last
 NEAR = 1e-3  # of the projection's depth range, in distances of the target
 
 
@@ -64,9 +65,19 @@ def can_draw(settings: Any) -> bool:
     return settings.projection in PICKED
 
 
-def is_hot() -> bool:
-    """Whether the gizmo drawn last is under the pointer, or dragged."""
-    return imguizmo.is_using() or imguizmo.is_over()
+def is_hot(was_hot: bool) -> bool:
+    """Whether the gizmo of this window is under the pointer, or dragged; as it was where another window drew since."""
+    if _drawn_in[0] != _window():
+        return was_hot
+    imguizmo.push_id(_window())
+    found = imguizmo.is_using() or imguizmo.is_over()
+    imguizmo.pop_id()
+    return found
+
+
+def _window() -> int:
+    """A number of the current window: ImGuizmo has one state for all, in which a drag belongs to a number."""
+    return id(imgui.get_current_context()) & 0x7FFFFFFF
 
 
 def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect, scale: float) -> Pose | None:
@@ -83,7 +94,10 @@ def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect, sca
     mode = imguizmo.MODE.local if operation == "scale" else imguizmo.MODE.world
     step = {"move": 0.25, "rotate": 15.0, "scale": 0.25}[operation]
     snap = imguizmo.Matrix3([step] * 3) if snaps else None
+    _drawn_in[0] = _window()
+    imguizmo.push_id(_window())
     changed = imguizmo.manipulate(view, projection, OPERATIONS[operation], mode, held, None, snap)
+    imguizmo.pop_id()
     out = np.array(held.values, float).reshape(4, 4).T
     return out if changed and np.isfinite(out).all() and abs(np.linalg.det(out[:3, :3])) > 1e-30 else None
 

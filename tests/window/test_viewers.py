@@ -1,0 +1,156 @@
+"""Several browsers at a time: whose window is whose, how many, and that a slow one stalls no other."""
+
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.window.remote import viewers as viewers_module
+from renderer.window.remote.server import RemoteServer
+from renderer.window.remote.viewers import MAX_VIEWERS, Viewers, is_name
+from tests.window.helpers import wait_for
+from tests.window.test_remote import decode_jpeg, key_events, request
+
+
+def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
+    process, address = served
+
+    def frame(viewer: str):
+        return decode_jpeg(request(address, f"frame?viewer={viewer}&after=0")[2], tmp_path)
+
+    wide, tall = (
+        {"kind": "resize", "width": w, "height": h, "ratio": r} for w, h, r in ((600, 300, 1.0), (200, 360, 1.5))
+    )
+    request(address, "events?viewer=desk", [wide, *key_events("KeyH")])
+    request(address, "events?viewer=phone", [tall])
+    wait_for(lambda: frame("desk").shape == (300, 600, 3), process)
+    wait_for(lambda: frame("phone").shape == (540, 300, 3), process)
+    assert frame("desk").shape == (300, 600, 3), "the second browser does not resize the first"
+
+    picture = (slice(60, 240), slice(100, 300))
+    wait_for(lambda: frame("desk")[picture].std() > 10, process)
+    wait_for(lambda: frame("phone")[150:400].std() > 10, process)
+    before = [frame(name) for name in ("desk", "phone")]
+    drag = [{"kind": "move", "x": 200, "y": 150}, {"kind": "button", "button": 0, "down": True}]
+    drag += [{"kind": "move", "x": 300, "y": 150}, {"kind": "button", "button": 0, "down": False}]
+    request(address, "events?viewer=desk", drag)
+    wait_for(lambda: np.abs(frame("desk") - before[0])[picture].mean() > 10, process)
+    assert np.abs(frame("phone")[150:400] - before[1][150:400]).mean() < 4, "it has a view of its own"
+    assert request(address, "frame?viewer=a%20b")[0] == 400
+    request(address, "events?viewer=phone", key_events("KeyQ", ctrl=True))
+    wait_for(lambda: request(address, "frame?viewer=phone&after=0")[0] == 410, process)
+    assert frame("desk").shape == (300, 600, 3) and process.poll() is None, "who quits closes only that window"
+
+
+def test_who_gets_which_window(monkeypatch):
+    monkeypatch.setattr(viewers_module, "LEFT_SECONDS", 0.15)
+    monkeypatch.setattr(viewers_module, "FORGET_SECONDS", 0.3)
+    viewers = Viewers()
+    first = viewers.find("a")
+    assert first is viewers.first and viewers.find("a") is first
+    second = viewers.find("b")
+    assert second is not first and viewers.wake.is_set() and viewers.all() == [first, second]
+    time.sleep(0.2)
+    viewers.find("b").touch()
+    assert viewers.find("c") is first, "a has left: the first window goes on with c"
+    assert viewers.find("a") not in (first, second), "a is back, and c has its window"
+    viewers.find("b").touch()
+    time.sleep(0.35)
+    second.touch()
+    viewers.forget_gone()
+    assert viewers.all() == [first, second], "the first stays although nobody looks"
+    for number in range(MAX_VIEWERS):
+        first.touch()
+        viewers.find(f"n{number}")
+    assert len(viewers.all()) == MAX_VIEWERS and viewers.find("one more") is None
+    viewers.close()
+    assert all(exchange.wait_frame(0) is None for exchange in viewers.all())
+
+
+def test_names_of_viewers():
+    assert is_name("0f3a-_Z") and not any(map(is_name, ("", "a b", "a" * 41, "../a", "é", "a\n")))
+
+
+class FlickeringWindow:
+    """A window without a GL: each frame has other pixels, and costs some time."""
+
+    def __init__(self):
+        self.frames, self.size = 0, (64, 48)
+        self.app = SimpleNamespace(
+            quit_requested=False, wake=None, file_watcher=SimpleNamespace(listen=lambda wake: None)
+        )
+        self.ui = SimpleNamespace(idle=SimpleNamespace(wait=lambda: 0.0, needs_frame=lambda had_input: True))
+
+    def make_current(self) -> None:
+        pass
+
+    def frame(self) -> None:
+        self.frames += 1
+        time.sleep(0.0005)
+
+    def pixels(self) -> np.ndarray:
+        return np.random.default_rng(self.frames).integers(0, 255, (600, 800, 3), "u1")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_browser_that_takes_nothing_stalls_no_other(monkeypatch):
+    """One asks for frames of megabytes and never reads an answer; three others go on."""
+    monkeypatch.setattr("renderer.window.remote.server.imgui.get_io", lambda: SimpleNamespace(want_text_input=False))
+    remote, first = RemoteServer("127.0.0.1", 0), FlickeringWindow()
+    thread = threading.Thread(target=remote.run, args=(first, FlickeringWindow))
+    thread.start()
+    try:
+        port, token = int(remote.address.split(":")[2].split("/")[0]), remote.address.split("token=")[1]
+        stuck = socket.create_connection(("127.0.0.1", port))
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        ask = f"GET /frame?viewer=stuck&after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        stuck.sendall(ask.encode() * 20)
+        taken = {}
+
+        def watch(name: str) -> None:
+            number, taken[name] = "0", []
+            for _ in range(6):
+                began = time.perf_counter()
+                status, headers, _ = request(remote.address, f"frame?viewer={name}&after={number}")
+                assert status == 200 and headers["X-Frame"] != number
+                number = headers["X-Frame"]
+                taken[name].append(time.perf_counter() - began)
+
+        watchers = [threading.Thread(target=watch, args=(name,)) for name in ("a", "b", "c")]
+        for watcher in watchers:
+            watcher.start()
+        for watcher in watchers:
+            watcher.join(60)
+        assert all(len(seconds) == 6 and np.median(seconds) < 2 for seconds in taken.values()), taken
+        stuck.close()
+    finally:
+        first.app.quit_requested = True
+        remote.viewers.wake.set()
+        thread.join(20)
+        remote.close()
+    assert not thread.is_alive()
+
+
+def test_a_page_beyond_the_last_is_told_so(monkeypatch):
+    monkeypatch.setattr(viewers_module, "MAX_VIEWERS", 1)
+    remote = RemoteServer("127.0.0.1", 0)
+    try:
+        assert request(remote.address, "events?viewer=a", [])[0] == 204
+        status, _, text = request(remote.address, "events?viewer=b", [])
+        assert status == 503 and b"browsers show windows already" in text
+    finally:
+        remote.close()
+
+
+@pytest.mark.parametrize("ratio, size", [(1.0, (100, 80)), (2.5, (250, 200))])
+def test_a_window_has_pixels_and_units(screen, ratio, size):
+    screen.resize((100, 80), ratio)
+    screen.frame()
+    assert screen.pixels().shape == (size[1], size[0], 3)
+    panel, rect = screen.app.panels[0], screen.app.image_rects[0]
+    assert rect[0] + rect[2] <= 100 and panel._drawn.size <= (round(rect[2] * ratio), round(rect[3] * ratio))
