@@ -292,6 +292,8 @@ def _measurement(table: Any, context: str) -> Measurement:
 
 def _check_panels(lesson: Lesson, path: Path) -> None:
     """Raises InputError for panels that steps name and the lesson lacks, and for settings that do not fit."""
+    if not lesson.steps[0].show:
+        raise InputError(f"{path}: steps[0]: show is []; the first step must show a panel")
     for index, step in enumerate(lesson.steps):
         context = f"{path}: steps[{index}]"
         for key in ("show", "set", "view", "view_steps"):

@@ -42,9 +42,15 @@ def lesson_page(lesson: Lesson, results: Sequence[StepResult], output: Path, mac
     for number, (step, result) in enumerate(zip(lesson.steps, results, strict=True), 1):
         heading = f'<span class="number">{number}</span> {escape(step.title)}'
         parts.append(f'<section><h2 id="step-{number}">{heading}</h2>')
-        parts.append(_words(step.text, lesson, output, images))
-        parts += [*step_parts(step, result), "</section>"]
+        parts += [step_words(lesson, step, result, output, images), "</section>"]
     return page.html_page(lesson.title, "\n".join(parts))
+
+
+def step_words(
+    lesson: Lesson, step: Step, result: StepResult, output: Path, images: dict[str, str] | None = None
+) -> str:
+    """The HTML of a step below its heading; `images` are the addresses of its pictures by name."""
+    return "\n".join([_words(step.text, lesson, output, images or {}), *step_parts(step, result)])
 
 
 def _images(lesson: Lesson) -> dict[str, str]:

@@ -46,8 +46,8 @@ def sections(text: str) -> tuple[str, str, list[tuple[str, str]]]:
                 title, body = plain_text(inline), opening.map[1]
             elif opening.tag == "h2":
                 starts.append((plain_text(inline), opening.map[0], opening.map[1]))
-    ends = [start for _, start, _ in starts[1:]] + [len(lines)]
-    found = [(name, "\n".join(lines[first:end]).strip()) for (name, _, first), end in zip(starts, ends, strict=True)]
+    ends = [*(start for _, start, _ in starts[1:]), len(lines)]
+    found = [(name, "\n".join(lines[first:end]).strip()) for (name, _, first), end in zip(starts, ends, strict=False)]
     return title, "\n".join(lines[body : starts[0][1] if starts else len(lines)]).strip(), found
 
 

@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -963,6 +964,39 @@ def read_field_folder(path: Path) -> None:
     finally:
         if path.suffix != ".png":
             damaged.unlink()
+
+
+# ---- lessons
+
+LESSON_PARTS = b"\n=== lesson.md ===\n"  # between the two files of a lesson
+
+
+def lesson_seeds() -> dict[str, bytes]:
+    """The two files of each bundled lesson as one."""
+    out = {}
+    for folder in sorted((SCENES.parent / "assets" / "lessons").iterdir()):
+        parts = [(folder / name).read_bytes() for name in ("lesson.toml", "lesson.md")]
+        out[f"{folder.name}.lesson"] = LESSON_PARTS.join(parts)
+    return out
+
+
+@target("lesson", lesson_seeds, nested(TEXT), "renderer.lessons.page", *SCENE_MODULES, weight=0.05)
+def read_lesson(path: Path) -> None:
+    """Reads a lesson, and writes its page without what devices draw and measure."""
+    from renderer.lessons.lesson import read_lesson
+    from renderer.lessons.page import StepResult, step_words
+    from renderer.pages.markdown import blocks
+
+    folder = path.with_suffix(".folder")
+    folder.mkdir(exist_ok=True)
+    toml, _, words = path.read_bytes().partition(LESSON_PARTS)
+    (folder / "lesson.toml").write_bytes(toml)
+    (folder / "lesson.md").write_bytes(words)
+    lesson = read_lesson(folder)
+    for step in lesson.steps:
+        blocks(step.text)
+        text = step_words(lesson, step, StepResult(), folder / "x.html")
+        assert "<script" not in text.lower() and "javascript:" not in re.sub(r">[^<]*<", "><", text.lower()), text
 
 
 # ---- benchmarks, farms

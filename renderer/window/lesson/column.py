@@ -15,13 +15,12 @@ from renderer.window.state.lesson_reader import LessonReader, StepState
 
 WIDTH, PLOT_HEIGHT = 430, 190  # at scale 1
 RIGHT = (0.49, 0.81, 0.50, 1.0)
-MIN_PANELS = 1.1  # of the column's width, that must be left for the panels
+MAX_PART = 0.45  # of the width that the controls leave
 
 
 def width(app: AppState, scale: float, window_width: float) -> float:
-    """The width of the column in a window; 0 without a lesson, and where it would leave no room for panels."""
-    wanted = WIDTH * scale
-    return wanted if app.lesson is not None and window_width > wanted * (1 + MIN_PANELS) else 0.0
+    """The width of the column beside panels in `window_width`, of which it takes a part; 0 without a lesson."""
+    return 0.0 if app.lesson is None else min(WIDTH * scale, MAX_PART * window_width)
 
 
 class Column:

@@ -1,0 +1,123 @@
+"""Measurements: what they find against algebra and brute force; they end, and say what they did not reach."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from renderer.errors import InputError
+from renderer.gpu import DeviceContext
+from renderer.lessons.lesson import LESSONS, read_lesson
+from renderer.lessons.measurements import Bench
+from renderer.lessons.measurements.band_lu import MATRICES, BandDigits, BandRate
+from renderer.lessons.measurements.base import Finding
+from renderer.lessons.measurements.sums import DATA, SumError
+from renderer.lessons.programs import Program, evaluate
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.paths import SCENES
+
+
+def bench_on(device, seconds=0.05) -> Bench:
+    gpu = DeviceContext()
+    gpu.devices = [device]
+    return Bench(gpu, {}, seconds)
+
+
+def full(ab: np.ndarray, k: int) -> np.ndarray:
+    n = ab.shape[1]
+    a = np.zeros((n, n))
+    for i in range(n):
+        for j in range(max(0, i - k), min(n, i + k + 1)):
+            a[i, j] = ab[k + i - j, j]
+    return a
+
+
+def test_the_matrices_are_what_the_lesson_says(rng):
+    n, k = 24, 5
+    growing = full(MATRICES["growing"](rng, n, k), k)
+    wilkinson = np.tril(-np.ones((n, n)), -1) + np.eye(n)
+    inside = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= k
+    wanted = np.where(inside, wilkinson, 0)
+    wanted[n - 1 - k :, -1] = 1
+    assert np.array_equal(growing[:, :-1], wanted[:, :-1]) and (growing[n - k :, -1] == 1).all()
+    ill = full(MATRICES["ill"](rng, n, k), k)
+    assert 1e9 < np.linalg.cond(ill) < 1e14 and np.linalg.cond(full(MATRICES["dominant"](rng, n, k), k)) < 10
+
+
+def test_digits_are_those_of_exact_arithmetic(device):
+    """Digits of the refined solution against Gauss's elimination in fractions."""
+    found = BandDigits(("dominant", "ill"), 12, 3).run(bench_on(device))
+    rng = np.random.default_rng(1)
+    for index, name in enumerate(("dominant", "ill")):
+        ab = MATRICES[name](rng, 12, 3)
+        b = rng.integers(-9, 10, 12).astype("f8")
+        exact = solved_in_fractions(full(ab, 3), b)
+        x = solve_refined(BandedLU(ab, 3, 3), b).x
+        error = max(abs(Fraction(float(v)) - e) for v, e in zip(x, exact, strict=True)) / max(map(abs, exact))
+        assert float(error) <= 10 ** -found.series["refined"][index] * 1.001
+    assert found.series["by the factors"][1] < 9 < found.series["refined"][1]
+    assert len(found.notes) == 2 and "growth" in found.notes[0]
+
+
+def solved_in_fractions(a: np.ndarray, b: np.ndarray) -> list[Fraction]:
+    rows = [[Fraction(float(v)) for v in (*row, right)] for row, right in zip(a, b, strict=True)]
+    n = len(rows)
+    for k in range(n):
+        pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(k + 1, n):
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [u - factor * v for u, v in zip(rows[i], rows[k], strict=True)]
+    x = [Fraction(0)] * n
+    for k in reversed(range(n)):
+        x[k] = (rows[k][n] - sum(rows[k][j] * x[j] for j in range(k + 1, n))) / rows[k][k]
+    return x
+
+
+def test_a_loop_that_stands_still_loses_all_that_it_should_add(device):
+    count = 2048
+    found = SumError((count,), "one large").run(bench_on(device))
+    unit = (2.0**24 + count - 1) * 2.0**-24
+    assert found.series["one after another"][0] == pytest.approx((count - 1) / unit)
+    assert found.series["exact, rounded once"][0] <= 1 and found.series["bound of halving"][0] > 10
+
+
+def test_data_are_what_they_are_called(rng):
+    cancelling = DATA["cancelling"](rng, 1000)
+    assert abs(cancelling.sum()) < 1e-4 * np.abs(cancelling).sum() and DATA["one large"](rng, 5).sum() == 2**24 + 4
+    assert DATA["wide"](rng, 1000).max() / DATA["wide"](rng, 1000).min() > 1e4
+
+
+def test_a_measurement_ends_and_says_what_it_did_not_reach(device):
+    bench = bench_on(device, 1e-9)
+    found = BandRate((32, 64), 4).run(bench)
+    assert found.series["host's cores"][0] is not None or found.missing == 2
+    assert found.missing >= 1 and "not reached within 1e-09 s" in found.notes[-1]
+    assert Finding((1,), {"a": (None,)}, "x", "y", "").missing == 1
+
+
+def test_programs_are_evaluated_and_wrong_ones_are_a_sentence(device, tmp_path):
+    program = Program(str(SCENES / "product.cb"), {"a": [[1, 2, 3], [4, 5, 6]], "b": [[1, 0], [0, 1], [2, -1]]})
+    found = evaluate(program, device)
+    assert found.result.split() == ["[[", "7.", "-1.]", "[16.", "-1.]]"] and "matrix mul" in found.source
+    (tmp_path / "wrong.cb").write_text("float main(float[] a) { return sum(b); }")
+    with pytest.raises(InputError, match=r"wrong\.cb.*CS"):
+        evaluate(Program(str(tmp_path / "wrong.cb"), {"a": [1]}), device)
+    for given in ({"a": "x"}, {"a": [[1], [2, 3]]}, {"a": [[[[[1]]]]]}, {"a": [1] * 5000}, {"a": True}):
+        with pytest.raises(ValueError, match="given: a must be"):
+            Program("x.cb", given)
+
+
+@pytest.mark.slow
+def test_noise_falls_as_the_root_of_the_samples(device):
+    """Random numbers: four times the samples, half the noise, within what 48 x 48 pixels can say."""
+    lesson = read_lesson(LESSONS / "path-tracing")
+    bench = bench_on(device, 10.0)
+    bench.scenes = lesson.scenes(2)
+    found = lesson.steps[2].measure.run(bench)
+    noise = found.series["random numbers"]
+    assert found.missing == 0
+    for more, less in zip(noise[1:3], noise[:2], strict=True):
+        assert 0.4 < more / less < 0.65
+    assert found.series["Sobol points"][-1] < noise[-1]
