@@ -22,7 +22,7 @@ HINTS = {
     "string main() => 1;": "there are no strings",
     "float main(float x) { if (x = 1) return 2; return x; }": "`==` compares",
     "float main(float x) => x === 1 ? 1 : 2;": "`==` compares",
-    "float[] main(float[] v) => v[1:3];": "`var b(i : 1..3) = a(i);`",
+    "float[] main(float[] v) => v(1:3);": "a part of an array is `a[1:3]`, in brackets",
     "float main(float[] a) => max(a, axis=0);": "arguments have no names",
     "float main(float x) => x and 1;": "and is `&&`",
     "bool main(bool x) => not x;": "not is `!`",

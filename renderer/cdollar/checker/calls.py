@@ -13,7 +13,17 @@ from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body, NameRestriction, UserFunction
-from renderer.cdollar.checker.values import Blank, DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
+from renderer.cdollar.checker.slices import lower_slice, sliced_index
+from renderer.cdollar.checker.values import (
+    Blank,
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    Operand,
+    OverloadSet,
+    SliceArgument,
+    Value,
+)
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
@@ -43,9 +53,23 @@ class CallLowering(DomainLowering):
             return self.domain_index(function, tree)
         if not isinstance(function, FunctionValue):
             raise ProgramError("CS0408", callee.span, f"{callee.span.excerpt} is {function.type}, not a function")
-        return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
+        return self.apply(function, self._indices(function, tree), tree)
+
+    def _indices(self, function: FunctionValue, tree: ast.Call) -> list[Value | Blank]:
+        """The arguments of an index; slices need the domain."""
+        dimensions = function.domain_with_borders
+        return [
+            lower_slice(self, argument, dimensions[k] if k < len(dimensions) else INFINITE)
+            if isinstance(argument, ast.Slice)
+            else self._argument(argument)
+            for k, argument in enumerate(tree.arguments)
+        ]
 
     def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value | Blank:
+        if isinstance(tree, ast.Slice):
+            raise ProgramError(
+                "CS0322", tree.span, "a slice is a part of an array, not of what a function is called for"
+            )
         return Blank() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
 
     # Functions by name
@@ -63,6 +87,7 @@ class CallLowering(DomainLowering):
         expected = overloads[0].parameter_types if len(overloads) == 1 else ()
         pairs = zip_longest(tree.arguments, expected[: len(tree.arguments)])
         values = [self._argument(argument, type_) for argument, type_ in pairs]
+        overloads = overloads + self.user_calls.generics.for_values(name, values)
         return self._call_overloaded(name, overloads, values, tree)
 
     def _call_overloaded(self, name: str, overloads: list[UserFunction], values: list, tree: ast.Call) -> Value:
@@ -148,7 +173,7 @@ class CallLowering(DomainLowering):
             raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
         values = self._resolved(arguments + [Blank()] * (count - len(arguments)), tree)
         blanks = [isinstance(value, Blank) for value in values]
-        if all(blanks):
+        if all(type(value) is Blank for value in values):
             return function
         if any(blanks):
             return self._curry(function, values, tree)
@@ -164,6 +189,8 @@ class CallLowering(DomainLowering):
                     raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
                 free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
                 values[position] = DataValue(type_, (self.dag.bound_variable(free[-1]),))
+                if isinstance(value, SliceArgument):
+                    values[position] = sliced_index(self.builder, free[-1], value)
         value = self.promote(values, lambda v: self._index(function, v, frozenset(free), tree), tree.span)
         if isinstance(value, FunctionValue):
             message = "blanks and functions cannot be mixed as arguments"

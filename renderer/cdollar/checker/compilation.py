@@ -8,6 +8,7 @@ from pathlib import Path
 
 from renderer.cdollar.checker.device_function_lowering import DeviceFunctionLowering
 from renderer.cdollar.checker.expressions import ExpressionLowering
+from renderer.cdollar.checker.generics import Generics
 from renderer.cdollar.checker.gradients import GradientFunction, call_gradient
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
 from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope, UserFunction, Variable
@@ -33,6 +34,7 @@ class Compilation:
         self.call_stack: list[UserFunction] = []
         self.target = self.program.host.target
         self.tangents = TangentFunctions(self.dag)
+        self.generics = Generics(self.program)
 
     def restart(self, source: SourceFile) -> None:
         """Before another line of the prompt or another frame: forgets what counted for the last one."""
@@ -57,7 +59,7 @@ class Compilation:
                     types.declare(item)
             for item in items:
                 if isinstance(item, ast.FunctionDeclaration):
-                    functions.declare(item)
+                    (functions.declare_generic if item.type_parameters else functions.declare)(item)
             for item in items:
                 if isinstance(item, ast.VariableDeclaration):
                     self.run_globally(item)

@@ -51,6 +51,7 @@ class NameResolver:
             )  # fmt: skip
         scopes = (self.body.scope, self.program.globals)
         names = {name for scope in scopes for name, _ in scope.variables()} | self.program.functions.overloads.keys()
+        names |= self.program.functions.generics.keys()
         known = names | FUNCTIONS.keys() | CONSTANTS.keys()
         hint = WORDS.get(tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
         raise ProgramError("CS0202", tree.span, f"the name `{tree.span.excerpt}` is not declared", hint)
@@ -152,7 +153,7 @@ class NameResolver:
         variable = self.variable(name)
         if variable is not None:
             return variable.value.type.parameters if isinstance(variable.value, FunctionValue) else ()
-        if name in self.program.functions:
-            return self.program.functions.get(name)[0].parameter_types
+        if overloads := self.program.functions.get(name):
+            return overloads[0].parameter_types
         operation = OPERATIONS.get(name)
         return (FLOAT, FLOAT) if operation and operation.parameters[0] == "r" else ()

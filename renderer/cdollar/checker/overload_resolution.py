@@ -56,6 +56,10 @@ class OverloadResolver(FunctionBuilder):
     def fail_overload(self, name: str, overloads: list[UserFunction], values: list, span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
         given = ", ".join("(blank)" if isinstance(v, Blank) else describe(v) for v in values)
+        generics = self.program.functions.generics.get(name)
+        if not overloads and generics:
+            message = f"the generic function {name} does not take ({given})"
+            raise ProgramError("CS0411", span, message, f"it is `{generics[0].span.excerpt}`")
         if not overloads and name in FUNCTIONS:
             raise ProgramError("CS0411", span, f"{name} does not take ({given})", FUNCTIONS[name])
         if len(overloads) == 1:
@@ -86,7 +90,8 @@ class OverloadResolver(FunctionBuilder):
 
     def _matching_overload(self, value: OverloadSet, expected: ty.FunctionType) -> UserFunction | str | None:
         """The overload that is a function of the expected type, or the name of a built-in operation."""
-        for function in self.program.functions.get(value.name):
+        generic = self.user_calls.generics.for_types(value.name, expected.parameters)
+        for function in self.program.functions.get(value.name) + generic:
             if function.parameter_types == expected.parameters:
                 if ty.widening(function.result_type, expected.result) is not None:
                     return function

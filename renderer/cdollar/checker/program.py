@@ -178,6 +178,8 @@ class TypeTable:
             hint = later or WORDS.get(tree.name) or did_you_mean(tree.name, self.types)
             hint = hint or "types: " + ", ".join(sorted(self.types))
             raise ProgramError("CS0201", tree.span, f"unknown type `{tree.span.excerpt}`", hint)
+        if isinstance(tree, ast.KnownType):
+            return tree.type
         assert isinstance(tree, ast.FunctionalType)
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
         if isinstance(result, FunctionType):
@@ -232,9 +234,10 @@ class FunctionTable:
         self.overloads: dict[str, list[UserFunction]] = {}
         self.prelude_functions: set[UserFunction] = set()  # a program may declare these anew
         self.derived: dict[str, list[UserFunction]] = {}  # made of others: "grad(f)"
+        self.generics: dict[str, list[ast.FunctionDeclaration]] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self.overloads or name in self.derived
+        return name in self.overloads or name in self.derived or name in self.generics
 
     def get(self, name: str) -> list[UserFunction]:
         """The overloads of a name, [] if there are none."""
@@ -246,21 +249,32 @@ class FunctionTable:
 
     def declare(self, item: ast.FunctionDeclaration) -> UserFunction:
         """Adds a function; one of the prelude with the same parameters is replaced."""
-        types = tuple(self.types.resolve(p.type) for p in item.parameters)
-        assert item.result is not None
-        names = tuple(p.name for p in item.parameters)
-        function = UserFunction(item, item.name, types, self.types.resolve(item.result), names)
+        function = self.function_of(item)
+        types = function.parameter_types
         overloads = self.overloads.setdefault(item.name, [])
         overloads[:] = [f for f in overloads if f not in self.prelude_functions or f.parameter_types != types]
         if any(other.parameter_types == types for other in overloads):
             raise ProgramError("CS0109", item.name_span, f"{function.signature} is declared twice")
         if item.name.startswith("operator"):
             check_operator(function)
+        overloads.append(function)
+        return function
+
+    def declare_generic(self, item: ast.FunctionDeclaration) -> None:
+        """Adds a generic function; raises CS0217 if its parameters do not tell its types."""
+        check_generic(item)
+        self.generics.setdefault(item.name, []).append(item)
+
+    def function_of(self, item: ast.FunctionDeclaration) -> UserFunction:
+        """The function that is declared, not yet added; raises CS0213 for attributes that do not fit."""
+        types = tuple(self.types.resolve(p.type) for p in item.parameters)
+        assert item.result is not None
+        names = tuple(p.name for p in item.parameters)
+        function = UserFunction(item, item.name, types, self.types.resolve(item.result), names)
         if item.attributes and not (len(types) == 2 and types[0] == types[1] == function.result_type):
             name, span = next(iter(item.attributes.items()))
             actual = f"{function.result_type}({', '.join(map(str, types))})"
             raise ProgramError("CS0213", span, f"[{name}] needs a function T(T, T), but this is {actual}")
-        overloads.append(function)
         return function
 
     def remove(self, function: UserFunction) -> None:
@@ -268,6 +282,17 @@ class FunctionTable:
         self.overloads[function.name].remove(function)
         if not self.overloads[function.name]:
             del self.overloads[function.name]
+
+
+def check_generic(item: ast.FunctionDeclaration) -> None:
+    """Raises CS0217 unless the parameters of a generic function tell its types."""
+    named = {t.name for p in item.parameters for t in ast.walk(p.type) if isinstance(t, ast.NamedType)}
+    for name in item.type_parameters:
+        if name not in named:
+            message = f"no parameter of {item.name} tells what the type `{name}` is"
+            raise ProgramError("CS0217", item.name_span, message, f"use it in a parameter: `{name} x`, `{name}[] a`")
+    if item.name == "main" or item.name.startswith("operator"):
+        raise ProgramError("CS0217", item.name_span, f"`{item.name.removeprefix('operator')}` cannot be generic")
 
 
 def check_operator(function: UserFunction) -> None:
@@ -392,6 +417,8 @@ class Program:
 
 class UserCalls(Protocol):
     """Calls of the program's functions; the compilation makes them, as they lower whole bodies."""
+
+    generics: Any  # the instances of generic functions
 
     def call(self, function: UserFunction, values: list, span: Span, body: Body) -> Value:
         """The value of a function for converted arguments, called from `body`."""

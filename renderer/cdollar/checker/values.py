@@ -83,5 +83,14 @@ class Blank:
     """A blank argument: its dimension stays free."""
 
 
+@dataclass(frozen=True)
+class SliceArgument(Blank):
+    """A dimension that stays free, over `size` indices from 0 on: it reads low, low + step, ..."""
+
+    low: int | None  # None, as `size`, while it is unknown
+    step: int
+    size: int | None
+
+
 Value = DataValue | FunctionValue | OverloadSet | DomainValue
 Operand = DataValue | FunctionValue  # a value whose overloads are resolved

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, dataclass_transform
 
 from renderer.cdollar.frontend.diagnostics import Span
@@ -32,6 +32,12 @@ class NamedType(AstNode):
     """`float`, `float3`, a class or an alias."""
 
     name: str
+
+
+class KnownType(AstNode):
+    """The type that a type parameter of a generic function stands for: `type` is a type of the checker."""
+
+    type: Any
 
 
 class FunctionalType(AstNode):
@@ -114,6 +120,14 @@ class ConstructorCall(AstNode):
 
     type: AstNode
     arguments: list[AstNode]
+
+
+class Slice(AstNode):
+    """`low:high` or `low:high:step` in brackets, half open; what is left out is an end of the domain, and step 1."""
+
+    low: AstNode | None
+    high: AstNode | None
+    step: AstNode | None
 
 
 class RangeExpression(AstNode):
@@ -231,7 +245,10 @@ class Parameter(AstNode):
 
 
 class FunctionDeclaration(AstNode):
-    """A function; `f(x) => e` has a body of one return. The span ends before the body."""
+    """A function; `f(x) => e` has a body of one return. The span ends before the body.
+
+    A generic one, `T f<T>(T x)`, has names of types.
+    """
 
     name: str
     name_span: Span
@@ -239,6 +256,7 @@ class FunctionDeclaration(AstNode):
     parameters: list[Parameter]
     body: list[AstNode]
     attributes: dict[str, Span]
+    type_parameters: list[str] = field(default_factory=list)
 
 
 class ClassDeclaration(AstNode):
@@ -264,6 +282,24 @@ def children(tree: AstNode) -> Iterator[AstNode]:
             yield value
         elif isinstance(value, list):
             yield from (item for item in value if isinstance(item, AstNode))
+
+
+def replaced(tree: AstNode, change: Callable[[AstNode], AstNode | None]) -> AstNode:
+    """A copy of the tree; where `change` gives a node, that stands in place of a node and all below it."""
+    new: dict[int, AstNode] = {}
+    for node in reversed(list(walk(tree))):
+        other = change(node)
+        if other is None:
+            values: dict[str, Any] = {}
+            for entry in fields(node):
+                value = getattr(node, entry.name)
+                if isinstance(value, AstNode):
+                    values[entry.name] = new[id(value)]
+                elif isinstance(value, list):
+                    values[entry.name] = [new[id(v)] if isinstance(v, AstNode) else v for v in value]
+            other = replace(node, **values)
+        new[id(node)] = other
+    return new[id(tree)]
 
 
 def walk(tree: AstNode) -> Iterator[AstNode]:

@@ -223,17 +223,32 @@ class ExpressionParser(TokenStream):
         while True:
             if self.at(",", close):
                 arguments.append(ast.Blank(self.token.span))
-            elif arguments and self.at_restriction():
+            elif close == ")" and arguments and self.at_restriction():
                 restrictions.append(self.restriction())
             elif restrictions:
                 self.fail("CS0104", "restrictions come after all arguments")
             elif self.at("_") and self.peek().text in (",", close):
                 arguments.append(ast.Blank(self.advance().span))
             else:
-                arguments.append(self.expression())
+                arguments.append(self.index() if close == "]" else self.expression())
             if self.accept(close):
                 return arguments, restrictions
             self.expect_next(close, "between arguments")
+
+    def index(self) -> ast.AstNode:
+        """An index or a slice: `2`, `1:3`, `:n`, `::2`."""
+        start = self.token.span
+        low = None if self.at(":") else self.expression()
+        if not self.accept(":"):
+            assert low is not None
+            return low
+        ends: list[ast.AstNode | None] = [None, None]
+        for k in range(2):
+            if not self.at(":", ",", "]"):
+                ends[k] = self.expression()
+            if k or not self.accept(":"):
+                break
+        return ast.Slice(self.span_from(start), low, *ends)
 
     def at_restriction(self) -> bool:
         """Whether a restriction is next."""

@@ -84,7 +84,7 @@ def hint_for_unexpected(expected: str, text: str) -> str:
     if text == "=" and expected in (",", "]"):
         return "arguments have no names; one dimension is reduced by `var m(j) = max(a(i, j), int i)`"
     if text == ":" and expected == ",":
-        return "a part of a function is `var b(i : 1..3) = a(i);`"
+        return "a part of an array is `a[1:3]`, in brackets"
     if text == ":" and expected in ("]", ")"):
         return "a range is `0..n`"
     if text == "=" and expected not in (")", "an expression"):

@@ -83,9 +83,32 @@ class Parser(ExpressionParser):
             name = Token("identifier", "operator" + operator.text, operator.span)
         else:
             name = self.expect_identifier("a name after the type")
-        if not self.at("("):
+        types = self.type_parameters() if self.at("<") else []
+        if not self.at("(") and not types:
             self.position -= 1
             return self.variable_declarator("type", result, start)
+        known = self.type_names
+        self.type_names = known | set(types)
+        try:
+            return self.function(start, result, name, types, attributes)
+        finally:
+            self.type_names = known
+
+    def type_parameters(self) -> list[str]:
+        """`<T, U>` behind the name of a generic function."""
+        self.expect("<", "before the type parameters")
+        names: list[str] = []
+        for _ in self.items(">", "between type parameters"):
+            name = self.expect_identifier("a type parameter")
+            if name.text in names or name.text in self.type_names:
+                self.fail("CS0109", f"the type `{name.text}` is declared twice", span=name.span)
+            names.append(name.text)
+        return names
+
+    def function(
+        self, start: Span, result: ast.AstNode, name: Token, types: list[str], attributes: dict[str, Span]
+    ) -> ast.FunctionDeclaration:
+        """The parameters and the body of a function."""
         parameters = self.parameters()
         header = self.span_from(start)
         if self.accept("=>") or self.accept("="):
@@ -94,7 +117,7 @@ class Parser(ExpressionParser):
             body: list[ast.AstNode] = [ast.Return(value.span, value)]
         else:
             body = self.block()
-        return ast.FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes)
+        return ast.FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes, types)
 
     def parameters(self) -> list[ast.Parameter]:
         """`(float[] a, int n = 5)`."""

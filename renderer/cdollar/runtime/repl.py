@@ -78,7 +78,12 @@ class Repl:
             self.compilation.run_globally(item)
 
     def declare_function(self, item: ast.FunctionDeclaration) -> None:
-        """Add an overload; it is removed again if it has errors."""
+        """Add an overload; it is removed again if it has errors. A generic function replaces those of its name."""
+        if item.type_parameters:
+            self.functions.generics.pop(item.name, None)
+            self.functions.declare_generic(item)
+            self.show(item.span.excerpt)
+            return
         types = tuple(self.compilation.program.types.resolve(p.type) for p in item.parameters)
         for old in [f for f in self.functions.get(item.name) if f.parameter_types == types]:
             self.functions.remove(old)
