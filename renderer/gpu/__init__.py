@@ -3,8 +3,10 @@
 from renderer.gpu.device import Buffer, Device
 from renderer.gpu.kernel_source import DeviceProperties
 from renderer.gpu.opening import (
+    BACKENDS,
     DeviceContext,
     DeviceInfo,
+    list_backend,
     list_devices,
     open_context,
     open_device,
@@ -12,11 +14,13 @@ from renderer.gpu.opening import (
 )
 
 __all__ = [
+    "BACKENDS",
     "Buffer",
     "Device",
     "DeviceContext",
     "DeviceInfo",
     "DeviceProperties",
+    "list_backend",
     "list_devices",
     "open_context",
     "open_device",

@@ -35,14 +35,14 @@ def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
     found: list[DeviceInfo] = []
     missing: dict[str, str] = {}
     for backend in BACKENDS:
-        devices, reason = _list_backend(backend)
+        devices, reason = list_backend(backend)
         found += devices
         if reason:
             missing[backend] = reason
     return found, missing
 
 
-def _list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
+def list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
     """The devices of one of BACKENDS, best first, and the reason if there is none."""
     if backend == "cuda" and "renderer.gpu.cuda" not in sys.modules and not has_nvidia_driver():
         return [], NO_NVIDIA_DRIVER  # known without CUDA's packages, which are slow to import
@@ -76,10 +76,10 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
     """The devices a --device device_id may mean, best first. Drivers behind the one that works are not asked."""
     if device_id == "auto":
         for backend in BACKENDS:
-            yield from _list_backend(backend)[0]
+            yield from list_backend(backend)[0]
         return
     backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # CUDA has no processors
-    devices = _list_backend(backend)[0]
+    devices = list_backend(backend)[0]
     matches = [d for d in devices if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
     if not matches:
         found, missing = list_devices()

@@ -1,6 +1,8 @@
 """C$ from Python: decorated texts, NumPy and DLPack in and out, repeated calls, errors; the host time of a call."""
 
+import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -223,3 +225,14 @@ def test_a_warm_call_takes_less_than_50_us_of_the_host(xy):
             saxpy(2.0, x, y)
         best = min(best, (time.perf_counter() - started) / 50)
     assert best < 50e-6
+
+
+def test_a_tensor_of_pytorch_waits_for_no_stream_if_its_work_goes_to_ours(monkeypatch):
+    made = type("Tensor", (), {"__module__": "torch"})()
+    for handle, wanted in ((0, True), (77, False)):
+        fake = SimpleNamespace(_C=SimpleNamespace(_cuda_getCurrentRawStream=lambda index, handle=handle: handle))
+        monkeypatch.setitem(sys.modules, "torch", fake)
+        assert dlpack._is_on_default_stream(made, 0) == wanted
+        assert not dlpack._is_on_default_stream(np.zeros(3), 0), "other libraries have streams of their own"
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=SimpleNamespace()))
+    assert not dlpack._is_on_default_stream(made, 0)

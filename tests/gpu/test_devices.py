@@ -238,7 +238,7 @@ def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
         return [info(backend, number, kind) for number, kind in enumerate(kinds)], ""
 
     device = object()
-    monkeypatch.setattr(opening, "_list_backend", list_backend)
+    monkeypatch.setattr(opening, "list_backend", list_backend)
     monkeypatch.setattr(opening, "self_test", lambda device: None)
     for device_id, wanted in (("auto", "cuda"), ("cuda:0", "cuda"), ("opencl:0", "opencl"), ("cpu", "opencl")):
         asked, opened = [], []
@@ -256,7 +256,7 @@ def test_the_next_driver_is_asked_where_the_first_has_no_device_that_works(monke
         raise KernelError("broken")
 
     rows = {"cuda": [opening.DeviceInfo("cuda:0", "a", "cuda", "gpu", fail)], "opencl": []}
-    monkeypatch.setattr(opening, "_list_backend", lambda backend: (rows[backend], ""))
+    monkeypatch.setattr(opening, "list_backend", lambda backend: (rows[backend], ""))
     with pytest.raises(UnavailableError, match=r"no compute device works here: cuda:0 \(a\): broken"):
         open_device("auto")
     rows["opencl"] = [opening.DeviceInfo("opencl:0:0", "b", "opencl", "cpu", lambda: "b")]

@@ -32,7 +32,6 @@ from renderer.cdollar.runtime.parameters import (
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import UserError
 from renderer.files import read_text
-from renderer.formats.images import atomic_write
 from renderer.paths import SHADERS
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
@@ -214,5 +213,7 @@ def save_npy(path: Path, array: np.ndarray) -> None:
     """Write a .npy file; an old file stays whole if anything fails. Raises UserError."""
     if not path.parent.is_dir():
         raise UserError(f"-o {path}: the folder {path.parent} does not exist")
+    from renderer.formats.images import atomic_write  # imports Pillow
+
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)

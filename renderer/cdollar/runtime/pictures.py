@@ -1,4 +1,7 @@
-"""Results as pictures, and pictures as arguments: row 0 on top; floats are linear Rec. 709, integers sRGB bytes."""
+"""Results as pictures, and pictures as arguments: row 0 on top; floats are linear Rec. 709, integers sRGB bytes.
+
+What reads and writes files is imported where it is needed: Pillow is slow to import, and most programs have no picture.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ import numpy as np
 
 from renderer.cdollar.ir.types import Data, Scalar, Vector, component_types
 from renderer.errors import UserError
-from renderer.formats.images import linear_to_srgb, read_image, read_pixels, write_exr, write_png
 
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".exr", ".webp", ".tif", ".tiff", ".bmp")
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # of linear Rec. 709
@@ -20,6 +22,8 @@ def pixels_of(array: np.ndarray, element: Data) -> np.ndarray:
 
     Raises UserError for results that are no picture.
     """
+    from renderer.formats.images import linear_to_srgb
+
     values = _channels(array, element)
     scalar = component_types(element)[0]
     if scalar in ("float", "double"):
@@ -46,6 +50,8 @@ def _channels(array: np.ndarray, element: Data) -> np.ndarray:
 
 def write_picture(path: Path, array: np.ndarray, element: Data) -> None:
     """Write a result as .png (8 bits, sRGB) or .exr (linear float32); an old file stays whole if anything fails."""
+    from renderer.formats.images import write_exr, write_png
+
     try:
         if path.suffix.lower() == ".exr":
             values = _channels(array, element).astype("f4")
@@ -61,6 +67,8 @@ def read_picture(path: Path, element: Data) -> np.ndarray:
 
     One number a pixel is the luminance of linear colors, or for int the mean of three bytes. Raises InputError.
     """
+    from renderer.formats.images import read_image, read_pixels
+
     count, is_float = len(component_types(element)), component_types(element)[0] in ("float", "double")
     pixels = read_image(path) if is_float else read_pixels(path).astype("i4")
     if count == 1:

@@ -20,7 +20,6 @@ from renderer.cdollar.runtime.pictures import write_picture
 from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
-from renderer.formats.images import atomic_write
 from renderer.formats.tables import table_text
 
 OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
@@ -96,6 +95,8 @@ def write_result(path: Path, result: Result) -> None:
         shape = " x ".join(map(str, result.array.shape))
         raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")
     else:
+        from renderer.formats.images import atomic_write  # imports Pillow
+
         with atomic_write(path) as temporary:
             temporary.write_text(table_text(result.array), encoding="utf-8")
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError
-from renderer.gpu import list_devices, open_device
-from renderer.gpu.gl import GlContext
+from renderer.gpu import BACKENDS, DeviceInfo, list_backend, open_device
 
 TargetFactory = Callable[[Dag], Target]
 
@@ -35,23 +33,30 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if name == "numpy":
         return reference
     if name == "glsl":
+        from renderer.cdollar.targets.glsl_target import GlslTarget  # no other target needs OpenGL
+        from renderer.gpu.gl import GlContext
+
         gl = GlContext.headless()
         return lambda dag: GlslTarget(dag, gl, strict)
-    devices, missing = list_devices()
-    devices = [d for d in devices if (d.device_type == "gpu" if name is None else d.backend == name)]
-    if not devices:
-        if name is None:
-            return reference
-        raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
-    reasons = []
-    for info in devices:
+    reasons: list[str] = []
+    for info in _candidates(name, reasons):
         try:
             device = open_device(info.device_id)
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
         return lambda dag: DeviceTarget(dag, device, info.backend, schedules, strict)
-    if name is None:
+    if name is not None:
+        raise UnavailableError(f"--target {name}: {'; '.join(reasons) or 'no such device'} (numpy runs everywhere)")
+    if reasons:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return reference
-    raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")
+    return reference
+
+
+def _candidates(name: str | None, reasons: list[str]) -> Iterator[DeviceInfo]:
+    """The devices of a backend, or every GPU, found when their turn comes; adds the reason if a backend has none."""
+    for backend in BACKENDS if name is None else (name,):
+        devices, reason = list_backend(backend)
+        yield from devices if name is not None else (d for d in devices if d.device_type == "gpu")
+        if name is not None and not devices and reason:
+            reasons.append(reason)

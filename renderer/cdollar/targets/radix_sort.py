@@ -7,7 +7,7 @@ from typing import Any
 
 from renderer.gpu import Buffer, Device
 
-GROUP_SIZE, ITEMS = 256, 16
+GROUP_SIZE, ITEMS = 256, 24  # of 8 to 24 keys a thread the fastest for both sorts (1e8 elements, H200)
 TILE = GROUP_SIZE * ITEMS
 MAX_PASSES, DIGITS = 4, 256
 MAX_KEYS = (1 << 30) - 1
