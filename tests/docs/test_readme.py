@@ -17,6 +17,7 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SMALL = {
     "export": ["--size", "32x24", "--samples", "1"],
     "bench run": ["--seconds", "0.01", "--size", "32x24"],
+    "lesson sums": ["--seconds", "0.01", "--width", "32", "--samples", "1"],
 }
 FEWER = {
     "16384x16384": "64x48",
@@ -27,7 +28,7 @@ FEWER = {
     "local:4": "local:1",
 }
 # Commands that need a display or a server, or compare commits for minutes: only their words are checked here.
-WORDS_ONLY = ("view", "serve", "demo", "warm", "bench ab", "bench aa", "bench report", "run")
+WORDS_ONLY = ("view", "serve", "demo", "warm", "lesson stencil", "bench ab", "bench aa", "bench report", "run")
 
 
 def commands() -> list[list[str]]:
