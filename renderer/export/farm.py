@@ -24,7 +24,7 @@ from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, wr
 from renderer.farm import KEPT, Farm, Watch, open_client, workers
 from renderer.formats.images import atomic_write
 from renderer.gpu import open_context
-from renderer.pictures import open_picture, recipe_of
+from renderer.pictures import open_picture, recipe_of, tone_table
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
@@ -272,7 +272,7 @@ def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None
         if sum(map(len, files.values())) > MAX_INPUT_BYTES:
             limit = f"the {MAX_INPUT_BYTES >> 20} MiB that can be sent"
             raise UnavailableError(f"--farm: the scene's files are larger than {limit}")
-    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": to_table(scene.tone)}
+    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": tone_table(scene)}
     return {
         "scene": json.dumps(tables), "path": scene.path.name, "files": files, "size": size, "samples": samples,
         "device": farm.device,

@@ -32,6 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
+RECIPE_VERSION = 2  # of the recipes that are written
 SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
 
 
@@ -144,22 +145,28 @@ def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
         "title": scene.title,
         "picture": scene.picture,
         "settings": to_table(scene.settings, folder),
-        "tone": to_table(scene.tone, folder),
+        "tone": tone_table(scene, folder),
     }
     if inspect := to_table(scene.inspect, folder):
         tables["inspect"] = inspect
     if scene.animation is not None:
         tables["animation"] = write_animation(scene.animation)
-    return {"rayfold": 1, "scene": tables, **facts}
+    return {"rayfold": RECIPE_VERSION, "scene": tables, **facts}
+
+
+def tone_table(scene: Scene, folder: Path | None = None) -> dict[str, Any]:
+    """What of a scene's tone mapping differs from that of its kind of picture; paths are relative to `folder`."""
+    return to_table(scene.tone, folder, picture_class(scene.picture).tone)
 
 
 def _of_recipe(recipe: dict, path: Path) -> Scene:
     """The Scene of a recipe, at its size, with its samples and at its time."""
-    scene = recipe.get("scene")
-    if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
-        raise InputError(
-            f"{path}: its recipe is of another version: {format_value(recipe.get('rayfold'))}; this program reads 1"
-        )
+    scene, version = recipe.get("scene"), recipe.get("rayfold")
+    if version not in range(1, RECIPE_VERSION + 1) or isinstance(version, bool) or not isinstance(scene, dict):
+        known = f"this program reads 1 to {RECIPE_VERSION}"
+        raise InputError(f"{path}: its recipe is of another version: {format_value(version)}; {known}")
+    if version == 1:  # said what differs from one tone mapping of all kinds
+        scene = scene | {"tone": {"exposure": "auto", "curve": "none"} | _table(scene, "tone", path)}
     size, samples = recipe.get("size"), recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
         raise InputError(f"{path}: its recipe is damaged: samples is {format_value(samples)}")

@@ -23,7 +23,6 @@ from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.scene.cameras import View
-from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
 FILE = "images/diffusion_dof.cu"
@@ -70,7 +69,7 @@ class Picture(BasePicture):
     """Draws one more sample of the ray tracer per call, and blurs the picture anew."""
 
     settings_type = Settings
-    tone = ToneMapping("auto", curve="none")
+    tone = raytrace.Picture.tone
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)

@@ -28,12 +28,14 @@ from renderer.raytracing.settings import Environment, Material, PointLight, Quad
 from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene, ToneMapping
 
-TONE = ToneMapping(curve="none")
+TONE = ToneMapping(curve="agx")  # of all scenes that are ray traced, where a scene sets no other
+MODEL_TONE = replace(TONE, exposure="manual", contrast=1.25)  # AgX alone is as flat as a negative
 GROUND = Material("ground", "shadow_catcher")
 BODY = Material("body", "metallic", color=(0.70, 0.68, 0.65), roughness=0.5)
 GROUND_SIZE = 12.0  # side of the ground, in diameters of the model
 FILL = 0.25  # strength of the studio beside a file's own lights, as a fraction of theirs
-WHITE = 0.7  # radiance, times exposure, of a white surface that has the metered irradiance
+STUDIO_EV = 0.25  # exposure of what stands in the studio alone
+WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # of an environment
 EMITTERS_LIGHT = 1.0  # radiance of white surfaces from which on emissive triangles count as the file's own lights
 
@@ -71,8 +73,8 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         materials=(*settings.materials, GROUND) if quads else settings.materials or (BODY,),
         quads=quads,
     )
-    ev = float(np.round(np.log2(WHITE / own_light), 2)) if own_light else 0.0
-    tone, notes = replace(TONE, exposure="manual", ev=ev), _notes(content, own_light, has_own_floor, ev)
+    ev = float(np.round(np.log2(WHITE / own_light), 2)) if own_light else STUDIO_EV
+    tone, notes = replace(MODEL_TONE, ev=ev), _notes(content, own_light, has_own_floor, ev)
     return Scene(path, path.stem, "raytrace", settings, tone, notes=notes)
 
 

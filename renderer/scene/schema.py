@@ -223,15 +223,18 @@ def check_numbers(value: Any, context: str, metadata: Mapping = types.MappingPro
         _check_number(value, context, metadata)
 
 
-def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
+def to_table(settings: Any, folder: Path | None = None, defaults: Any = None) -> dict[str, Any]:
     """The plain table that from_table() turns back into these settings: only what differs from the defaults.
 
-    Paths become relative to `folder` where one is given.
+    Paths become relative to `folder` where one is given. `defaults` are settings of the same class, in the place of the
+    class's own.
     """
     out = {}
     for f in fields(settings):
         value = getattr(settings, f.name)
         default = f.default if f.default_factory is MISSING else f.default_factory()
+        if defaults is not None:
+            default = getattr(defaults, f.name)
         if value != default:  # a required one differs from MISSING
             out[f.name] = to_plain(value, folder, f.metadata)
     return out

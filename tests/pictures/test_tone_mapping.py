@@ -20,8 +20,27 @@ def picture(rng, height=23, width=37):
     return image
 
 
+AGX_INSET = np.array(
+    [
+        [0.842479062, 0.0784335985, 0.0792237451],
+        [0.0423282422, 0.8784686, 0.0791661],
+        [0.0423756886, 0.0784336, 0.8791421],
+    ]
+)  # towards gray, so that bright colors lose saturation rather than change hue
+AGX_CONTRAST = [15.5, -40.14, 31.96, -6.868, 0.4298, 0.1191, -0.00232]  # by descending powers
+AGX_STOPS = -12.47393, 4.026069  # log2 of what is shown black and white
+
+
+def agx(color):
+    """T. Sobotka's AgX in B. Wrensch's fit, in float64; the outset is the inverse of the inset."""
+    low, high = AGX_STOPS
+    stops = np.log2(np.maximum(color @ AGX_INSET.T, 1e-10))
+    encoded = np.polyval(AGX_CONTRAST, np.clip((stops - low) / (high - low), 0, 1))
+    return np.maximum(encoded @ np.linalg.inv(AGX_INSET).T, 0) ** 2.2
+
+
 def twin(image, tone):
-    """The displayed picture for curves none and reinhard, in float64."""
+    """The displayed picture for the curves none, reinhard and agx, in float64."""
     y = image[..., :3].astype("f8") @ LUMINANCE
     factor = 2.0**tone.ev
     if tone.exposure == "auto":
@@ -29,11 +48,13 @@ def twin(image, tone):
     color = image[..., :3] * factor
     if tone.curve == "reinhard":
         color = color / (1 + color @ LUMINANCE)[..., None]
+    if tone.curve == "agx":
+        color = agx(color)
     return linear_to_srgb(color)
 
 
 @pytest.mark.parametrize("exposure", ["auto", "manual"])
-@pytest.mark.parametrize("curve", ["none", "reinhard"])
+@pytest.mark.parametrize("curve", ["none", "reinhard", "agx"])
 def test_kernel_equals_numpy(device, rng, exposure, curve):
     image, tone = picture(rng), ToneMapping(exposure, float(rng.uniform(-1, 1)), curve)
     shown = tonemap(device.buffer(image.shape).write(image), tone)
@@ -64,6 +85,19 @@ def test_curves_rise_from_black_to_white(device, curve):
     gray = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual", 0.0, curve))[0, :, :3].astype(int)
     assert (np.diff(gray, axis=0) >= 0).all() and gray[0].max() <= 2 and gray[-1].min() >= 250
     assert np.ptp(gray, axis=1).max() <= 1, "gray stays gray"
+
+
+def test_agx_keeps_the_hue_of_highlights(device):
+    """An orange that brightens by 6 stops stays orange; curves of each channel by itself turn it yellow."""
+    image = np.ones((1, 65, 4), "f4")
+    image[0, :, :3] = np.array([1.0, 0.25, 0.05]) * 2.0 ** np.linspace(-2, 6, 65)[:, None]
+
+    def hues(curve):
+        shown = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual", 0.0, curve), Encoding(65535))
+        red, green, blue = np.moveaxis(shown[0, :, :3].astype(float), -1, 0)
+        return 60 * (green - blue) / np.maximum(red - blue, 1)
+
+    assert 2 * np.ptp(hues("agx")[:48]) < np.ptp(hues("aces")[:48])
 
 
 def test_not_a_number_and_infinity_show_as_magenta(device):

@@ -11,6 +11,7 @@ from renderer.errors import InputError
 from renderer.formats.images import read_digest, read_recipe
 from renderer.pictures import scene_of_table
 from renderer.pictures.raytrace import Picture, open_file
+from renderer.raytracing.default_picture import STUDIO_EV
 from renderer.raytracing.environment import level_irradiance
 from renderer.raytracing.environment_presets import PRESETS, preset_map
 from renderer.raytracing.framing import MARGIN, frame, has_floor, three_quarter
@@ -230,7 +231,7 @@ def test_a_file_without_lights_stands_in_the_studio(tmp_path):
     path = tmp_path / "ball.glb"
     path.write_bytes(maker.glb())
     scene = open_file(path)
-    assert scene.settings.environment.preset == "studio" and scene.tone.ev == 0 and not scene.notes
+    assert scene.settings.environment.preset == "studio" and scene.tone.ev == STUDIO_EV and not scene.notes
     assert scene.settings.quads[0].material == "ground" and scene.size is None
 
 

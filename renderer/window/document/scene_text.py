@@ -9,7 +9,7 @@ from typing import Any
 
 from renderer.errors import UserError
 from renderer.files import parse_toml, read_text
-from renderer.pictures import SCENE_KEYS, scene_of_table
+from renderer.pictures import SCENE_KEYS, scene_of_table, tone_table
 from renderer.scene import toml_text
 from renderer.scene.animation import write_animation
 from renderer.scene.scene import Scene
@@ -61,7 +61,7 @@ def written(scene: Scene, path: Path | None = None) -> SceneText:
     if scene.size is not None:
         head["size"] = list(scene.size)
     lines = [f"{key} = {toml_text.format_value(value)}" for key, value in head.items()]
-    if tone := to_table(scene.tone, path.parent):
+    if tone := tone_table(scene, path.parent):
         lines += ["", *toml_text.table_lines("tone", tone)]
     if inspect := to_table(scene.inspect, path.parent):
         lines += ["", *toml_text.table_lines("inspect", inspect)]
