@@ -3,9 +3,10 @@
     matmul(device, a, b, out)                        out = a b by the best variant for the device and the sizes
     matmul(device, a, b, out, variant="coalesced")   by one variant
 
-The variants are a lesson: the thesis's eight, then register tiles, vector loads, double buffering, warp tiles and
-CUTLASS's multistage pipeline, each one idea apart (h200_numbers.jsonl: 5.3 to 43.7 TFLOP/s of 4,096 x 4,096). Published
-by `rayfold bench run products` beside the vendor's library.
+The variants are a lesson: the thesis's fourteen, then register tiles, vector loads, double buffering, warp tiles,
+CUTLASS's multistage pipeline and tensor cores for float64, each one idea apart (h200_numbers.jsonl: 5.3 to 43.7
+TFLOP/s of 4,096 x 4,096). matmul_costs.py says what each costs. Published by `rayfold bench run products` beside the
+vendor's library.
 """
 
 from collections.abc import Callable
@@ -128,6 +129,17 @@ PACKED_PANELS = MatmulVariant(
 )  # fmt: skip
 
 
+def _several_each(tile: int, count: int) -> list[MatmulVariant]:
+    """The thesis's four variants with `count` elements of a row for each thread."""
+    each = f"1 x {count} elements per thread"
+    return [
+        _shared_tiled(f"each{count}_looped", f"tiles, {each}", tile, count),
+        _shared_tiled(f"each{count}_looped_prefetch", f"tiles, prefetched, {each}", tile, count, prefetch=1),
+        _shared_tiled(f"each{count}", f"tiles, unrolled, {each}", tile, count, unrolled=1),
+        _shared_tiled(f"each{count}_prefetch", f"tiles, unrolled, prefetched, {each}", tile, count, 1, 1),
+    ]
+
+
 def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
     """The lesson's variants in rising order, by name; `tile` is the edge of the thesis's blocks of threads."""
     size, large = {"TILE": tile}, (128, 128)
@@ -138,8 +150,7 @@ def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
         _shared_tiled("prefetch", "tiles, the next ones loaded beside the arithmetic", tile, prefetch=1),
         _shared_tiled("unrolled", "tiles, the inner loop unrolled", tile, unrolled=1),
         _shared_tiled("unrolled_prefetch", "tiles, unrolled, prefetched", tile, unrolled=1, prefetch=1),
-        _shared_tiled("each2", "tiles, unrolled, 1 x 2 elements per thread", tile, 2, unrolled=1),
-        _shared_tiled("each4", "tiles, unrolled, 1 x 4 elements per thread", tile, 4, unrolled=1),
+        *(rung for count in (2, 4) for rung in _several_each(tile, count)),
         _register_tiled("registers", large, 8, (8, 8), "8 x 8 elements per thread", vector=0, buffers=1),
         _register_tiled("float4", large, 8, (8, 8), "16-byte loads and stores", buffers=1),
         _register_tiled("double_buffer", large, 8, (8, 8), "two tiles in turn, one barrier per tile"),
@@ -147,6 +158,7 @@ def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
         _register_tiled(
             "multistage", large, 8, (8, 16), "asynchronous copies, four tiles deep", (8, 4), 4, min_groups_per_sm=2
         ),
+        _tensor_cores("tensor_cores", large, 16, (64, 32), 4, description="16 x 8 x 4 products of float64 by a warp"),
         PACKED_PANELS,
     ]
     return {variant.name: variant for variant in found}
@@ -161,7 +173,7 @@ CHOICES = {
         (0.0, _register_tiled("32x32 by 4", (32, 32), 32, (4, 4), warp=(4, 8), sliced_k=4, vector_length=2)),
     ],
     "f8 tensor cores": [
-        (1.5, _tensor_cores("128x128 tensor cores", (128, 128), 16, (64, 32), 3)),
+        (1.5, _tensor_cores("128x128 tensor cores", (128, 128), 16, (64, 32), 4)),
         (0.9, _tensor_cores("128x64 tensor cores", (128, 64), 16, (64, 32), 3, min_groups_per_sm=2)),
         (0.0, _tensor_cores("64x64 tensor cores", (64, 64), 16, (32, 32), 3, (16, 8), 3, 1)),
     ],
@@ -226,23 +238,28 @@ def bind_matmul(
         raise UserError(f"variant is {variant.name!r}, which does not multiply {out.dtype} on {device.name}")
     if rows == 0 or columns == 0:
         return lambda: None
-    is_single = out.dtype == np.float32
-    vector_length = 4 if is_single else 2
-    words = ("float", "float4") if is_single else ("double", "double2")
-    constants: dict[str, Any] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": vector_length}
-    constants |= {"TILE": TILE, **variant.constants}
+    constants = variant_constants(variant, rows, columns, inner, out.dtype)
     if variant.entry == "packed_panels":
-        threads = _panel_items(device, rows, columns, vector_length)
+        threads = _panel_items(device, rows, columns, constants["VECTOR_LENGTH"])
     elif variant.entry == "row_per_thread":
         threads = rows
     else:
         threads = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
-    if "BLOCK_K" in variant.constants:
-        constants |= _tile_constants(variant, rows, columns, inner, vector_length)
     kernel = device.kernel(variant.file, variant.entry, group_size=variant.group, **constants)
     if variant.local_bytes and not kernel.reserve_local(variant.local_bytes):
         raise UnavailableError(f"{device.name} refuses {variant.local_bytes} bytes of local memory for {variant.name}")
     return kernel.bind_launch(threads, a, b, out, *(np.uint32(n) for n in (rows, columns, inner)))
+
+
+def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: Any) -> dict[str, Any]:
+    """The constants that a variant's kernel is compiled with for a product of this size."""
+    vector_length = 4 if np.dtype(dtype) == np.float32 else 2
+    words = ("float", "float4") if vector_length == 4 else ("double", "double2")
+    constants: dict[str, Any] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": vector_length}
+    constants |= {"TILE": TILE, **variant.constants}
+    if "BLOCK_K" in variant.constants:
+        constants |= _tile_constants(variant, rows, columns, inner, vector_length)
+    return constants
 
 
 def _check(a: Buffer, b: Buffer, out: Buffer) -> None:

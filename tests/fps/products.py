@@ -5,7 +5,9 @@ import time
 import numpy as np
 
 from renderer.bench.cases import Case, LazyDevice
-from renderer.numerics.matmul import bind_matmul, variants
+from renderer.gpu import nvrtc
+from renderer.numerics.matmul import MatmulVariant, bind_matmul, variants
+from renderer.numerics.matmul_costs import registers, thread_costs
 
 # MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
 THESIS = {
@@ -15,8 +17,14 @@ THESIS = {
     "unrolled": (9118.67, 9878.76, 10021.05),
     "prefetch": (6812.91, 7599.02, 7876.86),
     "unrolled_prefetch": (9560.01, 9878.76, 9716.77),
+    "each2_looped": (7409.00, 7697.74, 7697.74),
+    "each2_looped_prefetch": (7599.02, 7799.05, 7056.11),
     "each2": (10046.24, 9878.76, 9716.77),
+    "each2_prefetch": (9716.77, 9878.76, 8980.48),
+    "each4_looped": (7502.81, 7697.74, None),
+    "each4_looped_prefetch": (7697.74, 7056.11, None),
     "each4": (10222.22, 8467.46, None),
+    "each4_prefetch": (9716.77, 9261.19, None),
 }
 TILES = (4, 8, 16)
 CPU_SIZES = 128, 256, 512, 1024, 2048
@@ -33,10 +41,21 @@ def cases(gpu):
             out.append(multiplication(gpu, f"thesis/tile={tile}/{name}", 512, known[name], facts, peer=False))
     if not is_cpu:
         shown = [variant for variant in variants().values() if variant.name != "row" and variant.runs_on(gpu.device)]
-        out += [multiplication(gpu, f"variants/{variant.name}", 4096, variant) for variant in shown]
+        for variant in shown:
+            for dtype, folder in (("f4", "variants"), ("f8", "variants/float64")):
+                if variant.takes(dtype):
+                    out.append(multiplication(gpu, f"{folder}/{variant.name}", 4096, variant, dtype=dtype))
     sizes = CPU_SIZES if is_cpu else GPU_SIZES
     out += [multiplication(gpu, f"auto/float32/size={size}", size, "auto") for size in sizes]
     return out + [multiplication(gpu, f"auto/float64/size={size}", size, "auto", dtype="f8") for size in sizes]
+
+
+def costs(variant, size: int, dtype: str) -> dict:
+    """Facts of a case: what a thread of the variant computes and reads, and its registers where NVRTC is installed."""
+    if not isinstance(variant, MatmulVariant) or variant.entry == "packed_panels":
+        return {}
+    held = registers(variant, dtype) if nvrtc.nvrtc else None
+    return {"registers": held, **thread_costs(variant, size, size, size, dtype)._asdict()}
 
 
 def table(records: list[dict]) -> str:
@@ -60,6 +79,7 @@ def table(records: list[dict]) -> str:
 def multiplication(gpu, name: str, size: int, variant, facts=None, dtype="f4", peer=True) -> Case:
     """out = a b of size x size standard normal numbers."""
     opened, device = [], LazyDevice(lambda: gpu.device)
+    facts = {"size": size, **(facts or {})}
 
     def check() -> None:
         a, b = np.random.default_rng(1).standard_normal((2, size, size)).astype(dtype)
@@ -71,6 +91,7 @@ def multiplication(gpu, name: str, size: int, variant, facts=None, dtype="f4", p
         error = np.abs(buffers[2].read()[rows] - a[rows].astype("f8") @ b.astype("f8")).max()
         assert error <= 8 * size * np.finfo(dtype).eps, error
         opened[:] = [launch, buffers, a, b]
+        facts.update(costs(variant, size, dtype))
 
     def run():
         opened[0]()
@@ -86,7 +107,7 @@ def multiplication(gpu, name: str, size: int, variant, facts=None, dtype="f4", p
 
     operations = 2 * size**3 / 1e9
     other = (against, "vendor's product") if peer else (None, "")
-    return Case(name, "GFLOP/s", operations, run, check, device, *other, {"size": size, **(facts or {})})
+    return Case(name, "GFLOP/s", operations, run, check, device, *other, facts)
 
 
 def _median(work) -> float:

@@ -20,6 +20,7 @@ from renderer.numerics.matmul import (
     matmul,
     variants,
 )
+from renderer.numerics.matmul_costs import registers, thread_costs
 from renderer.paths import ROOT
 from tests.seeds import seed_of
 
@@ -49,8 +50,16 @@ def close(found, wanted, inner):
 
 
 # Every other rung is quick: neighbors on the ladder share most of their code.
+THESIS_REST = [f"each{n}_{rest}" for n in (2, 4) for rest in ("looped", "looped_prefetch", "prefetch")]
+RUNGS = [*(name for name in VARIANTS if name not in THESIS_REST and VARIANTS[name].takes("f4"))]
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if rung % 2 else name for rung, name in enumerate(VARIANTS)]
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) if rung % 2 else name for rung, name in enumerate(RUNGS)),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in THESIS_REST),
+    ],
 )
 def test_every_variant_equals_numpy(device, rng, name):
     variant = VARIANTS[name]
@@ -131,6 +140,31 @@ def test_mistakes_are_sentences(device):
         matmul(device, square, square, wide.device.buffer((4, 4)), variant="fastest")
     with pytest.raises(UserError, match="2-D"):
         matmul(device, device.buffer(4), square, square)
+
+
+def test_costs_are_those_of_the_thesis():
+    """A thread's reads and arithmetic by hand; the table's rungs in the order of what they read."""
+    n, known = 512, variants(16)
+    costs = {
+        name: thread_costs(known[name], n, n, n) for name in known if name not in ("packed_panels", "tensor_cores")
+    }
+    tensor_cores = thread_costs(known["tensor_cores"], n, n, n, "f8")
+    assert costs["coalesced"][:4] == (n * n, 1, 2 * n, 2 * n * 4 + 4) and costs["coalesced"].intensity == 1
+    assert costs["row"].threads == n and costs["row"].operations == 2 * n * n and costs["row"].intensity == 1
+    assert costs["tiles"].intensity == 16 and costs["tiles"].local_bytes == 2 * 16 * 16 * 4 / 256
+    assert costs["each4"].intensity == 2 * 4 * 256 / (16 + 64) and costs["each4"].threads == n * n / 4
+    assert costs["registers"].intensity == 2 * 128 * 128 / 256 == 128 / 2 * 2
+    assert tensor_cores.intensity == 128 and tensor_cores.local_bytes == 149504 / 256
+    intensities = [costs[name].intensity for name in ("coalesced", "tiles", "each2", "each4", "registers")]
+    assert intensities == sorted(intensities)
+
+
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+def test_registers_are_those_of_the_compiler():
+    """Accumulators alone take 64 registers of 8 x 8 elements; a plain loop takes few."""
+    known = variants()
+    assert 64 < registers(known["registers"]) <= 255 and registers(known["coalesced"]) < 64
+    assert 128 < registers(known["tensor_cores"], "f8") <= 255
 
 
 MMA_SHAPES = {
