@@ -12,18 +12,23 @@ def draw_lines(pixels: np.ndarray, lines: np.ndarray, colors: np.ndarray, opacit
     outside of the picture is left out. Where lines cross, one of them is seen.
     """
     height, width = pixels.shape[:2]
+    x, y, which = line_pixels(lines, width, height)
+    pixels[y, x, :3] = (pixels[y, x, :3] * (1 - opacity) + colors[which].astype("f4") * opacity + 0.5).astype("u1")
+
+
+def line_pixels(lines: np.ndarray, width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns and rows of the pixels of lines (n, 2, 2), and which line each belongs to."""
     lines, kept = clip_lines(lines, width, height)
     lengths = np.abs(lines[:, 1] - lines[:, 0]).max(1, initial=0.0)
     counts = np.ceil(1.01 * lengths).astype("i8") + 1  # steps below a pixel, so that roundings leave no gap
     last = int(np.searchsorted(np.cumsum(counts), MAX_POINTS, side="right"))
-    lines, counts, of_line = lines[:last], counts[:last], colors[kept][:last]
+    lines, counts = lines[:last], counts[:last]
     which = np.repeat(np.arange(len(counts)), counts)
     step = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
     at = (step / np.maximum(counts - 1, 1)[which])[:, None]
     points = np.floor(lines[which, 0] * (1 - at) + lines[which, 1] * at).astype("i8")
     x, y = np.minimum(points, (width - 1, height - 1)).T
-    drawn = of_line[which].astype("f4")
-    pixels[y, x, :3] = (pixels[y, x, :3] * (1 - opacity) + drawn * opacity + 0.5).astype("u1")
+    return x, y, np.flatnonzero(kept)[which]
 
 
 def clip_lines(lines: np.ndarray, width: float, height: float) -> tuple[np.ndarray, np.ndarray]:

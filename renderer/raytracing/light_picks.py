@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.gpu.device import Buffer, Device
 from renderer.images.algorithm_view import AlgorithmView, Mark, StepPicture
-from renderer.images.lines import draw_lines
+from renderer.images.lines import line_pixels
 from renderer.raytracing.environment import EnvironmentCdf
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import light_picks_source
@@ -216,9 +216,8 @@ class _Seen:
         line, kept = before_camera(np.stack([self._origin, mean])[None].astype("f8"), self._params)
         if kept.any():
             at, _ = project(self._params, line.reshape(-1, 3), self._orthographic)
-            mask = np.zeros((*pixels.shape[:2], 3), "u1")
-            draw_lines(mask, at.reshape(-1, 2, 2) * self.size, np.array([[255, 255, 255]]))
-            pixels[mask[..., 0] > 0] = (*COLORS[LIT], opacity // 2)
+            x, y, _ = line_pixels(at.reshape(-1, 2, 2) * self.size, *self.size)
+            pixels[y, x] = (*COLORS[LIT], opacity // 2)
         for kind, color in COLORS.items():
             points = (self._at[chosen & self._is_seen & (outcome == kind)] * self.size).astype("i8")
             for dx, dy in DISC:
