@@ -12,13 +12,17 @@ from typing import Any
 
 from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import Data, FunctionType, Scalar, component_types
 from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_of
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
+from renderer.cdollar.runtime.program_graph import run_graph
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
+from renderer.images.algorithm_view import AlgorithmView
+from renderer.images.graph_picture import graph_view
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
@@ -78,6 +82,8 @@ class Picture(BasePicture):
 
     settings_type = Settings
     tone = ToneMapping("manual")
+    algorithm_names = ("graph",)
+    views_are_steady = True
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Compile the kernel that interleaves color channels."""
@@ -100,19 +106,30 @@ class Picture(BasePicture):
 
     def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the picture, or a tile of it."""
-        compilation = self._load(settings)
-        left, top, width, height = tile or (0, 0, *size)
-        given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
-        values = vars(self._parameters(**kept_values(settings, self._parameters)))
-        given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
-        value = build_picture(compilation, given, (left, top, width, height))
+        compilation, node = self._value(settings, size, time, tile)
+        _, _, width, height = tile or (0, 0, *size)
         assert isinstance(compilation.target, DeviceTarget)
-        channels = compilation.target.run(value.node).buffers
+        channels = compilation.target.run(node).buffers
         if self._frame is None or self._frame.shape != (height, width, 4):
             self._frame = self._device.buffer((height, width, 4))
         buffers = (channels + [channels[0]] * 4)[:4]
         self._interleave(width * height, width * height, len(channels), *buffers, self._frame)
         return self._frame
+
+    def _value(self, settings: Any, size: Size, time: float, tile: Tile | None) -> tuple[Compilation, Node]:
+        """The program of the settings, and the node of the picture or of a tile of it."""
+        compilation = self._load(settings)
+        left, top, width, height = tile or (0, 0, *size)
+        given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
+        values = vars(self._parameters(**kept_values(settings, self._parameters)))
+        given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
+        return compilation, build_picture(compilation, given, (left, top, width, height)).node
+
+    def algorithm(self, name: str, settings: Any, size: Size, at: tuple[float, float] = (0.5, 0.5)) -> AlgorithmView:
+        """The graph of the program at time 0, before and after the passes, and the kernels that compute it."""
+        target = self._load(settings).target
+        assert isinstance(target, DeviceTarget)
+        return graph_view(run_graph(target, lambda: self._value(settings, size, 0.0, None)[1]), size)
 
     def depends_on_time(self, settings: Any) -> bool:
         """Whether main has the parameter time."""

@@ -1,0 +1,117 @@
+"""The graph of a C$ program as pictures: nodes in layers from inputs (left) to the result (right), kernels bright."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph
+from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture
+from renderer.images.lines import draw_lines
+
+MAX_NODES = 600  # drawn, those nearest to the result
+MAX_TEXTS = 90  # beside nodes; those of a kernel come first
+BACKGROUND, EDGE, BRIGHT_EDGE = (16, 18, 23), (70, 80, 96), (235, 190, 90)
+COLORS: dict[str, Rgba] = {
+    "constant": (0.55, 0.58, 0.63, 1.0), "variable": (0.40, 0.67, 1.0, 1.0), "function": (0.45, 0.85, 0.55, 1.0),
+    "reduce": (1.0, 0.45, 0.40, 1.0), "primitive": (1.0, 0.45, 0.40, 1.0),
+}  # fmt: skip
+OTHER: Rgba = (0.93, 0.90, 0.75, 1.0)
+DIM = 0.25  # alpha of what another kernel computes
+SWEEPS = 4  # that order the nodes of each layer
+
+
+def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
+    """Step 0 is the program's graph, step 1 that after the passes, then one step a kernel."""
+    rows: list[dict[str, Any]] = [
+        {"does": "graph of the program", "nodes": len(graph.before)},
+        {"does": "after the passes", "nodes": len(graph.after)},
+    ]
+    for kernel in graph.kernels:
+        rows.append({
+            "does": kernel.name, "nodes": len(kernel.nodes), "threads": kernel.threads,
+            "lines": kernel.text_lines, "launches": kernel.launches, "ms": 1e3 * kernel.seconds,
+        })  # fmt: skip
+    places: dict[bool, np.ndarray] = {}
+
+    def step(index: int) -> StepPicture:
+        nodes = graph.before if index == 0 else graph.after
+        if (index == 0) not in places:
+            places[index == 0] = layout(nodes)
+        kernel = graph.kernels[index - 2] if index > 1 else None
+        chosen = kernel.nodes if kernel else frozenset(range(len(nodes)))
+        meaning = f"{rows[index]['does']}: {rows[index]['nodes']} nodes"
+        if index == 1:
+            meaning += f"; {len(graph.remarks)} splits" + "".join(f"; {remark}" for remark in graph.remarks[:3])
+        if kernel and not kernel.nodes:
+            meaning = f"{kernel.name}, run before this graph for a number or an array that it takes as given"
+        if len(nodes) > MAX_NODES:
+            meaning += f"; the {MAX_NODES} nearest to the result of {len(nodes)} are drawn"
+        return graph_picture(nodes, places[index == 0], chosen, meaning, size)
+
+    return AlgorithmView("step", tuple(rows), step)
+
+
+def layout(nodes: Sequence[GraphNode]) -> np.ndarray:
+    """Places (n, 2) of nodes in topological order, 0 to 1: x by the longest way from an input, y by order in the layer.
+
+    The order within layers is that of the mean place of the neighbors (K. Sugiyama et al. 1981). NaN for nodes that are
+    not drawn.
+    """
+    first = max(len(nodes) - MAX_NODES, 0)
+    layer = np.zeros(len(nodes), int)
+    for index in range(first, len(nodes)):
+        layer[index] = 1 + max((layer[i] for i in nodes[index].inputs if i >= first), default=-1)
+    users: list[list[int]] = [[] for _ in nodes]
+    for index, node in enumerate(nodes):
+        for child in node.inputs:
+            users[child].append(index)
+    for index in reversed(range(first, len(nodes))):  # inputs next to their users
+        if not [i for i in nodes[index].inputs if i >= first] and users[index]:
+            layer[index] = max(min(layer[user] for user in users[index]) - 1, 0)
+    members = [[i for i in range(first, len(nodes)) if layer[i] == k] for k in range(layer.max(initial=0) + 1)]
+    y = np.full(len(nodes), np.nan)
+
+    def spread() -> None:
+        for row in members:
+            for position, index in enumerate(row):
+                y[index] = (position + 0.5) / len(row)
+
+    spread()
+    for sweep in range(SWEEPS):
+        for row in members if sweep % 2 else members[::-1]:
+            near = {
+                i: [y[j] for j in (nodes[i].inputs if sweep % 2 else users[i]) if np.isfinite(y[j])] or [y[i]]
+                for i in row
+            }
+            row.sort(key=lambda i: float(np.mean(near[i])))
+        spread()
+    x = (layer + 0.5) / (layer.max(initial=0) + 1)
+    return np.stack([np.where(np.isfinite(y), x, np.nan), y], 1)
+
+
+def graph_picture(
+    nodes: Sequence[GraphNode], places: np.ndarray, chosen: frozenset[int], meaning: str, size: tuple[int, int]
+) -> StepPicture:
+    """The nodes at their places in a picture of `size` (width, height); those not chosen are dim."""
+    width, height = size
+    pixels = np.zeros((height, width, 3), "u1")
+    pixels[:] = BACKGROUND
+    inside = places * (0.92, 0.80) + (0.02, 0.10)  # room for texts to the right, and for the label below
+    edges = [(child, index) for index, node in enumerate(nodes) for child in node.inputs]
+    edges = [edge for edge in edges if np.isfinite(inside[list(edge)]).all()]
+    edges.sort(key=lambda edge: edge[1] in chosen)
+    if edges:
+        lines = inside[np.array(edges)] * (width, height)
+        is_bright = [edge[1] in chosen and len(chosen) < len(nodes) for edge in edges]
+        draw_lines(pixels, lines, np.where(np.array(is_bright)[:, None], BRIGHT_EDGE, EDGE).astype("u1"))
+    drawn = [index for index in range(len(nodes)) if np.isfinite(inside[index]).all()]
+    with_text = set(sorted(drawn, key=lambda index: (index not in chosen, -index))[:MAX_TEXTS])
+    marks = []
+    for index in drawn:
+        red, green, blue, alpha = COLORS.get(nodes[index].op, OTHER)
+        is_dim = index not in chosen
+        text = nodes[index].text if index in with_text and not is_dim else ""
+        color = (red, green, blue, alpha * (DIM if is_dim else 1.0))
+        marks.append(Mark(float(inside[index, 0]), float(inside[index, 1]), color, 3.0 if is_dim else 4.5, text))
+    return StepPicture(pixels, None, meaning, None, tuple(marks))
