@@ -143,18 +143,16 @@ def write_lesson(lesson: Any, args: argparse.Namespace) -> int:
         args.html.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--html {args.html}: cannot be made: {error.strerror}") from error
-    output, bench, results, shown = args.html / f"{lesson.name}.html", _open_bench(args), [], None
+    output, bench, results = args.html / f"{lesson.name}.html", _open_bench(args), []
     for number, step in enumerate(lesson.steps):
         if not args.json:
             print(f"{number + 1} of {len(lesson.steps)}: {step.title}", file=sys.stderr)
         result = carry_out(lesson, number, bench)
-        wanted = [(name, lesson.scene(number, name)) for name in lesson.shown(number)], step.view, step.view_steps
         try:
-            if wanted != shown:  # a picture that is there already is not drawn again
+            if step.show or step.set or step.view:  # others show what is there already
                 result.pictures = draw_step(lesson, number, bench, args.width, args.samples or 0)
         except (UnavailableError, KernelError) as error:
             result.problem = f"This machine cannot draw this step: {error}."
-        shown = wanted
         results.append(result)
     cpu = host()
     machine = f"{bench.gpu.device.name}, in a computer with {cpu['cores']} cores ({cpu['cpu']})"

@@ -53,11 +53,13 @@ def draw_panel(
         numbers = dict.fromkeys(min(each, found.count - 1) for each in (steps or (found.first,)))
         seen = [(number, found.step(number)) for number in numbers]
         if any(step.pixels is not None for _, step in seen):
-            return [
-                DrawnPicture(step.pixels[..., :3], name, f"{name}, {found.unit} {number}", _sentence(step.meaning))
-                for number, step in seen
-                if step.pixels is not None
-            ]
+            out = []
+            for number, step in seen:
+                if step.pixels is not None:
+                    head, _, rest = step.meaning.partition("; ")
+                    caption = f"{name}, {found.unit} {number}: {head}"
+                    out.append(DrawnPicture(step.pixels[..., :3], name, caption, _sentence(rest)))
+            return out
         view = COLOR  # marks over the picture itself, which the window draws
     count = samples or scene.samples or picture.sample_count(settings, size)
     job = RenderJob(scene, size, count, scene.time, layers=view in picture.layer_names)
@@ -77,4 +79,4 @@ def draw_panel(
 
 
 def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{words[:1].upper()}{words[1:]}." if words else ""

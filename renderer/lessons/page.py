@@ -81,7 +81,8 @@ def step_parts(step: Step, result: StepResult) -> list[str]:
     if result.pictures:
         figures = [page.picture(each.pixels, f"{step.title}: {each.caption}", each.caption) for each in result.pictures]
         joined = "".join(figures)
-        parts.append(f'<div class="strip">{joined}</div>' if len(figures) > 1 else joined)
+        across = "two" if len(figures) in (2, 4) else "three"
+        parts.append(f'<div class="strip {across}">{joined}</div>' if len(figures) > 1 else joined)
         meanings = " ".join(dict.fromkeys(each.meaning for each in result.pictures if each.meaning))
         parts += [f'<p class="soft">{escape(meanings)}</p>'] if meanings else []
     if result.program is not None:

@@ -156,6 +156,7 @@ def _draw_bars(axes: Axes, plot: Plot) -> None:
     positive = [value for value in drawn if value > 0]
     if plot.log_y and positive:
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(min(positive) / 2, max(positive) * 6)
     elif drawn and max(drawn) > 0:
         axes.set_xlim(0, max(drawn) * 1.22)

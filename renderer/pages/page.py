@@ -30,7 +30,7 @@ figure { margin: 1.2rem 0; break-inside: avoid } figure > img { width: 100%; hei
 svg.figure { width: 100%; height: auto; display: block; max-width: 37rem; margin: 0 auto;
   font-family: "DejaVu Sans", Verdana, system-ui, sans-serif }
 .strip { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13.5rem), 1fr)); gap: .8rem }
-.strip figure { margin: 0 }
+.strip.two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) } .strip figure { margin: 0 }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1.1rem;
   margin: 1.2rem 0; break-inside: avoid } .card h3 { margin-top: 0 }
 .wide { overflow-x: auto; margin: 1rem 0 } table { border-collapse: collapse; font-size: .88rem;
@@ -49,7 +49,7 @@ nav ol, nav ul { padding-left: 1.4rem; columns: 2; column-gap: 2rem } nav li { m
 @media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff; --accent: #000; LIGHT }
   body { max-width: none; font-size: 10.5pt; padding: 0 } h2 { break-after: avoid } details { break-inside: avoid }
   details.answer::details-content, details.data::details-content { content-visibility: visible; display: block }
-  svg.figure { max-width: 12cm } figure > img { max-height: 16cm; width: auto; max-width: 100% } }
+  pre { white-space: pre-wrap } svg.figure { max-width: 12cm } figure > img { max-height: 16cm; width: auto; max-width: 100% } }
 """
 
 
