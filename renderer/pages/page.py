@@ -49,7 +49,8 @@ nav ol, nav ul { padding-left: 1.4rem; columns: 2; column-gap: 2rem } nav li { m
 @media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff; --accent: #000; LIGHT }
   body { max-width: none; font-size: 10.5pt; padding: 0 } h2 { break-after: avoid } details { break-inside: avoid }
   details.answer::details-content, details.data::details-content { content-visibility: visible; display: block }
-  pre { white-space: pre-wrap } svg.figure { max-width: 12cm } figure > img { max-height: 16cm; width: auto; max-width: 100% } }
+  pre { white-space: pre-wrap }
+  svg.figure { max-width: 12cm } figure > img { max-height: 16cm; width: auto; max-width: 100% } }
 """
 
 
