@@ -1,5 +1,6 @@
 """Several browsers at a time: whose window is whose, how many, and that a slow one stalls no other."""
 
+import base64
 import socket
 import threading
 import time
@@ -8,11 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.formats.images import read_pixels
+from renderer.pictures import load
 from renderer.window.remote import viewers as viewers_module
 from renderer.window.remote.server import RemoteServer
 from renderer.window.remote.viewers import MAX_VIEWERS, Viewers, is_name
 from tests.window.helpers import wait_for
-from tests.window.test_remote import decode_jpeg, key_events, request
+from tests.window.test_remote import browser, decode_jpeg, key_events, request, run_commands  # noqa: F401  (a fixture)
 
 
 def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
@@ -43,6 +46,70 @@ def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
     request(address, "events?viewer=phone", key_events("KeyQ", ctrl=True))
     wait_for(lambda: request(address, "frame?viewer=phone&after=0")[0] == 410, process)
     assert frame("desk").shape == (300, 600, 3) and process.poll() is None, "who quits closes only that window"
+
+
+async def value(command, expression: str):
+    """What an expression of the page is."""
+    return (await command("Runtime.evaluate", expression=expression))["result"].get("value")
+
+
+async def until(command, expression: str, seconds: float = 40.0) -> None:
+    end = time.perf_counter() + seconds
+    while not await value(command, expression):
+        assert time.perf_counter() < end, expression
+
+
+async def screenshot(command, path) -> np.ndarray:
+    """The page as the browser shows it, (height, width, 3) uint8."""
+    path.write_bytes(base64.b64decode((await command("Page.captureScreenshot"))["data"]))
+    return read_pixels(path)[..., :3]
+
+
+def test_a_telephone_in_a_real_browser(served, browser, tmp_path):  # noqa: F811
+    """One finger drags, two zoom, the toolbar's buttons take taps; the window is narrow and sharp."""
+    process, address = served
+
+    async def touch(command, kind: str, *points) -> None:
+        where = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+        await command("Input.dispatchTouchEvent", type=kind, touchPoints=where)
+
+    async def script(command):
+        metrics = dict(width=390, height=844, deviceScaleFactor=2, mobile=True)
+        await command("Emulation.setDeviceMetricsOverride", **metrics)
+        await command("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+        await command("Page.navigate", url=address)
+        size = f"{round(325 * 2.4)}x{round(703 * 2.4)}"  # 390 x 844 CSS pixels are 325 x 703 units of 2.4 pixels
+        await until(command, f"document.querySelector('canvas') && `${{canvas.width}}x${{canvas.height}}` == '{size}'")
+        name = await value(command, "viewer")
+        shown = await screenshot(command, tmp_path / "phone.png")
+        assert shown.shape[:2] in ((844, 390), (1688, 780)) and shown.std() > 20
+        frame = int(await value(command, "canvas.dataset.frames"))
+        await touch(command, "touchStart", (120, 300))
+        for x in (150, 180, 220):
+            await touch(command, "touchMove", (x, 300))
+        await touch(command, "touchEnd")
+        await touch(command, "touchStart", (180, 300), (220, 300))
+        for step in (20, 40, 60):
+            await touch(command, "touchMove", (180 - step, 300), (220 + step, 300))
+        await touch(command, "touchEnd")
+        await until(command, f"canvas.dataset.frames > {frame + 2} && !sending && !events.length")
+        request(address, f"events?viewer={name}", key_events("F12"))
+        end = time.perf_counter() + 40
+        while not (tmp_path / "first-001.png").exists():
+            assert time.perf_counter() < end, "no screenshot"
+            await command("Runtime.evaluate", expression="0")
+        await touch(command, "touchStart", (230, 23))  # the button "Controls"
+        await touch(command, "touchEnd")
+        before, end = shown[shown.shape[0] * 6 // 10 :], time.perf_counter() + 20
+        while (
+            np.abs(before.astype(int) - (await screenshot(command, tmp_path / "sheet.png"))[-len(before) :]).mean() < 20
+        ):
+            assert time.perf_counter() < end, "the controls do not open"
+
+    run_commands(browser, script)
+    view = load(tmp_path / "first-001.png").settings.view
+    assert view.center[0] < -0.6 and view.height < 1.2, "dragged and zoomed"
+    assert process.poll() is None
 
 
 def test_who_gets_which_window(monkeypatch):

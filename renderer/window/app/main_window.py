@@ -34,6 +34,7 @@ from renderer.window.timeline import actions, view
 from renderer.window.timeline.tracks import Tracks
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
+SHEET = 0.5  # of a small window, for its controls
 EDITORS: dict[str, Any] = {"flame": FlameEditor, "raytrace": SceneEditor}  # by kind of picture
 Answer = TypeVar("Answer")
 FIXED_WINDOW = (
@@ -57,6 +58,7 @@ class MainWindow:
         self.lesson = column.Column(app, fonts, scale)
         self.editors: dict[Panel, PanelEditor] = {}  # those opened so far
         self._offered: tuple[list[Action], Any, list[Action]] = [], None, []  # of an editor, for a kind; all together
+        self._wide_sidebar: bool | None = None  # of a small window: whether the controls were shown when it was wide
         self._keys: list[imgui.Key] = []  # of what is offered
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
@@ -66,16 +68,23 @@ class MainWindow:
         imguizmo.begin_frame()
         self.editors = {panel: editor for panel, editor in self.editors.items() if panel in app.panels}
         available = self._dispatch_keys(self._actions())
+        is_small = self._adapt(width, height)
         toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
-        if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
+        sheet = 0.0  # the height of the controls below the panels
+        if is_small and height > width:
+            sidebar, sheet = 0.0, (height - toolbar) * SHEET if app.sidebar else 0.0
+        elif is_small:
+            sidebar = min(sidebar, width * SHEET)
+        elif width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
+        height -= sheet
         lesson = column.width(app, self.scale, width - sidebar) if toolbar else 0.0
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
         across = int(width - sidebar - lesson) - 2 * GAP
         app.place_panels(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
-            self._toolbar(width, toolbar, now, available)
+            (self._short_toolbar if is_small else self._toolbar)(width, toolbar, now, available)
         if lesson:
             with self._region("the lesson", (0, toolbar, lesson, height - toolbar), None):
                 self.lesson.draw()
@@ -84,11 +93,26 @@ class MainWindow:
             self._timeline((lesson, height - timeline, width - sidebar - lesson, timeline))
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
+        elif sheet:
+            self._sidebar(0.0, height, width, sheet)
         app.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
         with app.errors_as_messages("drawing an overlay"):
             self.overlays.draw(available, width, height, width - sidebar, now)
         app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.frame_rate.add(now)
+
+    def _adapt(self, width: float, height: float) -> bool:
+        """Whether the window is small, as a telephone's: it has a short toolbar, and controls in half of it.
+
+        The controls close when it becomes small, and are as they were when it becomes wide.
+        """
+        is_small = width < 2.2 * SIDEBAR_WIDTH * self.scale and height > 8 * TOOLBAR_HEIGHT * self.scale
+        if is_small != (self._wide_sidebar is not None):
+            if self._wide_sidebar is None:
+                self._wide_sidebar, self.app.sidebar = self.app.sidebar, False
+            else:
+                self.app.sidebar, self._wide_sidebar = self._wide_sidebar, None
+        return is_small
 
     def editor_of(self, panel: Panel) -> PanelEditor | None:
         """The editor of a panel; it lives as long as the panel shows its kind of picture."""
@@ -170,6 +194,16 @@ class MainWindow:
                 if left > imgui.get_item_rect_max().x + 10:
                     imgui.same_line(left)
                     imgui.text_disabled(summary)
+
+    def _short_toolbar(self, width: float, height: float, now: float, available: list[Action]) -> None:
+        with self._region("the toolbar", (0, 0, width, height), (12, 6)):
+            app = self.app
+            menus.short_menu(app, available, self.scale)
+            labels = {"Resume" if app.panel.paused else "Pause": "Space"}
+            if len(app.panels) > 1:
+                labels |= {"All" if app.solo else "One": "Enter", "Next": "Tab"}
+            labels |= {"Controls": "H"}
+            action_buttons(app, ACTIONS, labels, 6 * self.scale)
 
     def _timeline(self, rect: tuple) -> None:
         with self._region("the timeline", rect, (10, 8)):

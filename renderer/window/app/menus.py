@@ -9,6 +9,9 @@ from renderer.window.document import creation
 from renderer.window.state import documents
 from renderer.window.state.app_state import AppState
 
+PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
+VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
+EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # of a small window, which has no keyboard perhaps
 FILE_KEYS = ("Ctrl+N", "Ctrl+O", "", "Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+E", "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
@@ -17,18 +20,41 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
     if imgui.button("File"):
         imgui.open_popup("file menu")
     if imgui.begin_popup("file menu"):
-        for keys in FILE_KEYS:
-            action = next((action for action in actions if action.keys == keys), None)
-            if action is None:
-                imgui.separator()
-            elif imgui.menu_item_simple(action.name.capitalize(), action.keys):
-                app.run(action)
+        _entries(app, actions, FILE_KEYS)
         if app.recent.files and imgui.begin_menu("Recent"):
             for path in list(app.recent.files):
                 if imgui.menu_item_simple(f"{path.name}   {_shorten(path.parent)}##{path}"):
                     with app.errors_as_messages(f"opening {path.name}"):
                         documents.open_path(app, path)
             imgui.end_menu()
+        _end_menu()
+    imgui.same_line(0, 6 * scale)
+
+
+def _entries(app: AppState, actions: list[Action], keys_of_entries: tuple[str, ...]) -> None:
+    """An entry for the action of each key; an empty one is a line."""
+    for keys in keys_of_entries:
+        action = next((action for action in actions if action.keys == keys), None)
+        if action is None:
+            imgui.separator()
+        elif imgui.menu_item_simple(action.name[:1].upper() + action.name[1:], action.keys):
+            app.run(action)
+
+
+def short_menu(app: AppState, actions: list[Action], scale: float) -> None:
+    """The button "Menu" of a small window: what the toolbar and the keys of a wide one do."""
+    if imgui.button("Menu"):
+        imgui.open_popup("menu")
+    if imgui.begin_popup("menu"):
+        for name, keys in (("File", FILE_KEYS), ("Panel", PANEL_KEYS), ("View", VIEW_KEYS)):
+            if imgui.begin_menu(name):
+                _entries(app, actions, keys)
+                imgui.end_menu()
+        if creation.can_add(app.panel.scene.settings) and imgui.begin_menu("Add"):
+            add_entries(app, creation.additions(app.panel.scene.settings))
+            imgui.end_menu()
+        imgui.separator()
+        _entries(app, actions, EDIT_KEYS)
         _end_menu()
     imgui.same_line(0, 6 * scale)
 
