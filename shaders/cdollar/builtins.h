@@ -9,6 +9,20 @@
 #define UINT_OF(x) ((uint)(x))
 #endif
 
+#ifndef GLSL
+#ifdef __OPENCL_VERSION__
+typedef long int64;
+#else
+typedef long long int64;
+#endif
+DEVICE int64 divide_long(int64 a, int64 b) { return b == 0 ? 0 : b == -1 ? (int64)(0 - (ulong)a) : a / b; }
+DEVICE int64 remainder_long(int64 a, int64 b) { return b == 0 || b == -1 ? 0 : a % b; }
+DEVICE int64 float_to_long(float x) {
+    const int64 most = 9223372036854775807;
+    return x >= 9223372036854775808.0f ? most : x > -9223372036854775808.0f ? (int64)x : x != x ? 0 : -most - 1;
+}
+#endif
+
 DEVICE int divide_int(int a, int b) { return b == 0 ? 0 : b == -1 ? INT_OF(0u - UINT_OF(a)) : a / b; }
 DEVICE uint divide_uint(uint a, uint b) { return b == 0u ? 0u : a / b; }
 // a % b by division: % of negative operands is undefined in GLSL.
@@ -21,6 +35,10 @@ DEVICE uint float_to_uint(float x) { return x >= 4294967296.0f ? 4294967295u : x
 #ifdef DOUBLES  // never in GLSL
 DEVICE int double_to_int(double x) {
     return x >= 2147483648.0 ? 2147483647 : x > -2147483649.0 ? (int)x : x != x ? 0 : -2147483647 - 1;
+}
+DEVICE int64 double_to_long(double x) {
+    const int64 most = 9223372036854775807;
+    return x >= 9223372036854775808.0 ? most : x > -9223372036854775808.0 ? (int64)x : x != x ? 0 : -most - 1;
 }
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif

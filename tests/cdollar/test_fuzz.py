@@ -105,6 +105,7 @@ def whole_arrays(draw, primitives):
     """Lines that define arrays of 150 or of 6 elements, and reads of them at (i, j)."""
     lines, reads = [], []
     forms = ["grad(loss)(q, s)", "q[::-1]", "scatter_add(kk, q, 6)", "histogram(kk, 6) + 0.5"]
+    forms += ["(float) ((long) kk * 5000000000000000000L - kk)"] if primitives else []
     forms += ["scan(q)", "scan(q[20:90:3])", "sort(q)", "argsort(q) * 0.5", "scan(kk) + 0.5"] if primitives else []
     for n in range(draw(st.integers(0, 2))):
         lines.append(f"    let p{n} = {draw(st.sampled_from(forms))};")
@@ -116,7 +117,7 @@ def whole_arrays(draw, primitives):
 def programs(draw, primitives=True):
     """A program of a few functions of (i, j), one evaluated by let, whose main yields the last.
 
-    Without `primitives` it has neither scan nor sort, which GLSL does not have.
+    Without `primitives` it has no scan, sort or long, which GLSL does not have.
     """
     lines, reads = draw(whole_arrays(primitives))
     functions = list(reads)

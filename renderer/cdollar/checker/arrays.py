@@ -49,7 +49,8 @@ class InputArray:
         if values.dtype == dtype:
             return values
         if dtype.kind in "iu" and values.dtype.kind in "iu" and values.size:
-            low, high = (-(2**31), 2**31 - 1) if scalar == "int" else (0, 2**32 - 1)
+            limits = np.iinfo(dtype)
+            low, high = int(limits.min), int(limits.max)
             if values.min() < low or values.max() > high:
                 raise InputError(f"{self.name}: holds {values.dtype} numbers outside of {low}..{high}, C$'s {scalar}")
         with np.errstate(all="ignore"):

@@ -101,7 +101,7 @@ class DomainLowering(OverloadResolver, ABC):
         """A bound variable in the current scope and context; what its declaration leaves open, a statement may say."""
         restrictions = [r for r in (declared, self.body.scope.restriction(name)) if r is not None]
         type_ = next((r.type for r in restrictions if r.type is not None), INT)
-        if not isinstance(type_, Scalar) or type_.name == "bool":
+        if not isinstance(type_, Scalar) or type_.name in ("bool", "long"):
             message = f"a bound variable cannot be {type_}"
             raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
         range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE

@@ -8,7 +8,7 @@ from typing import Any, dataclass_transform
 
 from renderer.cdollar.frontend.diagnostics import Span
 
-PRIMITIVES = ("bool", "int", "uint", "float", "double")
+PRIMITIVES = ("bool", "int", "uint", "long", "float", "double")
 VECTORS = tuple(f"{scalar}{n}" for scalar in ("int", "uint", "float", "double") for n in (2, 3, 4))
 BORDER_MODES = ("clamp", "wrap", "mirror", "zero")
 
@@ -55,7 +55,7 @@ class Literal(AstNode):
     """A number, `true`, `false` or a string; a `float_literal` has no suffix and may become float or double."""
 
     value: Any
-    kind: str  # bool int uint float double float_literal string
+    kind: str  # bool int uint long float double float_literal string
 
 
 class Name(AstNode):

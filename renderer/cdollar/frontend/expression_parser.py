@@ -309,12 +309,17 @@ class ExpressionParser(TokenStream):
         return ast.Literal(token.span, value, kind)
 
     def integer(self, token: Token) -> ast.Literal:
-        """An int or uint literal; 2147483648 is allowed after a minus sign."""
+        """An int, uint or long literal; 2147483648 is allowed after a minus sign."""
         text, is_hex = token.text.replace("_", "").lower(), token.kind == "hex"
-        digits, hint = text.rstrip("u"), "write it as a floating-point number: 1e30"
+        is_long, digits = text.endswith("l"), text.rstrip("ul")
+        hint = "write it as a floating-point number: 1e30" if is_long else f"write it as long, `{digits}L`, or as 1e30"
         if len(digits) > 20:
             self.fail("CS0114", "this number is too large for int", hint, token.span)
         value = int(digits, 16 if is_hex else 10)
+        if is_long:
+            if value >= 2**63:
+                self.fail("CS0114", f"{digits} is too large for long", hint, token.span)
+            return ast.Literal(token.span, value, "long")
         is_uint = text.endswith("u") or is_hex and value >= 2**31
         if value >= (2**32 if is_uint or is_hex else 2**31 + 1):
             type_ = "uint" if text.endswith("u") else "int"

@@ -21,10 +21,10 @@ KEYWORDS = frozenset(
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\ufeff]+|//[^\n]*|/\*.*?\*/)
-  | (?P<hex>0[xX][0-9a-fA-F_]+[uU]?)
+  | (?P<hex>0[xX][0-9a-fA-F_]+[uUlL]?)
   | (?P<real>(?:\d[\d_]*\.(?!\.)\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d[\d_]*[eE][+-]?\d+)[fFdD]?
       |\d[\d_]*[fFdD](?![0-9a-zA-Z_]))
-  | (?P<integer>\d[\d_]*[uU]?)
+  | (?P<integer>\d[\d_]*[uUlL]?)
   | (?P<identifier>[A-Za-z_][A-Za-z_0-9]*)
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<punctuator>\.\.|=>|<<=|>>=|\+\+|--|<=|>=|==|!=|&&|\|\||<<|>>|[-+*/%&|^]=|[-+*/%<>=!~&|^?:;,.(){}\[\]])""",

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from renderer.cdollar.ir.dag import BoundVariable, Node, Range
 from renderer.cdollar.ir.types import INTEGERS
 
+INDICES = ("int", "uint")  # whose conversions to each other keep the indices of arrays
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -35,7 +37,7 @@ class Affine:
 
 def affine(node: Node) -> Affine | None:
     """The node as an affine form of int and uint variables, or None if it is not affine."""
-    if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INTEGERS:
+    if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INDICES:
         return affine(node.inputs[0])
     if node.op == "variable" and node.type in INTEGERS:
         return Affine(((node.attribute, 1),), 0)

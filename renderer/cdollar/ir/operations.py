@@ -16,6 +16,9 @@ def divide(a, b):
     if np.result_type(a, b).kind not in "iu":
         return np.divide(a, b)
     safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
+    if np.asarray(a).dtype == np.int64:
+        floor = np.floor_divide(a, safe)
+        return np.where(b == 0, 0, floor + ((np.remainder(a, safe) != 0) & ((a < 0) != (safe < 0))))
     wide = np.asarray(a).astype(np.int64), np.asarray(safe).astype(np.int64)
     quotient = np.abs(wide[0]) // np.abs(wide[1]) * np.sign(wide[0]) * np.sign(wide[1])
     return np.where(b == 0, 0, quotient).astype(np.asarray(a).dtype)
@@ -30,15 +33,22 @@ def remainder(a, b):
 
 
 def shift_left(a, b):
-    """Shifts a left by b modulo 32."""
-    a = np.asarray(a)
-    return (a.astype(np.uint32) << (np.asarray(b).astype(np.uint32) & np.uint32(31))).astype(a.dtype)
+    """Shifts a left by b modulo its bits."""
+    a, bits = _shifted(a, b)
+    return (a.astype(bits.dtype) << bits).astype(a.dtype)
 
 
 def shift_right(a, b):
-    """Shifts a right by b modulo 32; arithmetic for int."""
+    """Shifts a right by b modulo its bits; arithmetic for int and long."""
+    a, bits = _shifted(a, b)
+    return a >> bits.astype(a.dtype)
+
+
+def _shifted(a, b):
+    """What is shifted, and by how many bits, unsigned."""
     a = np.asarray(a)
-    return a >> (np.asarray(b).astype(np.uint32) & np.uint32(31)).astype(a.dtype)
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    return a, np.asarray(b).astype(unsigned) & unsigned.type(8 * a.dtype.itemsize - 1)
 
 
 def step(edge, x):
@@ -53,6 +63,8 @@ def convert(value, target: str):
     if target in INTEGERS and value.dtype.kind == "f":
         limits = np.iinfo(dtype)
         wide = np.clip(np.nan_to_num(value.astype(np.float64)), limits.min, limits.max)
+        if target == "long":  # the greatest double that is a long is below 2^63
+            return np.where(wide >= 2.0**63, limits.max, np.minimum(wide, 2.0**63 - 1024).astype(np.int64))
         return wide.astype(np.int64).astype(dtype)
     return value.astype(dtype)
 

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-DTYPES = {"bool": np.bool_, "int": np.int32, "uint": np.uint32, "float": np.float32, "double": np.float64}
-NUMBERS = ("int", "uint", "float", "double")
-INTEGERS = ("int", "uint")
+DTYPES = {
+    "bool": np.bool_, "int": np.int32, "uint": np.uint32, "long": np.int64, "float": np.float32, "double": np.float64,
+}  # fmt: skip
+NUMBERS = ("int", "uint", "long", "float", "double")
+INTEGERS = ("int", "uint", "long")
 FLOATS = ("float", "double")
 # The implicit (widening) conversions and their cost in overload resolution.
 WIDENING_COST = {
     ("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1,
+    ("int", "long"): 1, ("uint", "long"): 1, ("long", "float"): 1, ("long", "double"): 2,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """bool, int, uint, float or double."""
+    """bool, int, uint, long, float or double."""
 
     name: str
 

@@ -188,7 +188,7 @@ class Function:
         if known is not None and (tensor.pointer, tensor.shape, tensor.dtype) == known[:3]:
             known[3].representation.buffers[0].keep(tensor)
             return known[3]
-        scalar = {"f4": "float", "f8": "double", "i4": "int", "u4": "uint"}.get(tensor.dtype.str[1:])
+        scalar = {"f4": "float", "f8": "double", "i4": "int", "u4": "uint", "i8": "long"}.get(tensor.dtype.str[1:])
         if scalar and isinstance(self.target, DeviceTarget) and (buffer := self.target.device.borrow(tensor)):
             ranges = tuple(Range(0, size) for size in tensor.shape)
             array = Array(Scalar(scalar), Scalar(scalar), (), self.target, Representation(ranges, [buffer], (scalar,)))

@@ -16,7 +16,7 @@ from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.frontend.expression_parser import MAX_FLOAT
 from renderer.cdollar.ir.dag import Dag
-from renderer.cdollar.ir.types import DTYPES, INT, Data, FunctionType, Record, Scalar, Type, component_types
+from renderer.cdollar.ir.types import DTYPES, INT, INTEGERS, Data, FunctionType, Record, Scalar, Type, component_types
 from renderer.cdollar.runtime.pictures import READ_SUFFIXES, read_picture
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
@@ -82,7 +82,7 @@ def picture_parameter(dag: Dag, number: Any, type_: Data, name: str) -> DataValu
     if len(types) != len(numbers):
         wanted = "float2" if len(numbers) == 2 else "a number"
         raise ArgumentError(f"--set {name}: a picture's `{name}` is {wanted}, not {type_}")
-    converted = tuple(int(n) if t in ("int", "uint") else float(n) for n, t in zip(numbers, types, strict=True))
+    converted = tuple(int(n) if t in INTEGERS else float(n) for n, t in zip(numbers, types, strict=True))
     return runtime_value(dag, converted, type_, name)
 
 
@@ -196,12 +196,12 @@ def parse_component(text: str, type_: str, option: str) -> bool | int | float:
             raise ArgumentError(f"{option}: bool is true or false")
         return text.lower() in ("true", "1")
     try:
-        if type_ not in ("int", "uint"):
+        if type_ not in INTEGERS:
             return float(text)
         number = int(text, 0)
     except ValueError:
         raise ArgumentError(f"{option}: `{text}` is not a valid {type_}") from None
-    low, high = (-(2**31), 2**31) if type_ == "int" else (0, 2**32)
-    if not low <= number < high:
-        raise ArgumentError(f"{option}: {type_} is {low}..{high - 1}")
+    limits = np.iinfo(DTYPES[type_])
+    if not limits.min <= number <= limits.max:
+        raise ArgumentError(f"{option}: {type_} is {limits.min}..{limits.max}")
     return number

@@ -21,6 +21,10 @@ WRAPPING_TEXTS = {
     "*": "((int)((uint){0} * (uint){1}))", "neg": "((int)(0u - (uint){0}))",
     "abs": "({0} < 0 ? (int)(0u - (uint){0}) : {0})", "<<": "((int)((uint){0} << ({1} & {mask})))",
 }  # fmt: skip
+LONG_WRAPPING_TEXTS = {
+    name: text.replace("uint", "ulong").replace("(int)", "(long)").replace("0u -", "(ulong)0 -")
+    for name, text in WRAPPING_TEXTS.items()
+}
 FLOAT_TEXTS = {
     "sign": "({0} > {zero} ? {one} : {0} < {zero} ? (-{one}) : {0})", "step": "({1} < {0} ? {zero} : {one})",
 }  # fmt: skip
@@ -28,6 +32,7 @@ TYPED_TEXTS = {
     "bool": {"&": "({0} && {1})", "|": "({0} || {1})", "^": "({0} != {1})"},
     "int": INTEGER_TEXTS | {"abs": "({0} < 0 ? -{0} : {0})", "sign": "({0} > 0 ? 1 : {0} < 0 ? (-1) : 0)"},
     "uint": INTEGER_TEXTS | {"abs": "{0}", "sign": "({0} > 0u ? 1u : 0u)"},
+    "long": INTEGER_TEXTS | {"abs": "({0} < 0 ? -{0} : {0})", "sign": "((long)(({0} > 0) - ({0} < 0)))"},
     "float": FLOAT_TEXTS,
     "double": FLOAT_TEXTS,
 }
@@ -38,7 +43,8 @@ class CDialect:
 
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
-    overflow_texts: ClassVar[dict[str, str]] = WRAPPING_TEXTS  # operations on int that could overflow
+    # Operations on signed integers that could overflow, by type.
+    overflow_texts: ClassVar[dict[str, dict[str, str]]] = {"int": WRAPPING_TEXTS, "long": LONG_WRAPPING_TEXTS}
     may_leave_loops = False  # before their conditions say so
     keeps_rounding = True  # (a + b) - a is not simplified to b
     first_index = "0"  # of load()
@@ -84,7 +90,7 @@ class GlslDialect(CDialect):
 
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
-    overflow_texts: ClassVar[dict[str, str]] = {}
+    overflow_texts: ClassVar[dict[str, dict[str, str]]] = {}
     may_leave_loops = True  # llvmpipe does after 65,535 rounds of all loops of an invocation, without a word
     keeps_rounding = False
     first_index = "0, 0"
@@ -134,6 +140,8 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
         return "true" if number else "false"
     if type_ == "uint":
         return f"{int(number)}u"
+    if type_ == "long":
+        return f"((long){int(number)})" if number > -(2**63) else "((long)(-9223372036854775807 - 1))"
     if type_ == "int":
         if number == -(2**31):
             return f"({int(number) + 1} - 1)"
@@ -156,15 +164,15 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
 def operation_text(
     dialect: CDialect, name: str, type_: str, result: str, operands: list[str], can_overflow: bool = True
 ) -> str:
-    """One operation on variables of scalar type `type_`; `can_overflow`: an int result may not fit 32 bits."""
+    """One operation on variables of scalar type `type_`; `can_overflow`: an integer result may not fit its type."""
     if name == "select":
         return "({} ? {} : {})".format(*operands)
     if name == "convert":
         if type_ in FLOATS and result in INTEGERS:
             return f"{type_}_to_{result}({operands[0]})"
         return operands[0] if type_ == result else dialect.cast(result, operands[0])
-    zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 31))
-    wrapping = dialect.overflow_texts if type_ == "int" and can_overflow else {}
+    zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 63 if type_ == "long" else 31))
+    wrapping = dialect.overflow_texts.get(type_, {}) if can_overflow else {}
     text = wrapping.get(name) or TYPED_TEXTS[type_].get(name) or dialect.operation(name)
     return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
 

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.types import INTEGERS, component_types
+from renderer.cdollar.ir.types import DTYPES, INTEGERS, component_types
 from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 from renderer.cdollar.targets.iteration_space import order_within_space
@@ -328,5 +330,6 @@ def bounds_of_operation(node: ir.Node, operands: list[Bounds]) -> Bounds:
         "*": (min(a * c, a * d, b * c, b * d), max(a * c, a * d, b * c, b * d)),
     }  # fmt: skip
     low, high = intervals.get(node.attribute, (1, 0))
-    lowest, highest = (-(2**31), 2**31 - 1) if node.type == "int" else (0, 2**32 - 1)
+    limits = np.iinfo(DTYPES[node.type])
+    lowest, highest = int(limits.min), int(limits.max)
     return (low, high) if lowest <= low <= high <= highest else None

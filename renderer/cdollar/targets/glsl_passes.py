@@ -7,6 +7,7 @@ of a result; one more takes the poison of each value.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -113,9 +114,9 @@ class GlslPasses(GraphTarget):
 
     def texture(self, layout: TextureLayout, type_: str) -> Any:
         """A texture of one component."""
-        if type_ == "double":
+        if type_ in ("double", "long"):
             raise UnavailableError(
-                "--target glsl: the program uses double, which textures do not hold; use opencl, cuda or numpy"
+                f"--target glsl: the program uses {type_}, which textures do not hold; use opencl, cuda or numpy"
             )
         return self.gl.texture((layout.width, layout.height), 1, TEXEL_TYPES[type_])
 
@@ -176,6 +177,8 @@ class GlslPasses(GraphTarget):
             )
         declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
         declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
+        if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
+            raise UnavailableError("--target glsl: the program uses long; use opencl, cuda or numpy")
         head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
         text = "\n".join([*head, "void main() {", *indented(body), "}"]) + "\n"
         plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -107,8 +108,9 @@ def finish_plan(
         arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
     lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
+    text = re.sub(r"\blong\b", "int64", "\n".join(lines) + "\n")  # long has 32 bits in some compilers
     return KernelPlan(
-        node, kind, "\n".join(lines) + "\n", group_size, group_count, arguments, scalars, emitter.check_sites,
+        node, kind, text, group_size, group_count, arguments, scalars, emitter.check_sites,
         emitter.has_doubles or "double" in inputs, emitter.writes_status,
     )  # fmt: skip
 
