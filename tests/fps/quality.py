@@ -1,0 +1,132 @@
+"""Every bundled scene at its own size and samples: its seconds, and FLIP against a converged reference.
+
+python -m tests.fps.quality [SCENE ...] [--device cuda:0] [--reference-seconds 1.5] [--limit 140] [-o records.jsonl]
+
+The reference has another seed, where the picture has one, and all samples that the seconds allow, at least
+MIN_REFERENCE times the scene's own; its own noise is part of the figure. A picture of one sample is exact and has no
+FLIP. `--samples N` times N samples, from which the seconds of the scene's own are extrapolated: for CPUs.
+`--table FILE ...` prints records as the table of assets/guides/gallery.md.
+"""
+
+import argparse
+import json
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import fields, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.gpu import open_context
+from renderer.images.flip import flip_map
+from renderer.images.tone_mapping import ExposureMeter, tonemap
+from renderer.paths import ROOT
+from renderer.pictures import load, open_picture
+
+MIN_REFERENCE = 2
+DEFAULT_SIZE = (640, 360)
+LEFT_OUT = ("demo",)  # shows other scenes
+
+
+def bundled() -> list[str]:
+    """The names of the scenes that come along and are pictures."""
+    found = {path.stem for suffix in ("toml", "flame") for path in (ROOT / "scenes").glob(f"*.{suffix}")}
+    return sorted(found - set(LEFT_OUT))
+
+
+def measure(name: str, gpu: Any, reference_seconds: float, few: int | None) -> tuple[dict, list[np.ndarray]]:
+    """Facts about a scene, and its displayed picture with that of the reference; none of an exact or timed one."""
+    scene = load(name)
+    size, picture = scene.size or DEFAULT_SIZE, open_picture(scene, gpu)
+    wanted = scene.samples or picture.sample_count(scene.settings, size)
+    row: dict[str, Any] = {"scene": name, "size": list(size), "samples": wanted}
+    begin = time.perf_counter()
+    first = draw(picture, scene.settings, size, 1)
+    row["first_seconds"] = round(time.perf_counter() - begin, 3)
+    begin = time.perf_counter()
+    drawn = min(few or wanted, wanted)
+    frame = draw(picture, scene.settings, size, drawn) if wanted > 1 else first
+    seconds = time.perf_counter() - begin if wanted > 1 else row["first_seconds"]
+    row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn}
+    if wanted == 1 or few:
+        return row, []
+    meter = ExposureMeter() if scene.tone.exposure == "manual" else ExposureMeter().add(frame.read())
+    shown = [tonemap(frame, scene.tone, meter=meter)[..., :3]]
+    settings = scene.settings
+    if "seed" in [f.name for f in fields(settings)]:
+        settings = replace(settings, seed=settings.seed + 1)
+    count = max(MIN_REFERENCE * wanted, int(wanted * reference_seconds / max(seconds, 1e-3)))
+    row["reference_samples"] = count = min(count, 1 << 14)
+    return row, [*shown, tonemap(draw(picture, settings, size, count), scene.tone, meter=meter)[..., :3]]
+
+
+def draw(picture: Any, settings: Any, size: tuple[int, int], samples: int) -> Any:
+    """The frame after so many samples, when it is done."""
+    picture.restart()
+    for _ in range(samples):
+        frame = picture.draw(settings, size, 0.0)
+    frame.read()
+    return frame
+
+
+def compare(shown: np.ndarray, reference: np.ndarray) -> dict[str, float]:
+    """FLIP's mean, and the fraction of pixels that stand out."""
+    error = flip_map(reference, shown)
+    return {"flip": round(float(error.mean()), 4), "above_half": round(float((error > 0.5).mean()), 6)}
+
+
+def table(paths: list[Path]) -> str:
+    """The records of files as a table: FLIP of the first that has it, and a column of seconds for each file."""
+    files = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+    devices = [rows[0]["device"].split(" (")[0] for rows in files]
+    lines = ["| scene | size | samples | FLIP | " + " | ".join(f"s, {device}" for device in devices) + " |"]
+    lines.append("| --- | --- | --- | --- |" + " --- |" * len(files))
+    for name in sorted({row["scene"] for rows in files for row in rows}):
+        found = [next((row for row in rows if row["scene"] == name), None) for rows in files]
+        some = next(row for row in found if row)
+        flip = next((f"{row['flip']:.3f}" for row in found if row and "flip" in row), "exact")
+        cells = [f"{row['seconds']:.3g}" if row else "" for row in found]
+        size = f"{some['size'][0]} x {some['size'][1]}"
+        lines.append(f"| `{name}` | {size} | {some['samples']} | {flip} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure the scenes, or print the table of records."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fps.quality")
+    parser.add_argument("scenes", nargs="*")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--reference-seconds", type=float, default=1.5)
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which no scene is begun")
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+")
+    args = parser.parse_args()
+    if args.table:
+        print(table(args.table))
+        return
+    begin, gpu = time.perf_counter(), open_context(args.device)
+    device, rows, waiting = f"{gpu.device.name}", [], []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for name in args.scenes or bundled():
+            if time.perf_counter() - begin > args.limit:
+                print(f"{name}: not measured, the time is over", flush=True)
+                continue
+            row, shown = measure(name, gpu, args.reference_seconds, args.samples)
+            rows.append(row | {"device": device})
+            future: Future | None = pool.submit(compare, *shown) if shown else None
+            waiting.append(future)
+            print(name, row, flush=True)
+        for row, future in zip(rows, waiting, strict=True):
+            row |= future.result() if future else {}
+            print(
+                f"{row['scene']:18} {row['samples']:6} {row['seconds']:8.2f} s  {row.get('flip', 'exact')}", flush=True
+            )
+    if args.output:
+        args.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()
