@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
 from renderer.pictures import load
 from tests.children import python_path
@@ -174,3 +175,33 @@ def test_the_view_command_without_a_display_exits_4(scene_files):
     command = [sys.executable, "main.py", "view", str(scene_files[0])]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4 and "no display" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_lesson_by_real_keys(display, tmp_path):
+    """A lesson opens, its steps turn, a child measures, and the window shows another picture each time."""
+    environment = {**os.environ, "DISPLAY": display, "XDG_STATE_HOME": str(tmp_path / "state")}
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, str(ROOT / "main.py"), "lesson", "sums", "--size", "1200x760", "--seconds", "0.2"]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes)
+    shots = []
+    try:
+        window = wait_for(lambda: xdotool(display, "search", "--name", "Rayfold"), process).split()[0]
+        xdotool(display, "windowfocus", window)
+        time.sleep(3)
+        for keys in ((), ("ctrl+Next",), ("ctrl+Next", "alt+m")):
+            for key in keys:
+                xdotool(display, "key", key)
+            time.sleep(12 if "alt+m" in keys else 3)
+            before = set(tmp_path.glob("window-*.png"))
+            xdotool(display, "key", "shift+F12")
+            shots += wait_for(lambda seen=before: sorted(set(tmp_path.glob("window-*.png")) - seen), process, 30)
+        pixels = [read_pixels(shot)[60:, :400] for shot in shots]
+        assert len(pixels) == 3 and all((a != b).any() for a, b in zip(pixels, pixels[1:], strict=False))
+        xdotool(display, "key", "ctrl+q")
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 0 and "Traceback" not in err, err
+    finally:
+        process.kill()
+        process.communicate()

@@ -30,6 +30,9 @@ class _Sweep(Measurement):
     values: tuple[Any, ...]
     variants: dict[str, dict[str, Any]] = setting(EMPTY)
     size: tuple[int, int] = setting((480, 270), 16, 2048)
+    gpu_size: tuple[int, int] | None = setting(
+        None, 16, 4096, "where the device is a GPU, which smaller ones leave idle"
+    )
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.values) <= MAX_VALUES:
@@ -55,9 +58,14 @@ class _Sweep(Measurement):
         """The variants; without any, one of the panel as it is."""
         return self.variants or {self.panel: {}}
 
+    def size_on(self, bench: Bench) -> tuple[int, int]:
+        """The size of the pictures on this bench's device."""
+        is_large = self.gpu_size is not None and not bench.gpu.device.properties.scalar_threads
+        return bench.size(self.gpu_size if is_large and self.gpu_size else self.size)
+
     def runs(self, bench: Bench) -> dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]]:
         """The scene and a draw of each variant and value."""
-        size = bench.size(self.size)
+        size = self.size_on(bench)
         out: dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]] = {}
         for name, values in self.named_variants().items():
             for value in self.values:
@@ -102,7 +110,9 @@ class FrameRate(_Sweep):
         rates = {key: seconds and 1 / seconds for key, seconds in times.items()}
         device = devices[0] if devices else ""
         log_x = all(is_finite_number(v) and v > 0 for v in self.values) and max(self.values) >= 32 * min(self.values)
-        return Finding(self.values, self.of_all(rates), self.x_name, "frames/s", device, log_x=log_x)
+        width, height = self.size_on(bench)
+        notes = (f"pictures of {width} x {height}",)
+        return Finding(self.values, self.of_all(rates), self.x_name, "frames/s", device, log_x=log_x, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -143,7 +153,7 @@ class Noise(_Sweep):
 
     def _draw(self, bench: Bench, scene: Scene) -> tuple[np.ndarray, str]:
         """The displayed picture, 0 to 1, with all of its samples, and the device."""
-        picture, size = bench.picture(scene), bench.size(self.size)
+        picture, size = bench.picture(scene), self.size_on(bench)
         picture.restart()
         for _ in range(picture.sample_count(scene.settings, size)):
             frame = picture.draw(scene.settings, size, 0.0)
