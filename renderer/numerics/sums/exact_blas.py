@@ -1,38 +1,52 @@
-"""Correctly rounded sums, means and variances along an axis, and matrix products, on the host's cores.
+"""Correctly rounded sums, means and variances along an axis, and matrix products, on the host's cores or a device.
 
 Every element of a result is the exact value rounded once, so that it has the same bits on every machine, in any order
-and chunking. Products are split into two doubles without error (TwoProduct: Dekker 1971), and all are added as
-by_key.py does, digit by digit in integers: a reference, and for where the order must not matter.
+and chunking. On the host products are split into two doubles without error (TwoProduct: Dekker 1971), and all are added
+as by_key.py does, digit by digit in integers. With a `device` exact_lines.py computes nearly all of them there, from
+arrays of other libraries where they are (DLPack), and the host the few whose rounding is in doubt.
 """
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError
+from renderer.gpu import Device
 from renderer.host import available_cores
 from renderer.numerics.error_free import split
 from renderer.numerics.sums.by_key import KeyedAggregates, aggregate_runs
+from renderer.numerics.sums.exact_lines import Operand, Strides, place, reduce_lines
 from renderer.numerics.sums.exact_sum import rounded_fraction
+from renderer.numerics.sums.tensors import is_tensor
 
 BLOCK = 1 << 19  # numbers that are added together
 PRODUCT_RANGE = 2.0**-950, 2.0**990  # of products of which both halves are normal doubles
 
 
-def axis_sum(x: np.ndarray, axis: int = -1) -> np.ndarray:
+def axis_sum(x: Any, axis: int = -1, device: Device | None = None) -> np.ndarray:
     """The sums along an axis of real numbers of any shape: float64, rounded once; zeros along an axis of length 0."""
+    if device:
+        return _Lines(device, x, axis).reduced("sum", axis_sum)
     return _along(x, axis, lambda rows: _runs(rows).rounded_sums(), 0.0)
 
 
-def axis_mean(x: np.ndarray, axis: int = -1) -> np.ndarray:
+def axis_mean(x: Any, axis: int = -1, device: Device | None = None) -> np.ndarray:
     """The means along an axis, rounded once; NaN along an axis of length 0."""
+    if device:
+        lines = _Lines(device, x, axis)
+        return lines.reduced("sum", axis_mean, lines.shape[2]) + 0.0  # no mean is -0
     return _along(x, axis, lambda rows: _runs(rows).rounded_means(), np.nan)
 
 
-def axis_variance(x: np.ndarray, axis: int = -1, ddof: int = 0) -> np.ndarray:
+def axis_variance(x: Any, axis: int = -1, ddof: int = 0, device: Device | None = None) -> np.ndarray:
     """The mean squared deviations from the means along an axis, rounded once; the divisor is the length - ddof."""
+    if device:
+        lines = _Lines(device, x, axis)
+        return lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.shape[2] - ddof)
 
     def work(rows: np.ndarray) -> np.ndarray:
         length = rows.shape[1]
@@ -50,16 +64,20 @@ def axis_variance(x: np.ndarray, axis: int = -1, ddof: int = 0) -> np.ndarray:
     return _along(x, axis, work, np.nan)
 
 
-def matvec(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The product (m,) of a (m, k) and x (k,), every element rounded once."""
-    return matmul(a, np.asarray(x)[:, None])[:, 0] if np.ndim(x) == 1 else matmul(a, x)
+def matvec(a: Any, x: Any, device: Device | None = None) -> np.ndarray:
+    """The product (m,) of a (m, k) and x (k,), every element rounded once; with rows of weights, weighted sums."""
+    if is_tensor(x):
+        return matmul(a, x.reshape(-1, 1), device)[:, 0] if x.ndim == 1 else matmul(a, x, device)
+    return matmul(a, np.asarray(x)[:, None], device)[:, 0] if np.ndim(x) == 1 else matmul(a, x, device)
 
 
-def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def matmul(a: Any, b: Any, device: Device | None = None) -> np.ndarray:
     """The product (m, n) of a (m, k) and b (k, n), float64, every element rounded once.
 
     InputError for arrays that are no real matrices of fitting shapes.
     """
+    if device:
+        return _device_matmul(device, a, b)
     a, b = (_real(v, name) for v, name in ((a, "a"), (b, "b")))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise InputError(f"a is {a.shape} and b is {b.shape}; they must be (m, k) and (k, n)")
@@ -103,7 +121,8 @@ def _products(a: np.ndarray, across: np.ndarray) -> np.ndarray:
         if np.isfinite(a[row]).all() and np.isfinite(across[column]).all():
             result[i] = rounded_fraction(_exact_dot(a[row], across[column]))
         else:  # an overflow beside an infinity must not make another one
-            result[i] = np.where(finite[i], 0.0, product[i]).sum()
+            with np.errstate(invalid="ignore"):
+                result[i] = np.where(finite[i], 0.0, product[i]).sum()
     return result.reshape(shape)
 
 
@@ -114,6 +133,60 @@ def _exact_dot(x: np.ndarray, y: np.ndarray) -> Fraction:
 def _runs(rows: np.ndarray) -> KeyedAggregates:
     """The aggregates of each row of numbers (r, k), k at least 1."""
     return aggregate_runs(np.arange(len(rows)), rows.ravel(), np.arange(len(rows)) * rows.shape[1])
+
+
+def _device_matmul(device: Device, a: Any, b: Any) -> np.ndarray:
+    left, right = (v if is_tensor(v) else _checked(v, name) for v, name in ((a, "a"), (b, "b")))
+    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+        raise InputError(f"a is {tuple(left.shape)} and b is {tuple(right.shape)}; they must be (m, k) and (k, n)")
+    (rows, length), columns = left.shape, right.shape[1]
+    if not rows * length * columns:
+        return np.zeros((rows, columns))
+    single = all(not is_tensor(v) and v.dtype == np.float32 for v in (left, right))
+    x, y = place(device, left, single), place(device, right, single)
+    if x.buffer.dtype != y.buffer.dtype:
+        raise InputError(f"a is {x.buffer.dtype} and b is {y.buffer.dtype}; on a device both must be of one type")
+    strides = Strides(length, 0, 1), Strides(0, 1, columns)
+    out, doubts = reduce_lines(device, "product", (rows, columns, length), (x, strides[0]), (y, strides[1]))
+    if doubts.any():
+        host, across = x.read(), np.ascontiguousarray(y.read().T)
+        for row in np.flatnonzero(doubts.any(axis=1)):
+            at = np.flatnonzero(doubts[row])
+            for first in range(0, len(at), step := max(1, BLOCK // length)):
+                part = at[first : first + step]
+                out[row, part] = _products(host[row : row + 1], across[part])[0]
+    return out
+
+
+class _Lines:
+    """The lines of an array along an axis, in a device's memory: (before the axis, behind it, along it)."""
+
+    def __init__(self, device: Device, x: Any, axis: int):
+        given = x if is_tensor(x) else _checked(x, "x")
+        self.device, ndim, dims = device, given.ndim, tuple(given.shape)
+        if not -ndim <= axis < ndim:
+            raise InputError(f"axis is {axis}; x has {ndim} axes")
+        axis %= ndim
+        self.shape = math.prod(dims[:axis]), math.prod(dims[axis + 1 :]), dims[axis]
+        self.out_shape = (*dims[:axis], *dims[axis + 1 :])
+        self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
+        self._operand: Operand | None = None
+        if math.prod(dims):
+            self._operand = place(device, given, not is_tensor(given) and given.dtype == np.float32)
+
+    def reduced(self, kind: str, on_host: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
+        """The results of all lines; those in doubt by on_host(lines)."""
+        if self._operand is None or divisor <= 0:  # a divisor of 1 here is that of a sum: lines have no numbers
+            return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.shape[2] else np.nan)
+        operand, centers = (self._operand, self._strides), None
+        if kind == "variance":
+            centers, _ = reduce_lines(self.device, "sum", self.shape, operand, divisor=self.shape[2])
+        out, doubts = reduce_lines(self.device, kind, self.shape, operand, None, divisor, centers)
+        if doubts.any():
+            before, behind, length = self.shape
+            lines = self._operand.read().reshape(before, length, behind).transpose(0, 2, 1)
+            out[doubts] = on_host(lines[doubts])
+        return out.reshape(self.out_shape)
 
 
 def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], of_nothing: float) -> np.ndarray:
@@ -140,6 +213,11 @@ def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], o
 
 def _real(values: np.ndarray, name: str) -> np.ndarray:
     """The numbers in float64; InputError unless it holds them all."""
+    return _checked(values, name).astype("f8", copy=False)
+
+
+def _checked(values: Any, name: str) -> np.ndarray:
+    """An array of numbers that float64 holds, or InputError."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim == 0:
         raise InputError(
@@ -147,7 +225,7 @@ def _real(values: np.ndarray, name: str) -> np.ndarray:
         )
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size and _magnitude(array) > 1 << 53:
         raise InputError(f"{name} holds integers beyond 2^53, which float64 does not hold")
-    return array.astype("f8", copy=False)
+    return array
 
 
 def _magnitude(array: np.ndarray) -> int:

@@ -1,0 +1,134 @@
+"""Correctly rounded reductions of many lines on devices: the host's bits, which fractions witness elsewhere."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from renderer.errors import InputError
+from renderer.numerics.sums import axis_mean, axis_sum, axis_variance, exact_lines, matmul, matvec
+from renderer.numerics.sums.exact_sum import rounded_fraction
+from tests.numerics.test_exact_blas import spread
+from tests.seeds import seed_of
+
+
+@pytest.fixture(scope="module")
+def emulated_gpu():
+    emulated = pytest.importorskip("tests.emulated")
+    try:
+        return emulated.cuda_machine(devices=1, seed=seed_of("exact lines")).CudaDevice(0)
+    except (OSError, RuntimeError) as error:
+        pytest.skip(f"no emulation: {error}")
+
+
+def same(found, wanted):
+    """Equal bits, but for those of NaN."""
+    numbers = ~np.isnan(wanted)
+    bits = np.array_equal(found[numbers].view("u8"), wanted[numbers].view("u8"))
+    return bits and np.array_equal(np.isnan(found), ~numbers)
+
+
+@pytest.mark.parametrize("dtype", ["f8", pytest.param("f4", marks=pytest.mark.slow)])
+def test_devices_give_the_bits_of_the_host(device, rng, dtype):
+    """Similar numbers, numbers of all sizes, and rows that cancel to little or to nothing."""
+    for decades in (0, 8, 20 if dtype == "f4" else 150):
+        a, b = (spread(rng, shape, decades).astype(dtype) for shape in ((9, 12), (12, 5)))
+        a[3:, 6:], b[6:] = -a[3:, :6], b[:6] * (1 + 2.0**-20)
+        assert same(matmul(a, b, device), matmul(a, b))
+        assert same(matvec(a, b[:, 0], device), matvec(a, b[:, 0]))
+        for axis in (0, 1):
+            assert same(axis_sum(a, axis, device), axis_sum(a, axis))
+            assert same(axis_mean(a, axis, device), axis_mean(a, axis))
+            assert same(axis_variance(a, axis, 1, device), axis_variance(a, axis, 1))
+
+
+def test_lines_of_any_axis_and_of_values_at_the_limits(device, rng):
+    x = spread(rng, (4, 7, 5), 3)
+    for axis in range(3):
+        assert same(axis_variance(x, axis, 0, device), axis_variance(x, axis))
+        assert same(axis_sum(x, axis, device), axis_sum(x, axis))
+    huge, tiny, infinite, nan = 1.7e308, 5e-324, np.inf, np.nan
+    rows = [
+        [infinite, 1, 2],
+        [nan, 1, 2],
+        [infinite, -infinite, 1],
+        [huge, huge, -huge],
+        [tiny, tiny, -0.0],
+        [-0.0] * 3,
+    ]
+    rows += [[1, -1, 0], [1, 2.0**-53, tiny], [1, 2.0**-53, -tiny], [1, 2.0**-53, 0], [1e-200] * 3]
+    z = np.array(rows)
+    for function in (axis_sum, axis_mean, axis_variance):
+        with np.errstate(all="ignore"):
+            assert same(function(z, 1, device=device), function(z, 1))
+    assert same(axis_mean(-np.zeros((2, 1)), 1, device), axis_mean(-np.zeros((2, 1)), 1))
+    with np.errstate(all="ignore"):
+        assert same(matmul(z, z.T, device), matmul(z, z.T))
+    assert axis_sum(np.zeros((3, 0)), -1, device).tolist() == [0, 0, 0] and matmul(z[:, :0], z[:0], device).sum() == 0
+    assert np.isnan(axis_mean(np.zeros((3, 0)), -1, device)).all() and np.isnan(axis_variance(z, 1, 3, device)).all()
+
+
+def test_few_results_are_in_doubt(device, rng):
+    """Products of normal numbers never; a sum at a tie but for bits beyond the third double is the host's work."""
+    a, b = rng.standard_normal((2, 40, 40))
+    left, right = (exact_lines.place(device, v, False) for v in (a, b))
+    strides = exact_lines.Strides(40, 0, 1), exact_lines.Strides(0, 1, 40)
+    _, doubts = exact_lines.reduce_lines(device, "product", (40, 40, 40), (left, strides[0]), (right, strides[1]))
+    assert not doubts.any()
+    ties = np.array([[1, 2.0**-53, 2.0**-160], [1, 2.0**-53, 0]])
+    placed = exact_lines.place(device, ties, False)
+    out, doubts = exact_lines.reduce_lines(device, "sum", (2, 1, 3), (placed, exact_lines.Strides(3, 1, 1)))
+    assert doubts[:, 0].tolist() == [True, False] and out[1, 0] == 1
+    assert axis_sum(ties, 1, device).tolist() == [1 + 2.0**-52, 1]
+
+
+class Tensor:
+    """An array of a library that is not NumPy."""
+
+    def __init__(self, array):
+        self._array, self.ndim, self.shape = array, array.ndim, array.shape
+
+    def __dlpack__(self, **ignored):
+        return self._array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_are_reduced_where_they_are(device, rng):
+    a, b = spread(rng, (9, 12), 150), spread(rng, (12, 5), 150)  # some products are in doubt
+    assert same(matmul(Tensor(a), Tensor(b), device), matmul(a, b))
+    assert same(axis_mean(Tensor(a), 0, device), axis_mean(a, 0))
+    with pytest.raises(InputError, match="int32 on a device"):
+        axis_sum(Tensor(np.ones((64, 64), "i4")), 0, device)
+
+
+@pytest.mark.parametrize("kind", ["variance", pytest.param("product", marks=pytest.mark.slow)])
+def test_teams_of_threads_share_a_line(emulated_gpu, rng, monkeypatch, kind):
+    """A warp on each of a few lines, on an emulated GPU."""
+    monkeypatch.setattr(exact_lines, "team_size", lambda *ignored: 32)
+    monkeypatch.setattr(exact_lines, "GROUP", 64)
+    a = spread(rng, (3, 70), 9) + 5
+    if kind == "product":
+        assert same(matmul(a, a.T, emulated_gpu), matmul(a, a.T))
+    else:
+        assert same(axis_variance(a, 1, 0, emulated_gpu), axis_variance(a, 1))
+
+
+def test_fractions_agree(device, rng):
+    """A witness that shares no code with either implementation but the rounding."""
+    x = spread(rng, (6, 30), 5)
+    lines = [[Fraction(v) for v in row] for row in x.tolist()]
+    means = [sum(line) / 30 for line in lines]
+    wanted = [rounded_fraction(sum((v - m) ** 2 for v in line) / 29) for line, m in zip(lines, means, strict=True)]
+    assert axis_variance(x, 1, 1, device).tolist() == wanted
+    assert axis_mean(x, 1, device).tolist() == [rounded_fraction(m) for m in means]
+
+
+def test_what_does_not_fit_is_told(device):
+    with pytest.raises(InputError, match=r"they must be \(m, k\) and \(k, n\)"):
+        matmul(np.ones((2, 3)), np.ones((2, 3)), device)
+    with pytest.raises(InputError, match="axis is 2"):
+        axis_sum(np.ones((2, 2)), 2, device)
+    with pytest.raises(InputError, match="complex128"):
+        axis_sum(np.ones((2, 2), "c16"), 0, device)
