@@ -10,10 +10,9 @@ DEVICE int sample_cdf(GLOBAL const uint *cdf, GLOBAL const ushort *guide, int co
     int low = bucket ? (int)guide[bucket - 1u] : 0, high = (int)guide[bucket];
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (cdf[middle] <= u)
-            low = middle;
-        else
-            high = middle - 1;
+        bool is_above = cdf[middle] <= u;  // selects, not branches, which no processor could foretell
+        low = is_above ? middle : low;
+        high = is_above ? high : middle - 1;
     }
     uint begin = cdf[low], width = cdf[low + 1] - begin;
     *remapped_u = min_nnan((float)(u - begin) / max_nnan((float)width, 1.0f), 0.9999999f);
