@@ -74,7 +74,8 @@ def _surfaces() -> str:
     return (
         "".join(f"#define MATERIAL_{name.upper()} {index}\n" for index, name in enumerate(MATERIALS))
         + '#include "raytracing/surface.h"\n'
-        '#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES || ENVIRONMENT\n#include "common/reproducible_math.h"\n#endif\n'
+        "#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES || ENVIRONMENT\n"
+        '#include "common/reproducible_math.h"\n#endif\n'
         '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
         + _includes("distance_fields", KINDS)
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"

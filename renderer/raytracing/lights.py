@@ -319,5 +319,6 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         place = np.array(point.position)
         lights.append(NonAreaLight(place, kind, intensity, power, _spot_falloff(point)))
     if cdf is not None:
-        lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
+        bound = np.array([cdf.bound, 0.0, 0.0])  # shaders/raytracing/catch_shadows.h
+        lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, bound, radius2 * cdf.luminance))
     return lights
