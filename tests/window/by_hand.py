@@ -61,15 +61,18 @@ class Person:
 
         for name in LABELED:
             setattr(imgui, name, noted(getattr(imgui, name)))
-        control = controls._control
 
-        def named(f, *more):
-            out = control(f, *more)
-            low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
-            self.places[f.name] = low.x, low.y, high.x, high.y
-            return out
+        def named(draw):
+            def drawn(f, *more):
+                out = draw(f, *more)
+                low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+                self.places[f.name] = low.x, low.y, high.x, high.y
+                return out
 
-        controls._control = named
+            return drawn
+
+        for name in ("_control", "_keep_place"):  # in view, and out of it
+            setattr(controls, name, named(getattr(controls, name)))
 
     def frames(self, count: int = 4) -> None:
         for _ in range(count):

@@ -21,7 +21,7 @@ from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
-from renderer.window.state import documents, open_files, save_files
+from renderer.window.state import documents, native_dialog, open_files, save_files
 from renderer.window.state.app_state import AppState
 
 MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
@@ -202,6 +202,7 @@ class Window:
         ui.main_window.modifiers_at_press = self._modifiers_at_press
         app.wake = glfw.post_empty_event
         app.file_watcher.listen(app.wake)
+        app.native_dialogs = native_dialog.is_available()
         clean = True
         try:
             while not (glfw.window_should_close(self.handle) or app.quit_requested):

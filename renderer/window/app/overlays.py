@@ -46,7 +46,9 @@ class Overlays:
         self.reference.draw(width, height)
         tour.draw(self.app, self.fonts, panels_width, height, self.scale)
         if self.app.dialog is not None:
-            file_browser.draw(self.app.dialog, width, height, self.scale)
+            self.app.dialog.poll()
+            if self.app.dialog.is_open and self.app.dialog.native is None:
+                file_browser.draw(self.app.dialog, width, height, self.scale)
             if not self.app.dialog.is_open:
                 self.app.dialog = None
         self._message(panels_width, height, now)

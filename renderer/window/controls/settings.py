@@ -33,7 +33,7 @@ def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN,
             continue
         old = getattr(settings, f.name)
         if not all_count and _is_line(old) and not imgui.is_rect_visible((1, height)):
-            imgui.dummy((1, height))
+            _keep_place(f, height)
             continue
         imgui.push_id(f.name)
         new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
@@ -80,6 +80,11 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any, context: Co
 def _all_count() -> bool:
     """Whether controls out of view count too: the keyboard moves among them, or one that is edited may scroll away."""
     return bool(imgui.get_io().config_flags & imgui.ConfigFlags_.nav_enable_keyboard) or imgui.is_any_item_active()
+
+
+def _keep_place(f: Field, height: float) -> None:
+    """Leaves the room of a control that is out of view."""
+    imgui.dummy((1, height))
 
 
 def _is_line(value: Any) -> bool:

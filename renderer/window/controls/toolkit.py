@@ -13,6 +13,7 @@ try:
     import glfw
     import imgui_bundle
     from imgui_bundle import imgui, imgui_color_text_edit, imgui_ctx, implot
+    from imgui_bundle import portable_file_dialogs as file_dialogs
     from imgui_bundle.imguizmo import im_guizmo as imguizmo
 except ImportError as error:
     raise UnavailableError(
@@ -21,4 +22,4 @@ except ImportError as error:
 
 FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # part of the wheel
 
-__all__ = ["FONTS", "glfw", "imgui", "imgui_color_text_edit", "imgui_ctx", "imguizmo", "implot"]
+__all__ = ["FONTS", "file_dialogs", "glfw", "imgui", "imgui_color_text_edit", "imgui_ctx", "imguizmo", "implot"]

@@ -17,7 +17,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
 from renderer.window.boundary import Containment, contained
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.step import next_item, step_setting
+from renderer.window.controls.step import step_setting
 from renderer.window.controls.theme import Rect
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import SuspendableWork
@@ -94,6 +94,7 @@ class AppState:
         self.file_watcher = FileWatcher()
         self.recent = RecentFiles(session_path and session_path.parent / "recent.json")
         self.dialog: FileDialog | None = None  # the file dialog that is open
+        self.native_dialogs = False  # whether the system's file dialog asks first
         self.device = "auto"  # as --device names it, for exports
         self.film: FilmExport | None = None  # that is exported, or was last
         self.film_dialog = False
@@ -161,7 +162,11 @@ class AppState:
         self, title: str, start: Path, suffixes: tuple[str, ...], choose: Callable[[Path], None], saves: bool = False
     ) -> None:
         """Opens a file dialog; choose(path) takes its answer."""
+        if self.dialog is not None:
+            self.dialog.cancel()
         self.dialog = FileDialog(title, start, suffixes, choose, saves)
+        if self.native_dialogs:
+            self.dialog.ask_system()
 
     def run(self, action: Action) -> None:
         """Runs the action of a key, a button or the palette."""
@@ -193,7 +198,8 @@ class AppState:
         if any(work.is_waiting for work in works):
             return "compiling"
         changes = any(p.comparison.mode == "flip" or p.inspection.is_due(p) for p in self.panels)
-        return "flipping" if changes else "idle"
+        asks = self.dialog is not None and self.dialog.native is not None
+        return "flipping" if changes or asks else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
         """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
@@ -364,17 +370,6 @@ class AppState:
         self.panel.paused = not self.panel.paused
         self.show_message("paused" if self.panel.paused else "resumed")
 
-    def toggle_free_run(self) -> None:
-        """Renders continuously, to measure the frame rate, or stops when finished."""
-        self.panel.free_run = not self.panel.free_run
-        self.show_message("renders continuously" if self.panel.free_run else "stops when finished")
-
-    def cycle_resolution(self) -> None:
-        """Switches between automatic, full, half and quarter resolution."""
-        names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, self.panel.budget
-        budget.fixed_divisor = next_item(list(names), budget.fixed_divisor)
-        self.show_message(f"resolution {names[budget.fixed_divisor]}")
-
     # Actions on the window
 
     def select_panel(self, index: int) -> None:
@@ -405,6 +400,8 @@ class AppState:
     def escape(self) -> None:
         """Closes or cancels the topmost thing that is open."""
         if self.dialog or self.dropped:
+            if self.dialog:
+                self.dialog.cancel()
             self.dialog = self.dropped = None
             return
         names = "dragging_panel palette film_dialog reference code help picking inspector solo"

@@ -1,6 +1,7 @@
 """The state of a file dialog: the folder that is open, its entries, the name, and why a choice is refused.
 
-app/file_browser.py draws it. It needs no program of the system, so that it works in a browser and over ssh too.
+app/file_browser.py draws it. It needs no program of the system, so that it works in a browser and over ssh too; where
+the system has a dialog, that one asks first, and this one goes on with an answer that is refused.
 """
 
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from renderer.errors import UserError
+from renderer.window.state.native_dialog import NativeDialog
 
 MAX_ENTRIES = 5000  # of a folder, that are listed
 
@@ -33,9 +35,30 @@ class FileDialog:
         self.is_open = True
         self.confirms: Path | None = None  # a file that exists, which the next save replaces
         self.shows_all = False
+        self.native: NativeDialog | None = None  # the system's dialog, while it asks
         self._listed: tuple | None = None
         self._entries: list[Entry] = []
         self.folder = self._existing(start if not saves and start.is_dir() else start.parent)
+
+    def ask_system(self) -> None:
+        """Lets the system's dialog ask; poll() takes its answer."""
+        start = self.folder / self.name if self.saves else self.folder
+        try:
+            self.native = NativeDialog(self.title, start, self.suffixes, self.saves)
+        except (OSError, RuntimeError) as error:
+            self.message = f"the system's file dialog does not open: {error}"
+
+    def poll(self) -> None:
+        """Takes the answer of the system's dialog, once there is one."""
+        if self.native is None or not self.native.is_done():
+            return
+        chosen, self.native = self.native.path(), None
+        if chosen is None:
+            self.cancel()
+        else:  # it has asked whether to replace a file
+            self.name, self.confirms = str(chosen), chosen if self.saves else None
+            self.folder = self._existing(chosen.parent)
+            self.accept()
 
     @staticmethod
     def _existing(folder: Path) -> Path:
@@ -109,6 +132,9 @@ class FileDialog:
 
     def cancel(self) -> None:
         """Closes the dialog without a choice."""
+        if self.native is not None:
+            self.native.close()
+            self.native = None
         self.is_open = False
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from renderer.window.controls.step import next_item
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.app_state import AppState
@@ -125,3 +126,16 @@ def _show_paths(app: AppState, panel: Panel, u: float, v: float) -> None:
         panel.inspection.rays = rays if any(ray.kind == "path" for ray in rays) else []
         paths = f"{PATH_SAMPLES} paths of pixel {x}, {y}: {len(rays)} rays"
         app.show_message(paths if panel.inspection.rays else "no ray of this pixel hits anything")
+
+
+def toggle_free_run(app: AppState) -> None:
+    """Renders continuously, to measure the frame rate, or stops when finished."""
+    app.panel.free_run = not app.panel.free_run
+    app.show_message("renders continuously" if app.panel.free_run else "stops when finished")
+
+
+def cycle_resolution(app: AppState) -> None:
+    """Switches between automatic, full, half and quarter resolution."""
+    names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, app.panel.budget
+    budget.fixed_divisor = next_item(list(names), budget.fixed_divisor)
+    app.show_message(f"resolution {names[budget.fixed_divisor]}")
