@@ -19,7 +19,7 @@ STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the 
     "megakernel": ("megakernel", "count_rays"),
 }
 PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
-STENCILS = {"off": 0, "flags": 1, "bits": 2}
+STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
 LAUNCH_PARAMS = np.dtype([

@@ -33,9 +33,8 @@ class RayBuffers:
         self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
-        self.mask_words = (
-            self.padded_count if stencil == "flags" and schedule == "wavefront" else self.padded_count // 32
-        )
+        words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
+        self.mask_words = words.get(stencil, self.padded_count // 32)
         self.active_masks: list[Buffer] = []  # by depth; the megakernel's lie in one buffer (words, MAX_DEPTHS)
         if schedule == "megakernel":
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]

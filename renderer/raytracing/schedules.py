@@ -99,9 +99,11 @@ class Wavefront(Schedule):
     def stages(self, settings: Settings, params: Any, scene: SceneArgs) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages of a sample; after each gives its name, its depth and the mask that it writes, if any."""
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
+        self._clear(masks[0])
         run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
         for depth in range(settings.max_depth):
+            self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
             run["trace"](
                 rays.launch_threads, params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
                 scene.lights,
@@ -121,8 +123,16 @@ class Wavefront(Schedule):
         run["accumulate"](rays.padded_count, params, rays.radiances, *rays.film)
         yield "accumulate", settings.max_depth, None
 
+    def _clear(self, *masks: Buffer) -> None:
+        """Makes lists of compacted rays empty; the other stencils are written whole."""
+        if self._rays.stencil == "compact":
+            for mask in masks:
+                mask.fill(0)
+
     def report(self, max_depth: int) -> dict[str, list[int]]:
-        """Active rays and empty words by depth; nothing without a stencil of bits."""
+        """Active rays by depth, and of a stencil of bits the empty words; nothing with flags and without a stencil."""
+        if self._rays.stencil == "compact":
+            return {"active rays": [int(mask.read()[0]) for mask in self._rays.active_masks[:max_depth]]}
         if self._rays.stencil != "bits":
             return {}
         return self._count([(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]])

@@ -224,8 +224,10 @@ class Settings(PictureSettings):
     max_depth: int = setting(6, 1, 16, "rays of a path at most", key="d")
     samples: int = setting(64, 1, 1 << 20, "a pixel of the finished picture", logarithmic=True)
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
-    stencil: Literal["bits", "flags", "off"] = setting(
-        "bits", help="active-ray mask: bits (1 bit a ray), flags (an int a ray) or off", key="b"
+    stencil: Literal["bits", "flags", "compact", "off"] = setting(
+        "bits",
+        help="active-ray mask: bits (1 bit a ray), flags (an int a ray), compact (the active rays' indices) or off",
+        key="b",
     )
     schedule: Literal["auto", "wavefront", "regenerate", "megakernel"] = setting(
         "auto",

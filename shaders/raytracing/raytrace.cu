@@ -241,8 +241,9 @@ KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mas
              GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
              GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
-    FOR_EACH_STENCIL_WORD(i) {
-        bool active = is_active(active_mask, i);
+    FOR_EACH_STENCIL_WORD(slot) {
+        uint i = ray_of(active_mask, slot);
+        bool active = is_active(active_mask, slot);
         if (active) {
             Sampler sampler = sampler_of_ray(params, i);
             Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
@@ -264,8 +265,9 @@ KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, 
              GLOBAL float4 *shadow_contributions, SCENE_PARAMS, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
-    FOR_EACH_STENCIL_WORD(i) {
-        bool active = is_active(hit_mask, i), has_shadow_ray = false;
+    FOR_EACH_STENCIL_WORD(slot) {
+        uint i = ray_of(hit_mask, slot);
+        bool active = is_active(hit_mask, slot), has_shadow_ray = false;
         Hit hit = {0.0f, 0.0f, 0.0f, -1};
         if (active) hit = stored_hit(hits, i);
         if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0)) {
@@ -294,8 +296,9 @@ KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, 
 
 KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLOBAL const float4 *shadow_directions,
                GLOBAL const float4 *shadow_contributions, GLOBAL float4 *radiances, SCENE_PARAMS) {
-    FOR_EACH_STENCIL_WORD(i) {
-        if (!is_active(shadow_mask, i)) continue;
+    FOR_EACH_STENCIL_WORD(slot) {
+        if (!is_active(shadow_mask, slot)) continue;
+        uint i = ray_of(shadow_mask, slot);
         float4 direction = shadow_directions[i], contribution = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i];
 #if EQUIANGULAR
         float4 start = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1];

@@ -16,6 +16,7 @@ from renderer.pictures.raytrace import Picture
 VARIANTS = {
     "wavefront": {"schedule": "wavefront"},
     "wavefront-flags": {"schedule": "wavefront", "stencil": "flags"},
+    "wavefront-compact": {"schedule": "wavefront", "stencil": "compact"},
     "wavefront-off": {"schedule": "wavefront", "stencil": "off"},
     "regenerate": {"schedule": "regenerate"},
     "megakernel": {"schedule": "megakernel"},

@@ -83,6 +83,19 @@ def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
         assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
 
 
+@pytest.mark.slow
+def test_compaction_lists_each_active_ray_once_and_changes_no_bit(picture, rng):
+    size = tuple(int(n) for n in rng.integers(1, 90, 2))
+    scene = mixed_scene(max_depth=7, seed=int(rng.integers(0, 2**31 - 1)))
+    wanted, live = render(picture, scene, size, 2), picture.report()["active rays"]
+    assert np.array_equal(wanted, render(picture, replace(scene, stencil="compact"), size, 2))
+    assert picture.report()["active rays"] == live
+    lists = [mask.read()[1:] for mask in picture._rays.active_masks]
+    render(picture, replace(scene, stencil="flags"), size, 2)
+    for mask, rays, count in zip(picture._rays.active_masks, lists, live, strict=False):
+        assert np.array_equal(np.sort(rays[:count]), np.flatnonzero(mask.read()))
+
+
 @pytest.mark.parametrize("paths", ["path", pytest.param("whitted", marks=pytest.mark.slow)])
 def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))

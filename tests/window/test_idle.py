@@ -143,7 +143,7 @@ def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):
     app = AppState(Session((load(ROOT / "scenes" / "cornell.toml"),)), screen.app.gpu, clock=Clock())
     view_actions.compare_schedules(app)  # draws nothing yet
     found = [(p.scene.settings.schedule, p.scene.settings.stencil) for p in app.panels[1:]]
-    wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "off")]
+    wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "compact", "off")]
     assert found == [*wavefronts, ("megakernel", "bits"), ("regenerate", "bits")]
     assert all(panel.free_run for panel in app.panels[1:]) and not app.panels[0].free_run
     app.close()

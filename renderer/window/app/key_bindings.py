@@ -63,7 +63,7 @@ ACTIONS = [
     Action("Ctrl+Shift+L", "previous view", PANEL, lambda s: view_actions.cycle_view(s, -1)),
     Action("Ctrl+]", "next step of an algorithm's view", PANEL, lambda s: view_actions.move_step(s, 1), True),
     Action("Ctrl+[", "previous step of an algorithm's view", PANEL, lambda s: view_actions.move_step(s, -1), True),
-    Action("Ctrl+B", "compare schedules: stencil bits, flags, off, fused", PANEL, view_actions.compare_schedules),
+    Action("Ctrl+B", "compare stencil bits, flags, compaction, off, fused", PANEL, view_actions.compare_schedules),
     Action("Ctrl+M", "measure MSE, PSNR and FLIP against the reference", PANEL, lambda s: s.panel.measure()),
     Action("Ctrl+Home", "show the whole picture (Ctrl+wheel magnifies)", VIEW, view_actions.reset_zoom),
     Action("I", "pixel inspector", PANEL, lambda s: s.toggle("inspector")),

@@ -77,6 +77,7 @@ def move_step(app: AppState, direction: int) -> None:
 SCHEDULES = {  # what is compared, by title
     "stencil of bits": {"schedule": "wavefront", "stencil": "bits"},
     "a flag (int) a ray": {"schedule": "wavefront", "stencil": "flags"},
+    "compaction": {"schedule": "wavefront", "stencil": "compact"},
     "no test of ended rays": {"schedule": "wavefront", "stencil": "off"},
     "megakernel": {"schedule": "megakernel", "stencil": "bits"},
     "regeneration": {"schedule": "regenerate", "stencil": "bits"},
