@@ -47,11 +47,12 @@ DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : 
 // which exp(r) is a polynomial (fitted by least squares at Chebyshev nodes). ln 2 is split so that n * its head is exact.
 DEVICE float exp_float(float x) {
     const float y = x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x;
-    const float n = y == y ? rint(y * 1.44269504f) : 0.0f;
+    const float shifted = y * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer, in the last bits
+    const float n = shifted - 12582912.0f;
     const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
     const float p = (((0.00139461f * r + 0.00836908f) * r + 0.04166627f) * r + 0.16666517f) * r + 0.5f;
     const float whole = (p * r * r + r) + 1.0f;
-    const int low = (int)n >> 1, high = (int)n - low;
+    const int whole_n = as_int(shifted) - 0x4b400000, low = whole_n >> 1, high = whole_n - low;
     return whole * as_float((low + 127) << 23) * as_float((high + 127) << 23);
 }
 #define exp_double(x) exp(x)

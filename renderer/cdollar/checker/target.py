@@ -26,7 +26,8 @@ class Target(ABC):
     """Evaluates nodes of one program.
 
     `trace`, if it is a list, collects for --explain and --tune: ("passes", root node, remarks) for each DAG that is
-    run, and ("kernel", node, KernelPlan) for each kernel.
+    run, ("kernel", node, KernelPlan) for each kernel and ("primitive", node, launches) for each primitive.
+    `launch_seconds`, if it is a list, gets the time of each launch; see runtime/costs.py.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Target(ABC):
         """Start without trace and with all counters 0."""
         self.counters = KernelCounters()
         self.trace: list[tuple[str, Node, Any]] | None = None
+        self.launch_seconds: list[float] | None = None
 
     @abstractmethod
     def evaluate_scalars(self, nodes: list[Node]) -> list:

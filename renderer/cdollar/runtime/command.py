@@ -27,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", help="write the result: .npy, .png, .exr or .csv")
     add("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
     add("--tune", action="store_true", help="measure schedules, save the fastest in PROGRAM.schedule.toml")
-    add("--explain", action="store_true", help="show the DAG, the kernels and why the DAG was split")
+    add(
+        "--explain",
+        action="store_true",
+        help="show the DAG, why it was split, the kernels, what each costs and a roofline",
+    )
+    add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
 
 
@@ -49,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if not name:
             return run_repl(target_factory(options.target, None, options.strict))
-        actions = (options.strict, options.tune, options.explain, options.json)
+        actions = (options.strict, options.tune, options.explain, options.json, options.graph)
         return run_program(Path(name), options.inputs, options.set, options.target, options.output, *actions)
     except ProgramError as error:
         print(error, file=sys.stderr)

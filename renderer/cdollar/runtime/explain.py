@@ -1,13 +1,16 @@
-"""--explain: inferred domains, the DAG, why it was split, the kernels' text, launches and cache hits."""
+"""--explain: inferred domains, the DAG, why it was split, the kernels' text, what they cost, launches, cache hits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.passes import ranges_of
+from renderer.cdollar.runtime.costs import Ceilings, parts_of, table
+from renderer.paths import SHADERS
 
 
 def graph(root: ir.Node) -> list[str]:
@@ -49,7 +52,16 @@ def section(title: str, lines: list[str]) -> list[str]:
     return [title, *(f"  {line}" for line in lines)]
 
 
-def explain(compilation: Compilation, root: ir.Node) -> str:
+def kernel_text(text: str) -> str:
+    """A kernel's text with the body that it includes: that of a matrix product."""
+
+    def included(match: re.Match) -> str:
+        return (SHADERS / match[1]).read_text(encoding="utf-8").rstrip()
+
+    return re.sub(r'^\s*#include "(cdollar/\w+_matmul\.h)"$', included, text, flags=re.MULTILINE).rstrip()
+
+
+def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None = None) -> str:
     """The explanation of a run whose target has a trace."""
     target = compilation.target
     lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
@@ -67,7 +79,10 @@ def explain(compilation: Compilation, root: ir.Node) -> str:
             seen.add(entry.text)
             reason = f" ({entry.reason})" if entry.reason else ""
             groups = f"{entry.group_count} groups of {entry.group_size}"
-            lines += [f"kernel {entry.key}: {entry.kind}{reason}, {groups}", entry.text.rstrip()]
+            lines += [f"kernel {entry.key}: {entry.kind}{reason}, {groups}", kernel_text(entry.text)]
+    lines += section("costs", table(parts_of(target), ceilings))
+    if ceilings is not None:
+        lines.append(f"roofline of {target.device_name}: {ceilings}")
     counters = target.counters
     lines.append(
         f"kernels: {counters.launches} launches, {counters.compiled} compiled in "

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.runtime.costs import Ceilings, ceilings_of, parts_of
 from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
 from renderer.cdollar.runtime.explain import explain
+from renderer.cdollar.runtime.graph import graph_of, svg
 from renderer.cdollar.runtime.parameters import parse_assignments
 from renderer.cdollar.runtime.pictures import write_picture
 from renderer.cdollar.targets.autotuner import write_schedule
@@ -36,6 +40,7 @@ def run_program(
     tune: bool = False,
     explained: bool = False,
     as_json: bool = False,
+    drawn: str | None = None,
 ) -> int:
     """Run a program; returns the exit code.
 
@@ -43,12 +48,15 @@ def run_program(
     """
     if output:
         check_output(Path(output))
+    if drawn:
+        check_graph_file(Path(drawn))
     make_target = target_factory(target, program, strict)
     started = time.perf_counter()
     files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
     compilation = load_program(program, make_target)
     span = main_of(compilation).declaration.name_span
-    compilation.target.trace = [] if explained or tune else None
+    compilation.target.trace = [] if explained or tune or drawn else None
+    compilation.target.launch_seconds = [] if explained or drawn else None
     value = build_main(compilation, files, values)
     result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
@@ -58,9 +66,13 @@ def run_program(
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no file holds")
         write_result(Path(output), result)
-    if explained:
+    if explained or drawn:
         assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
-        print(explain(compilation, value.node), file=sys.stderr if as_json else sys.stdout)
+        ceilings = ceilings_of(compilation.target)
+        if explained:
+            print(explain(compilation, value.node, ceilings), file=sys.stderr if as_json else sys.stdout)
+        if drawn:
+            write_graph(Path(drawn), compilation.target, value.node, program.name, ceilings)
     if as_json:
         facts = {
             "target": compilation.target.name,
@@ -72,6 +84,24 @@ def run_program(
     else:
         print(result_text(result, output))
     return 0
+
+
+def check_graph_file(path: Path) -> None:
+    """Raise UserError, before anything runs, for a file that no graph is written to."""
+    if path.suffix.lower() != ".svg":
+        raise UserError(f"--graph {path}: {path.suffix or 'no suffix'} is not written; allowed is .svg")
+    if not path.parent.is_dir():
+        raise UserError(f"--graph {path}: the folder {path.parent} does not exist")
+
+
+def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ceilings | None) -> None:
+    """Draw the graph of a run: after the passes, if the target has some."""
+    from renderer.formats.images import atomic_write  # imports Pillow
+
+    passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
+    text = svg(graph_of(passed[-1] if passed else root, parts_of(target)), title, ceilings)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def check_output(path: Path) -> None:

@@ -78,21 +78,19 @@ def has_neighbor_outputs(node: Node, reduction: Node, strict: bool) -> bool:
         return False
     if strict and depends_on_order(operator, reduction.type) or node.attribute[-1].range.size < MIN_COLUMNS:
         return False
-    return reads_neighbors(reduction.inputs, node.attribute[-1])
+    beside, apart = count_reads(reduction.inputs, node.attribute[-1])
+    return beside > 0 and apart == 0
 
 
-def reads_neighbors(bodies: tuple[Node, ...], variable: BoundVariable) -> bool:
-    """Whether neighboring values of a variable read neighboring elements of all arrays that depend on it, at least one.
-
-    What is inside of reductions counts too.
-    """
+def count_reads(bodies: tuple[Node, ...], variable: BoundVariable) -> tuple[int, int]:
+    """How many reads have a variable in their last index, and how many in another: of those, elements lie apart."""
     last, others = 0, 0
     for part in topological_order(list(bodies)):
         if part.op == "apply" and isinstance(part.attribute, Access):
             *first, index = (variable in child.free_variables for child in part.inputs[1:])
             last += index
             others += any(first)
-    return last > 0 and others == 0
+    return last, others
 
 
 def plan_cpu_columns(

@@ -106,6 +106,10 @@ class GlslPasses(GraphTarget):
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "SINGLE_ROUNDING_FMA": fma_rounds_once(gl)} if strict else {}
 
+    def time_seconds(self, work: Callable[[], Any]) -> float:
+        """Time of drawing."""
+        return self.gl.time_seconds(work)
+
     # Textures
 
     def layout(self, ranges: tuple[Range, ...]) -> TextureLayout:

@@ -39,6 +39,7 @@ from renderer.cdollar.targets.poison import HINT
 from renderer.cdollar.targets.recording import Recording, Upload
 from renderer.errors import UnavailableError
 
+MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # launches that --explain times, and when it has enough
 CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
 
 
@@ -91,6 +92,7 @@ class GraphTarget(Target):
     passes: Sequence[Pass] = PASSES
     max_memory_bytes: int | None = None  # of the device; None: that of the host
     strict = False
+    may_repeat = True  # whether launches may be repeated to time them
 
     def __init__(self, dag: ir.Dag) -> None:
         """Evaluate nodes of a program."""
@@ -109,6 +111,10 @@ class GraphTarget(Target):
     @abstractmethod
     def upload(self, array: np.ndarray, type_: str) -> Any:
         """A buffer with one component of an array."""
+
+    @abstractmethod
+    def time_seconds(self, work: Callable[[], Any]) -> float:
+        """The time that the launches of work() take."""
 
     @abstractmethod
     def run_kernel(self, node: ir.Node) -> Representation:
@@ -173,10 +179,22 @@ class GraphTarget(Target):
 
     def launch(self, launch: Callable[[], Any]) -> None:
         """Launch a kernel or pass, and keep it while launches are captured."""
-        launch()
+        if self.launch_seconds is None:
+            launch()
+        else:
+            self.launch_seconds.append(self.time_launch(launch))
         self.counters.launches += 1
         if self.captured_launches is not None:
             self.captured_launches.append(launch)
+
+    def time_launch(self, launch: Callable[[], Any]) -> float:
+        """The least time of a few launches; one where a second one would change the result."""
+        if self.may_repeat:
+            launch()  # drivers compile at the first one
+        seconds = [self.time_seconds(launch)]
+        while self.may_repeat and len(seconds) < MAX_TIMED and sum(seconds) < MAX_TIMED_SECONDS:
+            seconds.append(self.time_seconds(launch))
+        return min(seconds)
 
     def read_back(self, representation: Representation) -> list[np.ndarray]:
         """The components as NumPy arrays."""

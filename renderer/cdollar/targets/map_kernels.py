@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Component, Node
 from renderer.cdollar.targets.cpu_kernels import (
+    count_reads,
     has_neighbor_outputs,
     has_rows,
     plan_cpu_columns,
     plan_cpu_map,
-    reads_neighbors,
 )
 from renderer.cdollar.targets.dialects import CDialect, indented
 from renderer.cdollar.targets.emitter import Emitter, emitter_of
@@ -65,7 +65,7 @@ def is_row_reduction(reduction: Node) -> bool:
     operator, variables = reduction.attribute
     is_plain = operator.function is None and not operator.name.startswith("arg")
     is_long = len(variables) == 1 and volume(variables) >= MIN_ROW_LENGTH
-    return is_plain and is_long and reads_neighbors(reduction.inputs, variables[0])
+    return is_plain and is_long and count_reads(reduction.inputs, variables[0])[1] == 0
 
 
 def whole_reduction(node: Node) -> Node | None:

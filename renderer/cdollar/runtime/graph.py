@@ -1,0 +1,155 @@
+"""The graph of a program as boxes and lines: nodes in layers, inputs above their users, and as an SVG file.
+
+Layers by longest paths, their order by barycenters (Sugiyama, Tagawa, Toda 1981). Each node has the color of the part
+(kernel or primitive) that computes it; runtime/costs.py says what a part costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.runtime.costs import Ceilings, Part, is_separate, table
+from renderer.cdollar.runtime.explain import label
+from renderer.errors import UserError
+
+MAX_NODES = 600
+SWEEPS = 6
+CHARACTER, PADDING, HEIGHT, GAP_X, GAP_Y = 7.2, 18.0, 26.0, 16.0, 44.0  # pixels
+MAX_TEXT = 48
+COLORS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f")
+NEUTRAL = "#8a8f98"  # of what no part computes: arrays and numbers
+ROW = 18.0  # of the text below the graph
+
+
+@dataclass
+class GraphNode:
+    """A node: its text, its type, the index of its part or None, and its place, the middle of its box in pixels."""
+
+    text: str
+    type: str
+    part: int | None
+    inputs: tuple[int, ...]
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def width(self) -> float:
+        """The width of its box."""
+        return CHARACTER * len(self.text) + PADDING
+
+
+@dataclass
+class Graph:
+    """A program's nodes, inputs before users, and the parts that compute them."""
+
+    nodes: list[GraphNode]
+    parts: list[Part] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+
+
+def graph_of(root: ir.Node, parts: list[Part]) -> Graph:
+    """The graph under a root, laid out. Raises UserError for more than MAX_NODES nodes."""
+    order = ir.topological_order([root])
+    if len(order) > MAX_NODES:
+        raise UserError(f"the graph has {len(order)} nodes; at most {MAX_NODES} are drawn")
+    numbers = {id(node): k for k, node in enumerate(order)}
+    owners = part_of_nodes(parts)
+    nodes = []
+    for node in order:
+        type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
+        text = f"{node.op} {label(node)}".strip()
+        text = text.removeprefix("apply ").removeprefix("scalar ").removeprefix("primitive ")
+        text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+        inputs = tuple(numbers[id(child)] for child in node.inputs)
+        nodes.append(GraphNode(text, str(type_), owners.get(id(node)), inputs))
+    graph = Graph(nodes, parts)
+    lay_out(graph)
+    return graph
+
+
+def part_of_nodes(parts: list[Part]) -> dict[int, int]:
+    """The index of the first part that computes each node, by the node's id."""
+    owners: dict[int, int] = {}
+    for index, part in enumerate(parts):
+        waiting = [part.node]
+        while waiting:
+            node = waiting.pop()
+            is_other = node is not part.node and is_separate(node)
+            if is_other or id(node) in owners or node.op == "scalar" and node is not part.node:
+                continue
+            owners[id(node)] = index
+            waiting += () if node.op == "primitive" else node.inputs
+    return owners
+
+
+def lay_out(graph: Graph) -> None:
+    """Place the nodes."""
+    nodes = graph.nodes
+    users: list[list[int]] = [[] for _ in nodes]
+    for number, node in enumerate(nodes):
+        node.layer = 1 + max((nodes[k].layer for k in node.inputs), default=-1)
+        for k in node.inputs:
+            users[k].append(number)
+    for number in reversed(range(len(nodes))):  # inputs move down to their first user: shorter lines
+        if users[number]:
+            nodes[number].layer = min(nodes[k].layer for k in users[number]) - 1
+    layers: list[list[int]] = [[] for _ in range(max((n.layer for n in nodes), default=0) + 1)]
+    for number, node in enumerate(nodes):
+        layers[node.layer].append(number)
+    place = {number: float(k) for layer in layers for k, number in enumerate(layer)}
+    for sweep in range(SWEEPS):
+        for layer in layers if sweep % 2 == 0 else reversed(layers):
+            near = {n: (nodes[n].inputs if sweep % 2 == 0 else users[n]) or [n] for n in layer}
+            layer.sort(key=lambda n: sum(place[k] for k in near[n]) / len(near[n]))  # noqa: B023  used at once
+            place.update({number: float(k) for k, number in enumerate(layer)})
+    widths = [sum(nodes[n].width + GAP_X for n in layer) for layer in layers]
+    graph.width = max(widths, default=0.0) + 2 * GAP_X
+    graph.height = len(layers) * (HEIGHT + GAP_Y)
+    for depth, layer in enumerate(layers):
+        x = (graph.width - widths[depth] + GAP_X) / 2
+        for number in layer:
+            nodes[number].x, nodes[number].y = x + nodes[number].width / 2, GAP_Y / 2 + depth * (HEIGHT + GAP_Y)
+            x += nodes[number].width + GAP_X
+
+
+def svg(graph: Graph, title: str, ceilings: Ceilings | None = None) -> str:
+    """The graph as an SVG file, with what its parts cost below it."""
+    legend = table(graph.parts, ceilings) + ([f"roofline: {ceilings}"] if ceilings is not None else [])
+    width = max(graph.width, CHARACTER * max(map(len, [title, *legend]), default=0) + 4 * PADDING)
+    height = graph.height + ROW * (len(legend) + 3)
+    shift = (width - graph.width) / 2
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, monospace" font-size="12">',
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        f'<text x="{PADDING}" y="{ROW}" font-weight="bold">{escape(title)}</text>',
+        f'<g transform="translate({shift:.1f} {1.5 * ROW:.1f})">',
+    ]
+    for node in graph.nodes:
+        for k in node.inputs:
+            source = graph.nodes[k]
+            (x0, y0), (x1, y1) = (source.x, source.y + HEIGHT / 2), (node.x, node.y - HEIGHT / 2)
+            middle = (y0 + y1) / 2
+            path = f"M{x0:.1f} {y0:.1f} C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
+            lines.append(f'<path d="{path}" fill="none" stroke="#b4b9c2"/>')
+    for node in graph.nodes:
+        color = NEUTRAL if node.part is None else COLORS[node.part % len(COLORS)]
+        left, top = node.x - node.width / 2, node.y - HEIGHT / 2
+        lines += [
+            f"<g><title>{escape(node.type)}</title>",
+            f'<rect x="{left:.1f}" y="{top:.1f}" width="{node.width:.1f}" height="{HEIGHT}" rx="5" '
+            f'fill="{color}" fill-opacity="0.18" stroke="{color}"/>',
+            f'<text x="{node.x:.1f}" y="{node.y + 4:.1f}" text-anchor="middle">{escape(node.text)}</text></g>',
+        ]
+    lines.append("</g>")
+    for k, text in enumerate(legend):
+        y = graph.height + ROW * (k + 2.5)
+        if k < len(graph.parts):
+            color = COLORS[k % len(COLORS)]
+            lines.append(f'<rect x="{PADDING}" y="{y - 10:.1f}" width="12" height="12" rx="2" fill="{color}"/>')
+        lines.append(f'<text x="{2 * PADDING}" y="{y:.1f}">{escape(text)}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
