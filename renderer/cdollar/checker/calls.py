@@ -6,13 +6,15 @@ combines them in order, from a start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat, zip_longest
 
 from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.node_builder import FUNCTIONS
-from renderer.cdollar.checker.program import Body, NameRestriction, UserFunction
+from renderer.cdollar.checker.program import Body, UserFunction
+from renderer.cdollar.checker.scopes import NameRestriction
 from renderer.cdollar.checker.slices import lower_slice, sliced_index
 from renderer.cdollar.checker.values import (
     Blank,
@@ -46,7 +48,14 @@ class CallLowering(DomainLowering):
             subject = self.resolve(self.lower(callee.subject), callee.subject.span)
             if isinstance(subject, FunctionValue):
                 return self.size_of(subject, tree.arguments[0], tree.span)
-        function = self.lower(callee)
+        if isinstance(callee, ast.MemberAccess) and callee.name in self.program.functions.method_names:
+            subject = self.resolve(self.lower(callee.subject), callee.subject.span)
+            called = self._call_method(subject, callee, tree)
+            if called is not None:
+                return called
+            function: Value = self.member_of(subject, callee)
+        else:
+            function = self.lower(callee)
         if isinstance(function, OverloadSet):
             return self._call_by_name(function.name, tree)
         if isinstance(function, DomainValue):
@@ -54,6 +63,21 @@ class CallLowering(DomainLowering):
         if not isinstance(function, FunctionValue):
             raise ProgramError("CS0408", callee.span, f"{callee.span.excerpt} is {function.type}, not a function")
         return self.apply(function, self._indices(function, tree), tree)
+
+    @abstractmethod
+    def member_of(self, value: Value, tree: ast.MemberAccess) -> Value:
+        """A member of a value."""
+
+    def _call_method(self, subject: Operand, callee: ast.MemberAccess, tree: ast.Call) -> Value | None:
+        """A method of the class of a value, or of each element of a function; None if there is none."""
+        data = subject.type.result if isinstance(subject, FunctionValue) else subject.type
+        name = f"{data}.{callee.name}"
+        if name not in self.program.functions:
+            return None
+        values = [subject, *(self._argument(argument) for argument in tree.arguments)]
+        overloads = self.program.functions.get(name) + self.user_calls.generics.for_values(name, values)
+        whole = ast.Call(tree.span, callee, [callee.subject, *tree.arguments])
+        return self._call_overloaded(name, overloads, values, whole)
 
     def _indices(self, function: FunctionValue, tree: ast.Call) -> list[Value | Blank]:
         """The arguments of an index; slices need the domain."""
@@ -121,7 +145,7 @@ class CallLowering(DomainLowering):
 
     def _resolved(self, values: list[Value | Blank], tree: ast.Call) -> list:
         pairs = zip(values, argument_spans(tree), strict=False)
-        return [v if isinstance(v, Blank) else self.resolve(v, span) for v, span in pairs]
+        return [v if isinstance(v, (Blank, DomainValue)) else self.resolve(v, span) for v, span in pairs]
 
     def _call_builtin(self, name: str, values: list[DataValue], tree: ast.Call) -> DataValue:
         result = self.builder.call(name, values)
@@ -149,7 +173,7 @@ class CallLowering(DomainLowering):
 
     def _promote_user_call(self, function: UserFunction, values: list, tree: ast.Call) -> Operand:
         """Promotes a call: functions are applied pointwise for data parameters, and passed on for functional ones."""
-        is_functional = [isinstance(type_, ty.FunctionType) for type_ in function.parameter_types]
+        is_functional = [not isinstance(type_, ty.Data) for type_ in function.parameter_types]
         lifted = [v for v, functional in zip(values, is_functional, strict=True) if not functional]
 
         def call(data: list[DataValue]) -> DataValue:
@@ -240,6 +264,40 @@ class CallLowering(DomainLowering):
                 raise ProgramError("CS0304", span, message, "restrict its variables: `var f(i : 0..n) = ...`")
         return variables + added, data
 
+    # Reductions over unions of boxes
+
+    def union_of(self, tree: ast.Unary | ast.Call) -> tuple[ast.Restriction, DomainValue] | None:
+        """The first restriction of a reduction whose domain is a union, with this; None if there is none."""
+        for restriction in tree.restrictions:
+            if restriction.domain is not None and id(restriction) not in self.chosen_boxes:
+                value = self.lower(restriction.domain)
+                if isinstance(value, DomainValue) and value.more:
+                    return restriction, value
+        return None
+
+    def reduce_boxes(
+        self, name: str, restriction: ast.Restriction, domain: DomainValue, span: Span, reduce: Callable[[], Value]
+    ) -> DataValue:
+        """The reductions over the boxes of a union, combined by the operator; raises CS0323 if that is not possible."""
+        total: DataValue | None = None
+        for box in domain.boxes:
+            self.chosen_boxes[id(restriction)] = box
+            try:
+                part = self.resolve(reduce(), span)
+            finally:
+                del self.chosen_boxes[id(restriction)]
+            if total is not None and isinstance(part, DataValue) and name in ("+", "*", "min", "max", "&&", "||"):
+                combined = self.builder.function if name.isalnum() else self.builder.binary
+                part = combined(name, [total, part]) if name.isalnum() else combined(name, total, part)  # type: ignore
+            elif total is not None:
+                part = None  # type: ignore[assignment]
+            if not isinstance(part, DataValue):
+                message = f"this reduction by `{name}` has no unions of boxes"
+                raise ProgramError("CS0323", span, message, "sum, prod, min, max, all and any of numbers have them")
+            total = part
+        assert total is not None, "a domain has a box"
+        return total
+
     # Combiners of reductions
 
     def reduce(
@@ -294,6 +352,10 @@ class CallLowering(DomainLowering):
     def reduce_call(self, name: str, overloads: list[UserFunction], tree: ast.Call) -> Value:
         """A call with one argument that may reduce; if it does not, it is an ordinary call."""
         operand = tree.arguments[0]
+        union = self.union_of(tree)
+        if union is not None:
+            operator = name if overloads else REDUCER_NAMES[name]
+            return self.reduce_boxes(operator, *union, tree.span, lambda: self.reduce_call(name, overloads, tree))
         variables, value = self.lower_body(tree, operand)
         unary = [f for f in overloads if len(f.parameter_types) == 1]
         if not variables and self.resolve_overload(unary, [value]) is not None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from renderer.cdollar.checker.classes import functions_of
 from renderer.cdollar.checker.device_function_lowering import DeviceFunctionLowering
 from renderer.cdollar.checker.expressions import ExpressionLowering
 from renderer.cdollar.checker.generics import Generics
 from renderer.cdollar.checker.gradients import GradientFunction, call_gradient
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
-from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope, UserFunction, Variable
+from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, UserFunction
+from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, Value
 from renderer.cdollar.frontend import ast
@@ -58,8 +60,10 @@ class Compilation:
                 if isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
                     types.declare(item)
             for item in items:
-                if isinstance(item, ast.FunctionDeclaration):
-                    (functions.declare_generic if item.type_parameters else functions.declare)(item)
+                if isinstance(item, ast.ClassDeclaration):
+                    functions.declare_all(functions_of(item))
+                elif isinstance(item, ast.FunctionDeclaration):
+                    functions.declare_all([item])
             for item in items:
                 if isinstance(item, ast.VariableDeclaration):
                     self.run_globally(item)

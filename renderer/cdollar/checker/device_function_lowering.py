@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from renderer.cdollar.checker.expressions import check_condition
 from renderer.cdollar.checker.host_executor import StatementLowering, always_returns, fail_missing_return
-from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, UserCalls, UserFunction, Variable
+from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, UserCalls, UserFunction
+from renderer.cdollar.checker.scopes import Variable
 from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError

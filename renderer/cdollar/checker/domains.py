@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
+from renderer.cdollar.checker.domain_algebra import count
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.gradients import lower_gradient
 from renderer.cdollar.checker.overload_resolution import OverloadResolver
 from renderer.cdollar.checker.primitives import SIGNATURES, lower_primitive
-from renderer.cdollar.checker.program import NameRestriction, Variable
+from renderer.cdollar.checker.scopes import NameRestriction, Variable
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -78,9 +79,9 @@ class DomainLowering(OverloadResolver, ABC):
             return DomainValue((UNKNOWN,))
         return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
 
-    def ranges_of(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
-        """The ranges that a restriction's right side gives: a range, a domain or a function's domain."""
-        span, value = tree.span, self.lower(tree)
+    def ranges_of(self, tree: ast.AstNode, rank: int, box: tuple[Dimension, ...] | None = None) -> list[Dimension]:
+        """The ranges that a restriction's right side gives: a range, a function's domain, a box of a union."""
+        span, value = tree.span, self.lower(tree) if box is None else DomainValue(box)
         if isinstance(value, OverloadSet):
             value = self.resolve(value, span)
         if isinstance(value, FunctionValue):
@@ -91,6 +92,9 @@ class DomainLowering(OverloadResolver, ABC):
         if len(value.ranges) != rank:
             message = f"{span.excerpt} has {len(value.ranges)} dimensions, but restricts {rank}"
             raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
+        if value.more:
+            message = f"{span.excerpt} is a union of {len(value.boxes)} boxes, but a function's domain is one box"
+            raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
         if INFINITE in value.ranges:
             raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
         return [replace(r, provenance=span.provenance) if isinstance(r, Range) else r for r in value.ranges]
@@ -123,7 +127,7 @@ class DomainLowering(OverloadResolver, ABC):
     def reduced_variables(self, restriction: ast.Restriction) -> list[BoundVariable]:
         """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
         span, count = (restriction.domain or restriction).span, len(restriction.names)
-        declared, variables = self._declared(restriction.type, restriction.domain, span, count), []
+        declared, variables = self._declared(restriction.type, restriction.domain, span, count, restriction), []
         for (name, span), own in zip(restriction.names, declared, strict=True):
             if self.body.scope.find(name) is not None:
                 message = f"`{name}` is already declared, so this reduction cannot reduce it"
@@ -132,11 +136,17 @@ class DomainLowering(OverloadResolver, ABC):
         return variables
 
     def _declared(
-        self, type_: ast.AstNode | None, domain: ast.AstNode | None, span: Span, rank: int
+        self,
+        type_: ast.AstNode | None,
+        domain: ast.AstNode | None,
+        span: Span,
+        rank: int,
+        restriction: ast.Restriction | None = None,
     ) -> list[NameRestriction]:
         """What a written type and domain, each if there is one, say about each of `rank` bound variables."""
         resolved = self.program.types.resolve(type_) if type_ is not None else None
-        ranges = self.ranges_of(domain, rank) if domain is not None else [None] * rank
+        box = self.chosen_boxes.get(id(restriction))
+        ranges = self.ranges_of(domain, rank, box) if domain is not None else [None] * rank
         return [NameRestriction(resolved, range_, span) for range_ in ranges]
 
     def lower_bound_function(
@@ -210,10 +220,13 @@ class DomainLowering(OverloadResolver, ABC):
             if range_ is INFINITE:
                 raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
             total = total * range_.size if total is not None and isinstance(range_, Range) else None
+        return self._runtime_int(self._int_size(total, span), "size")
+
+    def _int_size(self, total: int | None, span: Span) -> int | None:
         if total is not None and total >= 2**31:
             message = f"the size {total} does not fit into int"
             raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
-        return self._runtime_int(total, "size")
+        return total
 
     def _runtime_int(self, number: int | None, name: str) -> DataValue:
         return DataValue(INT, (self.dag.runtime_scalar(number, "int", name),))
@@ -226,7 +239,9 @@ class DomainLowering(OverloadResolver, ABC):
 
     def domain_member(self, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
         """`domain(f)[0].low` and the like."""
-        if tree.name not in MEMBERS or len(domain.ranges) != 1:
+        if MEMBERS.get(tree.name) == "size" and INFINITE not in [r for box in domain.boxes for r in box]:
+            return self._runtime_int(self._int_size(count(domain), tree.span), "size")
+        if tree.name not in MEMBERS or len(domain.ranges) != 1 or domain.more:
             message = f"a {domain.type} has no member `{tree.name}`"
             raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
         return self._end(domain.ranges[0], MEMBERS[tree.name], tree.span)
@@ -235,4 +250,6 @@ class DomainLowering(OverloadResolver, ABC):
         """`domain(f)[k]`."""
         if len(tree.arguments) != 1:
             raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
+        if domain.more:
+            raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
         return DomainValue(self._dimensions(domain.ranges, tree.arguments[0]))

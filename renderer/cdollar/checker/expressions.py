@@ -6,9 +6,11 @@ from functools import partial
 
 from renderer.cdollar.checker.array_literals import lower_array_literal
 from renderer.cdollar.checker.calls import CallLowering
+from renderer.cdollar.checker.classes import make_function_object
+from renderer.cdollar.checker.domain_algebra import combine
 from renderer.cdollar.checker.node_builder import CONSTANTS
-from renderer.cdollar.checker.overload_resolution import BOOL_HINT
-from renderer.cdollar.checker.program import Variable
+from renderer.cdollar.checker.overload_resolution import BOOL_HINT, describe
+from renderer.cdollar.checker.scopes import Variable
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -80,6 +82,8 @@ class ExpressionLowering(CallLowering):
 
     def _lower_Unary(self, tree: ast.Unary) -> Value:
         operand, name = tree.operand, tree.operator
+        if name in "+*" and (union := self.union_of(tree)) is not None:
+            return self.reduce_boxes(name, *union, tree.span, lambda: self._lower_Unary(tree))
         if name in "+*":
             variables, value = self.lower_reduction_body(tree, operand)
             if variables:
@@ -109,11 +113,27 @@ class ExpressionLowering(CallLowering):
         while isinstance(left, ast.Binary):
             chain.append(left)
             left = left.left
-        value = self._operand(left)
+        first = self.lower(left)
+        if isinstance(first, DomainValue):
+            return self._domain_chain(first, chain)
+        value = self.resolve(first, left.span)
         for part in reversed(chain):
             with self.body.guarded(part.operator in ("&&", "||")):
                 operands = [value, self._operand(part.right)]
             value = self.promote(operands, partial(self._binary, part), part.span)
+        return value
+
+    def _domain_chain(self, value: DomainValue, chain: list[ast.Binary]) -> DomainValue:
+        """`a | b`, `a & b`, `a * b` of domains, from left to right; a function serves as its domain."""
+        for part in reversed(chain):
+            other = self.lower(part.right)
+            if isinstance(other, FunctionValue):
+                other = DomainValue(other.domain)
+            if not isinstance(other, DomainValue):
+                shown = describe(other)
+                message = f"`{part.operator}` is not defined for a {value.type} and {shown}"
+                raise ProgramError("CS0323", part.span, message, "a range is `0..n`, in parentheses: `(0..3) | (5..9)`")
+            value = combine(part.operator, value, other, part.span)
         return value
 
     def _binary(self, tree: ast.Binary, operands: list[DataValue]) -> DataValue:
@@ -187,6 +207,8 @@ class ExpressionLowering(CallLowering):
 
     def _lower_ConstructorCall(self, tree: ast.ConstructorCall) -> Value:
         target = self.program.types.resolve(tree.type)
+        if isinstance(tree.type, ast.NamedType) and tree.type.name in self.program.types.function_classes:
+            return make_function_object(self, self.program.types.function_classes[tree.type.name], tree)
         values = [self._operand(argument) for argument in tree.arguments]
         if isinstance(target, ty.FunctionType):
             raise ProgramError("CS0203", tree.span, f"{target} is made by a cast", f"`({target}) f`")
@@ -199,7 +221,10 @@ class ExpressionLowering(CallLowering):
         if isinstance(tree.subject, ast.Name) and tree.subject.name == "Math" and not self.is_known("Math"):
             name = {"PI": "pi", "E": "e"}.get(tree.name, tree.name.lower())
             return self._lower_Name(ast.Name(tree.name_span, name))
-        value = self.lower(tree.subject)
+        return self.member_of(self.lower(tree.subject), tree)
+
+    def member_of(self, value: Value, tree: ast.MemberAccess) -> Value:
+        """A member of a value: a field, components of a vector, a border mode, an end of a domain."""
         if isinstance(value, DomainValue):
             return self.domain_member(value, tree)
         subject = self.resolve(value, tree.subject.span)

@@ -11,7 +11,7 @@ from typing import Any
 from renderer.cdollar.checker.program import Program, UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.ir.types import Data, FunctionType, Type, widening
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, widening
 
 Types = dict[str, Data]
 
@@ -66,7 +66,7 @@ class Generics:
         """Whether a written type can stand for a type; binds the type parameters in it."""
         if isinstance(written, ast.NamedType):
             data = type_.result if isinstance(type_, FunctionType) else type_
-            return written.name not in names or _bind(bound, written.name, data)
+            return written.name not in names or not isinstance(data, DomainType) and _bind(bound, written.name, data)
         assert isinstance(written, ast.FunctionalType)
         if not isinstance(type_, FunctionType) or len(type_.parameters) != len(written.parameters):
             return False

@@ -15,7 +15,7 @@ from renderer.cdollar.gradients.derivatives import NoDerivative
 from renderer.cdollar.gradients.reverse import ReverseMode, mark
 from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir.dag import Dag, Node, Range
-from renderer.cdollar.ir.types import FLOATS, INT, Data, FunctionType, Scalar, Type, component_types
+from renderer.cdollar.ir.types import FLOATS, INT, Data, DomainType, FunctionType, Scalar, Type, component_types
 
 HINT = "grad takes a function that returns float or double: `grad(loss)(a)`, `grad(loss, b)(a, b)`"
 
@@ -100,7 +100,7 @@ def gradient_function(function: UserFunction, parameter: str | None, span: Span)
     type_ = function.parameter_types[position]
     data = type_.result if isinstance(type_, FunctionType) else type_
     is_indexed = not isinstance(type_, FunctionType) or all(p == INT for p in type_.parameters)
-    if not is_indexed or not any(t in FLOATS for t in component_types(data)):
+    if not is_indexed or isinstance(data, DomainType) or not any(t in FLOATS for t in component_types(data)):
         message = f"there is no gradient by `{names[position]}`, {type_}"
         hint = "a parameter to differentiate by holds float or double, or is a function of int indices of such"
         raise ProgramError("CS0321", span, message, hint)

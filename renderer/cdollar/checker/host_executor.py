@@ -7,12 +7,13 @@ from itertools import count
 from typing import NoReturn
 
 from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
-from renderer.cdollar.checker.program import Body, Program, Scope, UserCalls, UserFunction, Variable
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, OverloadSet, Value
+from renderer.cdollar.checker.program import Body, Program, UserCalls, UserFunction
+from renderer.cdollar.checker.scopes import Scope, Variable
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.types import Data, FunctionType, Type
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type
 
 MAX_HOST_STATEMENTS = 100_000
 MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variables hold are evaluated
@@ -257,6 +258,8 @@ class HostExecutor(StatementLowering):
             type_ = type_ or value.type
         elif isinstance(value, FunctionValue):
             type_ = type_ or value.type.as_function_type
+        elif isinstance(value, DomainValue):
+            type_ = DomainType(len(value.ranges))
         names[tree.name] = Variable(value, type_)
 
     def _declared_function(

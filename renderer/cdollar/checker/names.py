@@ -7,12 +7,14 @@ from typing import NoReturn
 
 from renderer.cdollar.checker.domain_inference import InferenceContext
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
-from renderer.cdollar.checker.program import Body, Program, UserCalls, Variable
+from renderer.cdollar.checker.program import Body, Program, UserCalls
+from renderer.cdollar.checker.scopes import Variable
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import children, walk
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
+from renderer.cdollar.ir.dag import Dimension
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import FLOAT, Scalar, Type
 
@@ -25,6 +27,7 @@ class NameResolver:
     def __init__(self, program: Program, user_calls: UserCalls, body: Body):
         self.program, self.user_calls, self.body = program, user_calls, body
         self.dag, self.builder = program.dag, program.builder
+        self.chosen_boxes: dict[int, tuple[Dimension, ...]] = {}  # by id of a restriction to a union: the current box
 
     def variable(self, name: str) -> Variable | None:
         """The variable or constant of the program of this name."""

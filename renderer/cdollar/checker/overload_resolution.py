@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from renderer.cdollar.checker.functions import FunctionBuilder
 from renderer.cdollar.checker.node_builder import FUNCTIONS
@@ -38,7 +38,11 @@ class OverloadResolver(FunctionBuilder):
         return best
 
     def conversion_cost(self, value: Value | Blank, target: ty.Type, promote: bool = False) -> int | None:
-        """The cost of an implicit conversion, 0 for equal types; None if there is none."""
+        """The cost of an implicit conversion, 0 for equal types; None if there is none. Functions serve as domains."""
+        if isinstance(target, ty.DomainType):
+            if isinstance(value, FunctionValue):
+                return 1 if len(value.domain) == target.rank else None
+            return 0 if isinstance(value, DomainValue) and len(value.ranges) == target.rank else None
         if isinstance(target, ty.FunctionType):
             if isinstance(value, OverloadSet):
                 return 1 if self._matching_overload(value, target) is not None else None
@@ -144,8 +148,13 @@ class OverloadResolver(FunctionBuilder):
 
     # Conversion
 
-    def convert(self, value: Value, target: ty.Type, span: Span) -> Operand:
+    def convert(self, value: Value, target: ty.Type, span: Span) -> Any:
         """The value as the target type, by the conversions that lose nothing; raises CS0401 if there is none."""
+        if isinstance(target, ty.DomainType):
+            if self.conversion_cost(value, target) is None:
+                message = f"{span.excerpt} is {describe(value)}, but a {target} is needed"
+                raise ProgramError("CS0401", span, message, "a range is `0..n`, the domain of a function `domain(f)`")
+            return DomainValue(value.domain) if isinstance(value, FunctionValue) else value
         if isinstance(target, ty.FunctionType):
             return self._convert_function(value, target, span)
         assert isinstance(target, ty.Data)

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.domain_inference import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
+from renderer.cdollar.checker.scopes import Scope
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
@@ -22,7 +23,6 @@ from renderer.cdollar.ir.dag import (
     UNKNOWN,
     ArraySource,
     Dag,
-    Dimension,
     Node,
     Range,
     RuntimeScalar,
@@ -30,7 +30,7 @@ from renderer.cdollar.ir.dag import (
 )
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import evaluate_numbers
-from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, Type, Vector, component_types
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Record, Scalar, Type, Vector, component_types
 from renderer.plain import printable
 
 MAX_RECORD_COMPONENTS = 64
@@ -38,15 +38,6 @@ MAX_RECORD_COMPONENTS = 64
 
 class NotDeviceCode(Exception):
     """A body that was tried as a device function builds functions."""
-
-
-@dataclass
-class Variable:
-    """A name's value; `type` is what an assignment converts to, None if `read_only_reason` forbids it."""
-
-    value: Any  # a Value, or None before the first assignment
-    type: Type | None = None
-    read_only_reason: str = "a parameter"
 
 
 @dataclass(eq=False)
@@ -81,51 +72,6 @@ class UserFunction:
         """Whether the body is one `return`: calls are then inlined."""
         body = self.declaration.body
         return len(body) == 1 and isinstance(body[0], ast.Return)
-
-
-@dataclass(frozen=True)
-class NameRestriction:
-    """`int i : 0..n`: the type and range of a bound variable; as a statement, of all of this name in the block."""
-
-    type: Type | None
-    range: Dimension | None
-    span: Span
-
-
-class Scope:
-    """Names and restrictions of a block, inside those of the blocks around it."""
-
-    def __init__(self, parent: Scope | None = None):
-        self.parent = parent
-        self.names: dict[str, Variable] = {}
-        self.restrictions: dict[str, NameRestriction] = {}
-
-    def chain(self) -> Iterator[Scope]:
-        """This scope and those around it."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
-
-    def find(self, name: str) -> Variable | None:
-        """The innermost variable of this name."""
-        return next((s.names[name] for s in self.chain() if name in s.names), None)
-
-    def restriction(self, name: str) -> NameRestriction | None:
-        """The innermost restriction of this name."""
-        return next((s.restrictions[name] for s in self.chain() if name in s.restrictions), None)
-
-    def variables(self) -> list[tuple[str, Variable]]:
-        """All names with their variables, inner ones first."""
-        return [item for scope in self.chain() for item in scope.names.items()]
-
-    def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
-        """A copy of the chain with variables of its own; `scope_copies` receives each scope's copy."""
-        copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
-        copy.names = {name: Variable(v.value, v.type, v.read_only_reason) for name, v in self.names.items()}
-        copy.restrictions = dict(self.restrictions)
-        scope_copies[self] = copy
-        return copy
 
 
 @dataclass
@@ -166,7 +112,9 @@ class TypeTable:
 
     def __init__(self) -> None:
         self.types: dict[str, Type] = {name: Scalar(name) for name in ast.PRIMITIVES}
+        self.types["domain"] = DomainType(1)
         self.types |= {name: Vector(name[:-1], int(name[-1])) for name in ast.VECTORS}
+        self.function_classes: dict[str, ast.ClassDeclaration] = {}  # those derived from functional types
         self.declared_later: set[str] = set()  # classes and aliases of the program that is being loaded
 
     def resolve(self, tree: ast.AstNode) -> Type:
@@ -181,12 +129,15 @@ class TypeTable:
         if isinstance(tree, ast.KnownType):
             return tree.type
         assert isinstance(tree, ast.FunctionalType)
+        if tree.is_array and self.resolve(tree.result) == DomainType(1):
+            return DomainType(len(tree.parameters))
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
         if isinstance(result, FunctionType):
             written = ", ".join(map(str, parameters + result.parameters))
             message = "a function that yields a function is written with all its parameters"
             raise ProgramError("CS0212", tree.span, message, f"`{result.result}({written})`")
-        assert isinstance(result, Data)
+        if not isinstance(result, Data):
+            raise ProgramError("CS0212", tree.span, f"a function in a variable yields data, not a {result}")
         data = []
         for part, parameter in zip(tree.parameters, parameters, strict=True):
             if not isinstance(parameter, Data):
@@ -200,6 +151,9 @@ class TypeTable:
         """A record type, or `type name = type;`. Built-in vectors may be declared again with the same fields."""
         if isinstance(item, ast.TypeAlias):
             self.types[item.name] = self.resolve(item.type)
+            return
+        if item.base is not None:
+            self._declare_function_class(item, item.base)
             return
         fields = []
         for name, written, span in item.fields:
@@ -225,6 +179,18 @@ class TypeTable:
             raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         self.types[item.name] = record
 
+    def _declare_function_class(self, item: ast.ClassDeclaration, base: ast.AstNode) -> None:
+        """A class whose values are functions: its name is another one of the functional type."""
+        type_ = self.resolve(base)
+        if not isinstance(type_, FunctionType) or type_.is_array:
+            message = f"{item.name} is derived from {type_}: only functional types can be derived from"
+            raise ProgramError("CS0115", base.span, message, "`final class Ramp : float(int) { ... }`")
+        if item.name in self.types:
+            raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
+        for _, written, _ in item.fields:
+            self.resolve(written)
+        self.types[item.name], self.function_classes[item.name] = type_, item
+
 
 class FunctionTable:
     """The functions of the program and of the prelude by name: sets of overloads."""
@@ -235,6 +201,7 @@ class FunctionTable:
         self.prelude_functions: set[UserFunction] = set()  # a program may declare these anew
         self.derived: dict[str, list[UserFunction]] = {}  # made of others: "grad(f)"
         self.generics: dict[str, list[ast.FunctionDeclaration]] = {}
+        self.method_names: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self.overloads or name in self.derived or name in self.generics
@@ -259,6 +226,16 @@ class FunctionTable:
             check_operator(function)
         overloads.append(function)
         return function
+
+    def declare_all(self, items: list[ast.FunctionDeclaration]) -> None:
+        """Adds functions, generic ones and methods."""
+        for item in items:
+            if "." in item.name:
+                self.method_names.add(item.name.split(".")[1])
+            if item.type_parameters:
+                self.declare_generic(item)
+            else:
+                self.declare(item)
 
     def declare_generic(self, item: ast.FunctionDeclaration) -> None:
         """Adds a generic function; raises CS0217 if its parameters do not tell its types."""
@@ -406,11 +383,13 @@ class Program:
             self.opened_files[name] = open_array(self.dag, path, None, name, span)
         return self.opened_files[name]
 
-    def abstract_value(self, name: str, type_: Type) -> Operand:
+    def abstract_value(self, name: str, type_: Type) -> Value:
         """A value of the type of which nothing else is known (JAX's abstract value)."""
         if isinstance(type_, FunctionType):
             ranges = (UNKNOWN,) * sum(len(component_types(p)) for p in type_.parameters)
             return FunctionValue(type_, self.dag.array(type_, name, None, ranges), ranges)
+        if isinstance(type_, DomainType):
+            return DomainValue((UNKNOWN,) * type_.rank)
         assert isinstance(type_, Data)
         return DataValue(type_, tuple(self.dag.runtime_scalar(None, t, name) for t in component_types(type_)))
 

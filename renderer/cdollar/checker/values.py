@@ -68,9 +68,15 @@ class OverloadSet:
 
 @dataclass(frozen=True)
 class DomainValue:
-    """A range or the domain of a function."""
+    """A range or the domain of a function; a union has `more` boxes, all of them disjoint."""
 
     ranges: tuple[Dimension, ...]
+    more: tuple[tuple[Dimension, ...], ...] = ()
+
+    @property
+    def boxes(self) -> tuple[tuple[Dimension, ...], ...]:
+        """All boxes."""
+        return (self.ranges, *self.more)
 
     @property
     def type(self) -> str:

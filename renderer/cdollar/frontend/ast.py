@@ -260,11 +260,18 @@ class FunctionDeclaration(AstNode):
 
 
 class ClassDeclaration(AstNode):
-    """A record type: name, type and span of each field."""
+    """A record type: name, type and span of each field; its methods, and the operators defined in it.
+
+    A class with a `base`, a functional type, is a function of the parameters of `evaluation`; its fields are given when
+    it is made.
+    """
 
     name: str
     name_span: Span
     fields: list[tuple[str, AstNode, Span]]
+    methods: list[FunctionDeclaration] = field(default_factory=list)
+    base: AstNode | None = None
+    evaluation: Lambda | None = None
 
 
 class TypeAlias(AstNode):

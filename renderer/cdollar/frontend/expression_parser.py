@@ -40,7 +40,8 @@ class ExpressionParser(TokenStream):
 
     def try_type(self) -> ast.AstNode | None:
         """A type if one is next and starts with a known type's name, else nothing is taken."""
-        if not self.token.is_identifier or self.token.text not in self.type_names:
+        is_call = self.token.text == "domain" and self.peek().text == "("  # of the function
+        if not self.token.is_identifier or self.token.text not in self.type_names or is_call:
             return None
         state = self.position, self.depth
         try:
@@ -278,7 +279,7 @@ class ExpressionParser(TokenStream):
                 elements = [self.expression() for _ in self.items("]", "between elements")]
             return ast.ArrayLiteral(self.span_from(token.span), elements)
         self.accept("new")
-        if token.is_identifier and self.token.text in self.type_names:
+        if token.is_identifier and self.token.text in self.type_names and token.text != "domain":
             return self.constructor_call()
         if self.token.is_name:
             name = self.advance()

@@ -86,7 +86,7 @@ class TokenStream:
 
     def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
-        self.type_names = set(PRIMITIVES) | set(VECTORS)
+        self.type_names = {*PRIMITIVES, *VECTORS, "domain"}
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
             if before.text in ("class", "type") and name.is_identifier:
                 self.type_names.add(name.text)

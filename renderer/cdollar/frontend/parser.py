@@ -76,23 +76,21 @@ class Parser(ExpressionParser):
         """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
         if self.accept("operator"):
-            operator = self.advance()
-            if operator.text not in OPERATORS:
-                hint = "allowed: " + " ".join(OPERATORS)
-                self.fail("CS0105", f"`{operator.text}` cannot be defined", hint, operator.span)
-            name = Token("identifier", "operator" + operator.text, operator.span)
+            name = self.operator_name()
         else:
             name = self.expect_identifier("a name after the type")
-        types = self.type_parameters() if self.at("<") else []
-        if not self.at("(") and not types:
+        if not self.at("(", "<"):
             self.position -= 1
             return self.variable_declarator("type", result, start)
-        known = self.type_names
-        self.type_names = known | set(types)
-        try:
-            return self.function(start, result, name, types, attributes)
-        finally:
-            self.type_names = known
+        return self.generic_function(start, result, name, attributes)
+
+    def operator_name(self) -> Token:
+        """The operator behind `operator`, as the name of a function."""
+        operator = self.advance()
+        if operator.text not in OPERATORS:
+            hint = "allowed: " + " ".join(OPERATORS)
+            self.fail("CS0105", f"`{operator.text}` cannot be defined", hint, operator.span)
+        return Token("identifier", "operator" + operator.text, operator.span)
 
     def type_parameters(self) -> list[str]:
         """`<T, U>` behind the name of a generic function."""
@@ -134,27 +132,70 @@ class Parser(ExpressionParser):
         return parameters
 
     def class_declaration(self, start: Span) -> ast.ClassDeclaration:
-        """`final class Complex { float re, im; }`."""
+        """`final class Complex { float re, im; float norm() => ...; }`, `final class Ramp : float(int) { ... }`."""
         self.accept("final")
         self.expect("class", "after `final`")
         name = self.expect_identifier("the class's name")
-        if self.at(":"):
-            self.fail("CS0110", "classes have no base class", 'a function bound to a file is file("big.npy")')
+        base = self.type() if self.accept(":") else None
+        item = ast.ClassDeclaration(name.span, name.text, name.span, [], [], base)
         self.expect("{", "before the fields")
-        fields: list[tuple[str, ast.AstNode, Span]] = []
         while not self.accept("}"):
-            self.skip_modifiers()
-            type_ = self.type()
-            for _ in self.separated():
-                field = self.expect_identifier("a field's name")
-                if self.at("("):
-                    self.fail("CS0110", "a class holds fields only", "write functions outside of it", field.span)
-                if any(other[0] == field.text for other in fields):
-                    self.fail("CS0109", f"the field `{field.text}` is declared twice", span=field.span)
-                fields.append((field.text, type_, field.span))
-            self.expect(";", "after the field")
+            self.member(item)
         self.accept(";")
-        return ast.ClassDeclaration(self.span_from(start), name.text, name.span, fields)
+        if base is not None and item.evaluation is None:
+            hint = f"`{name.text}` needs it, such as `float operator ()(int i) => ...;`"
+            self.fail("CS0115", "a class derived from a functional type has an `operator ()`", hint, name.span)
+        item.span = self.span_from(start)
+        return item
+
+    def member(self, item: ast.ClassDeclaration) -> None:
+        """A field, a method, or an operator of a class."""
+        start = self.token.span
+        self.skip_modifiers()
+        type_ = self.type()
+        if self.accept("operator"):
+            if item.base is not None:
+                self.evaluation(item, start)
+            else:
+                item.methods.append(self.function(start, type_, self.operator_name(), [], {}))
+            return
+        for _ in self.separated():
+            name = self.expect_identifier("a field's name")
+            if self.at("(", "<"):
+                if item.base is not None:
+                    message = "a class derived from a functional type has fields and `operator ()`, no methods"
+                    self.fail("CS0115", message, span=name.span)
+                item.methods.append(self.generic_function(start, type_, name, {}))
+                return
+            if any(other[0] == name.text for other in item.fields):
+                self.fail("CS0109", f"the field `{name.text}` is declared twice", span=name.span)
+            item.fields.append((name.text, type_, name.span))
+        self.expect(";", "after the field")
+
+    def generic_function(
+        self, start: Span, result: ast.AstNode, name: Token, attributes: dict[str, Span]
+    ) -> ast.FunctionDeclaration:
+        """A function or method behind its name: type parameters, if it has some, parameters and body."""
+        types = self.type_parameters() if self.at("<") else []
+        known, self.type_names = self.type_names, self.type_names | set(types)
+        try:
+            return self.function(start, result, name, types, attributes)
+        finally:
+            self.type_names = known
+
+    def evaluation(self, item: ast.ClassDeclaration, start: Span) -> None:
+        """`operator ()(int i) => expression;`, behind `operator`."""
+        if item.evaluation is not None:
+            self.fail("CS0109", "`operator ()` is declared twice")
+        self.expect("(", "after `operator`")
+        self.expect(")", "after `operator (`")
+        if not self.at("("):
+            self.expect("(", "before the parameters")
+        parameters = self.bound_parameters()
+        self.expect("=>", "after the parameters")
+        body = self.expression()
+        self.expect(";", "after the function")
+        item.evaluation = ast.Lambda(self.span_from(start), parameters, body)
 
     # Statements
 

@@ -78,7 +78,17 @@ class FunctionType:
         return FunctionType(self.result, self.parameters, True)
 
 
-Type = Data | FunctionType
+@dataclass(frozen=True)
+class DomainType:
+    """A domain of so many dimensions: a value while the program is built."""
+
+    rank: int
+
+    def __str__(self) -> str:
+        return "domain" if self.rank == 1 else f"domain[{',' * (self.rank - 1)}]"
+
+
+Type = Data | FunctionType | DomainType
 BOOL, INT, UINT, FLOAT, DOUBLE = (Scalar(name) for name in ("bool", "int", "uint", "float", "double"))
 
 

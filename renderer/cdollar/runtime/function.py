@@ -252,7 +252,7 @@ class Function:
             return default_value(compilation, default, type_, name)
         if isinstance(type_, Data):
             return runtime_value(compilation.dag, _numbers(value, type_, name), type_, name)
-        if not is_array_type(type_):
+        if not isinstance(type_, FunctionType) or not is_array_type(type_):
             raise ArgumentError(f"{name}: is {type_}; from Python only functions of int indices are given, as arrays")
         if isinstance(value, Array):
             on_device = self._device_function(name, type_, value)

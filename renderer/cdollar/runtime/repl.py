@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.cdollar.checker.classes import functions_of
 from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
@@ -72,6 +73,8 @@ class Repl:
             self.declare_function(item)
         elif isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
             program.types.declare(item)
+            if isinstance(item, ast.ClassDeclaration):
+                self.functions.declare_all(functions_of(item))
         else:
             if isinstance(item, ast.VariableDeclaration):
                 program.globals.names.pop(item.name, None)
