@@ -53,6 +53,7 @@ class Picture(AccumulatingPicture):
 
     settings_type = Settings
     tone = ToneMapping("manual")
+    passes = ("images/fractal.frag",)
     can_clone = True
 
     def __init__(self, gpu: DeviceContext) -> None:

@@ -39,6 +39,7 @@ class Picture(SourcePicture):
     """Draws the edges of the source."""
 
     settings_type = Settings
+    passes = ("numerics/laplacian.frag",)
     tone = ToneMapping("manual")
     kind = "laplacian"
     image_suffixes = (".png", ".exr", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")

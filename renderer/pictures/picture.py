@@ -26,7 +26,8 @@ class Picture:
     """Draws one kind of scene on one DeviceContext.
 
     `tone` is the tone mapping of scenes that set none. `layer_names` are the names of what layers() returns,
-    `algorithm_names` those that algorithm() takes, `pixel_views` those of these that show one pixel.
+    `algorithm_names` those that algorithm() takes, `pixel_views` those of these that show one pixel. `passes` are the
+    GLSL files, below shaders/, that draw it: the window's editor offers them.
     """
 
     settings_type: ClassVar[type] = PictureSettings
@@ -34,6 +35,7 @@ class Picture:
     layer_names: tuple[str, ...] = ()
     algorithm_names: tuple[str, ...] = ()
     pixel_views: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
     views_are_steady = False  # whether the algorithm's views do not depend on the samples so far
     can_clone = False
     can_pick = False

@@ -35,6 +35,7 @@ class Picture(SourcePicture):
     """Draws the source and the levels of its reduction."""
 
     settings_type = Settings
+    passes = ("numerics/reduce.frag", "images/blit.frag")
     tone = ToneMapping("manual")
     kind = "reduction"
     algorithm_names = ("passes",)

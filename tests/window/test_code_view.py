@@ -1,11 +1,17 @@
 """The program beside its picture: saved to pixels, an error on its line, by real keys in a headless window."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+from renderer.gpu import kernel_source
+from renderer.paths import SHADERS
 from renderer.pictures import load
-from renderer.window.app.code_view import error_line, text_file
+from renderer.window.app import code_view
+from renderer.window.app.code_view import error_line, text_file, text_files
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state import open_files
 from tests.window.headless import center, finish, frames, hold, point, press, window
 
 GOOD = "float3 main(int x, int y) {\n    return float3(1, 0, 0);\n}\n"
@@ -81,3 +87,36 @@ def test_a_panel_without_a_file_has_no_program(screen, scene_files):
     assert text_file(panel) == scene_files[0]
     scene_files[0].unlink()
     assert text_file(panel) is None
+
+
+def test_a_glsl_pass_is_edited_beside_its_picture(screen, tmp_path, monkeypatch):
+    """In a copy of shaders/: an error is marked on its line and the last good picture stays; a good text is drawn."""
+    shaders = tmp_path / "shaders"
+    shutil.copytree(SHADERS, shaders)
+    for module in (kernel_source, open_files, code_view):
+        monkeypatch.setattr(module, "SHADERS", shaders)
+    open_files.reload(screen.app)
+    finish(screen)
+    panel, code, path = screen.app.panel, screen.ui.main_window.overlays.code, shaders / "images/fractal.frag"
+    assert text_files(panel) == [panel.original.path, path, shaders / "images/tonemap.frag"]
+    press(screen, "Ctrl+J")
+    code.open(path)
+    frames(screen)
+    text, good = code.editor.get_text(), panel.display_texture.read()
+    assert text == path.read_text() and code.path == path
+    line = text[: text.index("void main() {")].count("\n") + 2
+    code.editor.set_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
+    frames(screen)
+    code.save()
+    finish(screen)
+    assert error_line(panel.update_error, path.name) == line and code.editor.has_markers()
+    assert np.array_equal(panel.display_texture.read(), good) and not panel.error
+    code.editor.set_text(text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;"))
+    frames(screen)
+    code.save()
+    finish(screen)
+    assert (panel.display_texture.read() == 255).all() and not panel.update_error and not code.editor.has_markers()
+    code.editor.set_text(text)
+    code.save()
+    finish(screen)
+    assert np.array_equal(panel.display_texture.read(), good)

@@ -1,4 +1,4 @@
-"""The program beside its picture: a text editor for the active panel's C$ program, scene file or flame file.
+"""The program beside its picture: a text editor for the active panel's C$ program, scene, flame, or GLSL passes.
 
 Saving writes the file and reloads its panels at once; an error is marked on its line, and the last good picture stays.
 """
@@ -9,6 +9,8 @@ from typing import Any
 
 from renderer.files import read_text
 from renderer.formats.images import atomic_write
+from renderer.paths import SHADERS
+from renderer.pictures import picture_class
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.panels.panel import Panel
@@ -33,6 +35,13 @@ def error_line(sentence: str, name: str) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
+def text_files(panel: Panel) -> list[Path]:
+    """What can be edited beside a panel: its text_file(), then the GLSL passes of its picture and of its display."""
+    own = text_file(panel)
+    passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
+    return [path for path in (own, *passes) if path is not None]
+
+
 class CodeView:
     """A window with the text of the active panel's file; it keeps one text, and asks for nothing on closing."""
 
@@ -53,9 +62,9 @@ class CodeView:
         """Draws the window, if it is open, over a window of width x height units."""
         if not self.app.code:
             return
-        path = text_file(self.app.panel)
-        if path != self.path and not self.is_changed:
-            self.open(path)
+        files = text_files(self.app.panel)
+        if self.path not in files and not self.is_changed:
+            self.open(files[0])
         left, top, area_width, area_height = self.app.area
         imgui.set_next_window_pos((left + area_width / 2, top + area_height * 0.08), imgui.Cond_.appearing)
         imgui.set_next_window_size((area_width / 2, area_height * 0.84), imgui.Cond_.appearing)
@@ -72,7 +81,8 @@ class CodeView:
         text = read_text(path, MAX_CHARACTERS) if path is not None else ""
         language: Any = imgui_color_text_edit.TextEditor.Language
         if path is not None:
-            self.editor.set_language(language.c() if path.suffix == ".cb" else language.markdown())
+            languages = {".cb": language.c, ".frag": language.glsl}
+            self.editor.set_language(languages.get(path.suffix, language.markdown)())
         self.editor.set_text(text)
         self._saved = self.editor.get_text()  # with the line ends that the editor gives
 
@@ -85,12 +95,12 @@ class CodeView:
             with atomic_write(self.path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
             self._saved = text
-            open_files.reload(self.app, {self.path}, shaders=False)
+            self.app.file_watcher.accept(self.path)
+            open_files.reload(self.app, {self.path}, shaders=self.path.suffix == ".frag")
 
     def _contents(self) -> None:
         panel = self.app.panel
         if self.path is None:
-            imgui.text_wrapped("This panel has no program or scene file to edit.")
             return
         if imgui.button("Save (Ctrl+S)") or self._chord_pressed():
             self.save()
@@ -98,7 +108,7 @@ class CodeView:
         if imgui.button("Revert"):
             self.open(self.path)
         imgui.same_line()
-        imgui.text_disabled(f"{self.path.name}{' (changed)' if self.is_changed else ''}")
+        self._choose_file(text_files(panel))
         error = panel.update_error or panel.error
         self._mark(error)
         lines = imgui.calc_text_size(error, False, imgui.get_content_region_avail().x).y if error else 0.0
@@ -107,6 +117,19 @@ class CodeView:
         if error:
             with imgui_ctx.push_text_wrap_pos(0.0):
                 imgui.text_colored(theme.WARNING, error)
+
+    def _choose_file(self, files: list[Path]) -> None:
+        """The name of the file, and the others of the panel; a changed text is saved or reverted first."""
+        assert self.path is not None
+        shown = f"{self.path.name}{' (changed)' if self.is_changed else ''}"
+        imgui.set_next_item_width(-1)
+        if imgui.begin_combo("##file", shown):
+            for path in files:
+                flags = imgui.SelectableFlags_.disabled if self.is_changed else imgui.SelectableFlags_.none
+                if imgui.selectable(path.name, path == self.path, flags)[0]:
+                    with self.app.errors_as_messages("opening the program"):
+                        self.open(path)
+            imgui.end_combo()
 
     def _chord_pressed(self) -> bool:
         focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
