@@ -132,35 +132,31 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
 #define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
 #else
 #define ADD_ANY_TERM(term) ADD_TERM(term)
+#if BINNED
+// Where expansions spill, a warp leaves the rest of its tiles to sum_bins.cu. A tile in which any lane spills takes
+// SPILL_COST from the budget, any other gives it 1 back: a first tile that spills is enough.
+#define SPILL_BUDGET 32
+#define SPILL_COST 4
+#define MAYBE_SWITCH                                                                          \
+    {                                                                                         \
+        budget = warp_all(spills == 0) ? min(budget + 1, SPILL_BUDGET) : budget - SPILL_COST; \
+        spills = 0;                                                                           \
+        if (budget <= 0) {                                                                    \
+            tile++;                                                                           \
+            break;                                                                            \
+        }                                                                                     \
+    }
+#else
 #define MAYBE_SWITCH
 #endif
-
-#if DOT && !SINGLE
-// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits.
-DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL uint *limbs, LOCAL uint *flags) {
-    for (int i = 0; i < WIDTH; i++) {
-        double product = xs[i] * ys[i];
-        if (!isfinite(xs[i]) || !isfinite(ys[i]) || xs[i] == 0 || ys[i] == 0) {
-            ADD_DOUBLE(limbs, *flags, product)
-            continue;
-        }
-        ulong a = as_ulong(xs[i]), b = as_ulong(ys[i]);
-        int p = (int)(a >> 52) & 0x7ff, q = (int)(b >> 52) & 0x7ff;
-        bool negative = ((a ^ b) >> 63) != 0;
-        a = (a & 0xffffffffffffful) | (p ? 0x10000000000000ul : 0);
-        b = (b & 0xffffffffffffful) | (q ? 0x10000000000000ul : 0);
-        int power = (p ? p : 1) + (q ? q : 1) - 2150;
-        ulong a_low = a & 0xfffffffful, a_high = a >> 32, b_low = b & 0xfffffffful, b_high = b >> 32;
-        atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
-        ulong term = a_low * b_low;
-        ADD_INTEGER(limbs, term, power, negative)
-        term = a_low * b_high + a_high * b_low;  // below 2^54
-        ADD_INTEGER(limbs, term, power + 32, negative)
-        term = a_high * b_high;
-        ADD_INTEGER(limbs, term, power + 64, negative)
-    }
-}
 #endif
+#if BINNED
+#define GOES_ON(last) (tile < (last) && budget > 0)
+#else
+#define GOES_ON(last) (tile < (last))
+#endif
+
+#include "numerics/spill_products.h"
 
 #define PREFETCH_DISTANCE (SINGLE ? 2 : 1)  // floats are half as long: two loads of them must be in flight
 
@@ -182,6 +178,9 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 #endif
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     uint spills = 0;
+#if BINNED
+    int budget = SPILL_COST;
+#endif
 #if BLOCKED_ARRANGEMENT
     ulong cell_high[CELLS], cell_low[CELLS];
     uint deposits = 0;
@@ -190,7 +189,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 #if !DOT
     if (tile < full_end) {
         VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + 1, full_end - 1));
-        for (; tile < full_end; tile++) {
+        for (; GOES_ON(full_end); tile++) {
             double8 term = MAGNITUDE(convert_double8(next));
             if (PREFETCH_DISTANCE == 2) next = after;
             after = load_full_tile(x, min(tile + PREFETCH_DISTANCE, full_end - 1));
@@ -200,7 +199,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
         }
     }
 #endif
-    for (; tile < end; tile++) {
+    for (; GOES_ON(end); tile++) {
         double8 term = convert_double8(load_partial_tile(x, tile, count));
 #if DOT
         double8 factor = convert_double8(load_partial_tile(y, tile, count));
@@ -228,6 +227,9 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     }
 #if BLOCKED_ARRANGEMENT
     if (use_cells) flush_cells(cell_high, cell_low, limbs, &flags[0]);
+#endif
+#if BINNED
+    if (local_index() % 32 == 0) out[RESUME(group_index(), local_index() / 32)] = (uint)(tile - FIRST_TILE);
 #endif
     double parts[WIDTH];
     vstore8(sums, 0, parts);

@@ -42,4 +42,6 @@ DEVICE VECTOR8 load_partial_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulon
 
 #define FIRST_TILE (group_index() * tiles_per_group)
 #define END_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_per_group)
+// Where a warp of 32 threads says how many of its group's tiles it has added, behind the limbs and the flags.
+#define RESUME(group, warp) (2 * LIMBS + 2 + (group) * (GROUP_SIZE / 32) + (warp))
 #define MAGNITUDE(x) (ABSOLUTE ? fabs(x) : (x))

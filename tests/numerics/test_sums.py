@@ -14,11 +14,14 @@ import pytest
 from renderer import cli
 from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
+from renderer.gpu import nvrtc
+from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum, exact_sum_host, round_to_format, rounded_fraction, rounded_root
 from renderer.numerics.sums.textbook import textbook_sums
+from tests.seeds import seed_of
 
 MAX = np.finfo("f8").max
 ULP = 2.0**-52
@@ -129,6 +132,52 @@ def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
     x, y = (np.ldexp(rng.standard_normal(3000), rng.integers(-700, 500, 3000)) for _ in "xy")
     wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
     assert summed_by_one_group(x, y).fraction() == wanted
+
+
+@pytest.fixture(scope="module")
+def emulated_gpu():
+    emulated = pytest.importorskip("tests.emulated")
+    try:
+        return emulated.cuda_machine(devices=1, seed=seed_of("sums by bins")).CudaDevice(0)
+    except (OSError, RuntimeError) as error:
+        pytest.skip(f"no emulation: {error}")
+
+
+def test_doubles_that_expansions_do_not_hold_go_to_bins(emulated_gpu, rng):
+    """On an emulated GPU: from the start, from the middle on, not at all, and with what is not finite."""
+    n = 30_003
+    everywhere = rng.integers(0, 2**64, n, "u8").view("f8")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, -0.0)
+    infinite = np.where(rng.random(n) < 1e-3, rng.choice(np.array([np.inf, -np.inf, np.nan]), n), everywhere)
+    late = np.where(np.arange(n) < 20_000, rng.standard_normal(n), np.exp(20 * rng.standard_normal(n).clip(-4, 4)))
+    subnormal, tiles = rng.integers(0, 2**53, n, "u8").view("f8"), -(-n // 2048)
+    for numbers, most in ((everywhere, 6), (infinite, 6), (late, 14), (subnormal, tiles), (np.full(n, -0.0), tiles)):
+        accumulator = DeviceSum(emulated_gpu, "f8", "exact")
+        accumulator.plan = replace(accumulator.plan, groups=1)
+        accumulator.add(n, emulated_gpu.buffer(n, "f8").write(numbers))
+        done = accumulator.out.read()[accumulator._words :][:8]
+        assert (done <= most).all() and (most < tiles or (done == tiles).all())
+        assert accumulator.read_and_reset() == exact_sum_host(numbers)
+
+
+@pytest.mark.slow
+def test_products_that_expansions_do_not_hold_go_to_bins(emulated_gpu, rng):
+    for low, high in ((-700, 400), (-200, 200)):
+        x, y = (np.ldexp(rng.standard_normal(9000), rng.integers(low, high, 9000)) for _ in "xy")
+        wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+        assert array_sum([emulated_gpu], x, y=y).fraction() == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.parametrize("dot", [False, True])
+def test_sums_by_bins_compile_for_cuda(dot):
+    constants = dict(
+        ELEMENT="double", DOT=int(dot), ABSOLUTE=0, SINGLE=0, BLOCKED_ARRANGEMENT=0, EXPANSION_SIZE=2, LIMBS=136,
+        LIMB_BASE=-2176, STRICT=1, EXACT_MIN_GROUPS_PER_SM=2, BINNED=1, GROUP_SIZE=256,
+    )  # fmt: skip
+    for file in ("numerics/sum_exact.cu", "numerics/sum_bins.cu"):
+        assert nvrtc.compile_cubin(preprocess(file, **constants), "sm_90", file, strict=True)
 
 
 def test_a_long_run_of_floats_is_exact(lanes):

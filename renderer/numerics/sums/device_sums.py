@@ -30,6 +30,7 @@ LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see numerics/sum_reproducible.cu
 BIN_WIDTH = 40
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
+BINS_BYTES = 66 * 8  # of a thread: see numerics/sum_bins.cu
 MAX_TILES_PER_GROUP = 1023  # more could round in the window: see numerics/sum_exact_float.cu
 MAX_TERMS_BEFORE_READ = 1 << 29  # more could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
@@ -130,6 +131,7 @@ class DeviceSum:
                 "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
                 "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
                 "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
+                "BINNED": int(mode == "exact" and not is_single and self._has_bins()),
             }  # fmt: skip
         else:
             entry, file, limbs = "sum_integers", "numerics/sum_integers.cu", 7
@@ -140,17 +142,38 @@ class DeviceSum:
                 "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
             }  # fmt: skip
         self.kernel = device.kernel(file, entry, group_size=self.plan.group, **constants)
-        words = (self.plan.groups, "f8") if self.is_fast else (2 * limbs + 2, "u4")
+        self._bins, resumed = None, 0
+        if constants.get("BINNED"):
+            self._bins = device.kernel("numerics/sum_bins.cu", "sum_bins", group_size=self.plan.group, **constants)
+            if not self._bins.reserve_local(BINS_BYTES * self.plan.group):
+                raise UnavailableError(f"{device.name} refuses {BINS_BYTES * self.plan.group} bytes of local memory")
+            resumed = self.plan.groups * (self.plan.group // 32)
+        self._words = 2 * limbs + 2
+        words = (self.plan.groups, "f8") if self.is_fast else (self._words + resumed, "u4")
         self.out = device.buffer(*words).fill(0)
+
+    def _has_bins(self) -> bool:
+        """Whether the device has the local memory for a superaccumulator of every thread (numerics/sum_bins.cu)."""
+        return not self.plan.is_blocked and BINS_BYTES * self.plan.group <= self.device.properties.local_bytes - 2048
 
     def add(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> None:
         """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
-        self.kernel(*self._launch(count, x, y, y_start))
+        self.bind_launch(count, x, y, y_start)()
         self.count += count
 
     def bind_launch(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
         """The launch that add makes, for repeated calls; it does not count the numbers."""
-        return self.kernel.bind_launch(*self._launch(count, x, y, y_start))
+        launch = self._launch(count, x, y, y_start)
+        first = self.kernel.bind_launch(*launch)
+        if not self._bins:
+            return first
+        rest = self._bins.bind_launch(*launch)
+
+        def both() -> None:
+            first()
+            rest()
+
+        return both
 
     def _launch(self, count: int, x: Buffer, y: Buffer | None, y_start: int) -> tuple:
         """Threads and arguments of the kernel."""
@@ -166,6 +189,8 @@ class DeviceSum:
         words, count = self.out.read(), self.count
         self.out.fill(0)
         self.count = 0
+        if not self.is_fast:
+            words = words[: self._words]
         if self.is_fast:
             with np.errstate(all="ignore"):
                 return FastSum((float(np.sum(words)),), count)

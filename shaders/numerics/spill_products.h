@@ -1,0 +1,26 @@
+#if DOT && !SINGLE
+// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits.
+DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL uint *limbs, LOCAL uint *flags) {
+    for (int i = 0; i < WIDTH; i++) {
+        double product = xs[i] * ys[i];
+        if (!isfinite(xs[i]) || !isfinite(ys[i]) || xs[i] == 0 || ys[i] == 0) {
+            ADD_DOUBLE(limbs, *flags, product)
+            continue;
+        }
+        ulong a = as_ulong(xs[i]), b = as_ulong(ys[i]);
+        int p = (int)(a >> 52) & 0x7ff, q = (int)(b >> 52) & 0x7ff;
+        bool negative = ((a ^ b) >> 63) != 0;
+        a = (a & 0xffffffffffffful) | (p ? 0x10000000000000ul : 0);
+        b = (b & 0xffffffffffffful) | (q ? 0x10000000000000ul : 0);
+        int power = (p ? p : 1) + (q ? q : 1) - 2150;
+        ulong a_low = a & 0xfffffffful, a_high = a >> 32, b_low = b & 0xfffffffful, b_high = b >> 32;
+        atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
+        ulong term = a_low * b_low;
+        ADD_INTEGER(limbs, term, power, negative)
+        term = a_low * b_high + a_high * b_low;  // below 2^54
+        ADD_INTEGER(limbs, term, power + 32, negative)
+        term = a_high * b_high;
+        ADD_INTEGER(limbs, term, power + 64, negative)
+    }
+}
+#endif
