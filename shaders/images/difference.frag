@@ -1,12 +1,23 @@
-// |A - B| of two displayed images times `gain`; B is scaled to A's size by nearest texels.
+// |A - B| of two displayed images times `gain`; B is scaled to A's size by nearest texels. `exposure` brightens the light
+// of both by stops before, so that differences in the dark are seen as an eye would see them there.
+#include "common/srgb.h"
 uniform sampler2D image;
 uniform sampler2D reference;
 uniform float gain;
+uniform float exposure;
 out vec4 pixel;
+
+vec3 exposed(vec3 c) {
+    if (exposure == 0.0) return c;
+    float scale = exp2(exposure);
+    return vec3(linear_to_srgb(min(srgb_to_linear(c.r) * scale, 1.0)),
+                linear_to_srgb(min(srgb_to_linear(c.g) * scale, 1.0)),
+                linear_to_srgb(min(srgb_to_linear(c.b) * scale, 1.0)));
+}
 
 void main() {
     ivec2 texel = ivec2(gl_FragCoord.xy), size = textureSize(image, 0), reference_size = textureSize(reference, 0);
-    vec3 a = texelFetch(image, texel, 0).rgb;
-    vec3 b = texelFetch(reference, texel * reference_size / size, 0).rgb;
+    vec3 a = exposed(texelFetch(image, texel, 0).rgb);
+    vec3 b = exposed(texelFetch(reference, texel * reference_size / size, 0).rgb);
     pixel = vec4(min(abs(a - b) * gain, 1.0), 1.0);
 }

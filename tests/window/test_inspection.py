@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.formats.images import write_png
-from renderer.images.algorithm_view import CHANNELS
+from renderer.formats.images import linear_to_srgb, srgb_to_linear, write_png
+from renderer.images.algorithm_view import CHANNELS, VIEW_HELP
 from renderer.images.flip import flip_map
 from renderer.images.inspection import (
     BINS,
@@ -22,11 +22,11 @@ from renderer.images.inspection import (
     layer_picture,
     stencil_picture,
 )
-from renderer.pictures import load, recipe_of
+from renderer.pictures import load, picture_class, picture_kinds, recipe_of
 from renderer.scene.scene import Inspect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.scene_text import written
-from renderer.window.panels.comparison import MODES
+from renderer.window.panels.comparison import MODES, Comparison
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.session import Session, restore, save
 from tests.window.headless import center, finish, frames, point, press, until, window
@@ -254,3 +254,26 @@ def test_a_scene_file_names_the_view_and_recipes_keep_it(tmp_path):
         path.write_text(BOX.replace("[settings]", f"[inspect]\n{line}\n[settings]"))
         with pytest.raises(InputError, match=re.escape(sentence)):
             load(path)
+
+
+def test_the_difference_of_exposed_pictures(gl, rng):
+    shown, kept = (rng.integers(0, 256, (12, 17, 4)).astype("u1") for _ in range(2))
+    comparison = Comparison(gl)
+    comparison.set_reference(gl.texture((17, 12), 4, "f1").write(kept))
+    comparison.mode, comparison.gain = "difference", 3.0
+    texture = gl.texture((17, 12), 4, "f1").write(shown)
+    for stops in (0.0, 2.0, -1.5):
+        comparison.exposure = stops
+        found = comparison.textures(texture, 0.0)[0].read()[..., :3]
+        a, b = (
+            linear_to_srgb(np.minimum(srgb_to_linear(v[..., :3]) * 2.0**stops, 1)).astype(float) for v in (shown, kept)
+        )
+        assert np.abs(np.minimum(3 * np.abs(a - b), 255) - found).max() <= (
+            1 if stops == 0 else 4
+        )  # of 8-bit roundings
+
+
+@pytest.mark.parametrize("kind", picture_kinds())
+def test_every_view_has_a_line_of_help(kind):
+    names = picture_class(kind).view_names()
+    assert len(set(names)) == len(names) and names[0] == "color" and set(names) <= VIEW_HELP.keys()

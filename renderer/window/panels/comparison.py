@@ -28,6 +28,7 @@ class Comparison:
         self.wipe = 0.5
         self.label = ""
         self.gain = GAIN
+        self.exposure = 0.0  # stops, of both pictures before they are subtracted
         self.numbers = ""  # the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.reference: Callable[[], Texture | None] = lambda: None  # gives the reference, 8 bits per channel
@@ -88,5 +89,5 @@ class Comparison:
             return (picture if int(now / FLIP_SECONDS) % 2 else reference), None, 1.0
         if self._target is None or self._target.size != picture.size:
             self._target = self._gl.texture(picture.size, 4, "f1")
-        self._difference(self._target, image=picture, reference=reference, gain=self.gain)
+        self._difference(self._target, image=picture, reference=reference, gain=self.gain, exposure=self.exposure)
         return self._target, None, 1.0

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.images.algorithm_view import VIEW_HELP
 from renderer.images.inspection import BINS, STOPS
 from renderer.window.boundary import contained
 from renderer.window.controls.settings import label
@@ -15,6 +16,7 @@ from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.panels.statistics import format_value
 
 MAX_GAIN = 256.0  # of a difference
+MAX_STOPS = 10.0  # by which both pictures of a difference are brightened
 
 
 def draw(panel: Panel, scale: float) -> None:
@@ -42,6 +44,8 @@ def _view(panel: Panel) -> None:
         for name in names:
             if imgui.selectable(name, name == inspection.name)[0]:
                 inspection.select(name)
+            if imgui.is_item_hovered():
+                imgui.set_tooltip(VIEW_HELP[name])
         imgui.end_combo()
     if inspection.meaning and inspection.name != names[0]:
         imgui.text_wrapped(inspection.meaning)
@@ -100,6 +104,10 @@ def _comparison(panel: Panel) -> None:
         label("gain")
         logarithmic = imgui.SliderFlags_.logarithmic | imgui.SliderFlags_.always_clamp
         comparison.gain = imgui.slider_float("##gain", comparison.gain, 1.0, MAX_GAIN, "%.3g", logarithmic)[1]
+        label("exposure")
+        clamped = imgui.SliderFlags_.always_clamp
+        stops = imgui.slider_float("##exposure", comparison.exposure, -MAX_STOPS, MAX_STOPS, "%.1f stops", clamped)
+        comparison.exposure = round(stops[1], 1)
     label("reference file")
     entered, name = imgui.input_text("##reference", "", imgui.InputTextFlags_.enter_returns_true)
     if entered and name:
