@@ -126,7 +126,7 @@ def layer_picture(name: str, values: np.ndarray) -> StepPicture:
     if name == "variance":
         return _numbers(values, np.maximum(values.mean(-1), 1e-12), True, "")
     if name == "density" and values.ndim == 2:
-        return _numbers(values, 1 + np.maximum(values, 0), True, "1 + ")
+        return _numbers(values, 1 + np.maximum(values, 0), True, "1 + hits, from ")
     if values.ndim == 3:
         return StepPicture(linear_to_srgb(np.clip(np.nan_to_num(values[..., :3]), 0, 1)), values, "0 to 1")
     return _numbers(values, values.astype("f8"), False, "")

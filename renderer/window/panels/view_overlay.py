@@ -43,9 +43,9 @@ def _legend(legend: Legend, rect: Rect, fonts: theme.Fonts, scale: float) -> Non
     draw_list, size = imgui.get_window_draw_list(), theme.FONT_SIZE * scale * 0.85
     width, height, pad = SIZE[0] * scale, SIZE[1] * scale, 10 * scale
     texts = [format_number(legend.value(tick / TICKS)) for tick in range(TICKS + 1)]
-    left, top = rect[0] + rect[2] - width - 3 * pad, rect[1] + pad
-    low = (left - 1.6 * pad, top - pad / 2)
-    high = (left + width + 2.4 * pad, top + height + size * (2.5 if legend.unit else 1.4))
+    left, top = rect[0] + rect[2] - width - 4 * pad, rect[1] + pad
+    low = (left - 3 * pad, top - pad / 2)
+    high = (left + width + 3 * pad, top + height + size * (2.5 if legend.unit else 1.4))
     draw_list.add_rect_filled(low, high, theme.color_u32((0.05, 0.06, 0.08, 0.78)), 4 * scale)
     for bar in range(BARS):
         color = int(COLOR_TABLE[bar * (LEVELS - 1) // (BARS - 1)])
