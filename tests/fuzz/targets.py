@@ -134,12 +134,15 @@ def read_recipe(path: Path) -> None:
 
 def session_seeds() -> dict[str, bytes]:
     from renderer.pictures import expand_layout, load
+    from renderer.window.document import scene_text
     from renderer.window.state import layout, session
 
     scenes = tuple(expand_layout(load(Path("demo"))))
     tree = layout.grid_layout(len(scenes), (1600, 900), 0)
+    edited = tuple(load(Path(name)) for name in ("cornell", "orrery"))
     kept = (
         session.Session(scenes, layout=tree),
+        session.Session(edited, bases=tuple(map(scene_text.opened, edited))),  # with the texts of their files
         session.Session(tuple(load(Path(name)) for name in ("koch", "orrery")), 1, 2, True, False),
     )
     return {
@@ -156,6 +159,45 @@ def read_session(path: Path) -> None:
     found = session.restore(path)
     if found.layout is not None:
         layout.rectangles(found.layout, (0, 0, 800, 600), 4)
+    for scene, base in zip(found.scenes, found.bases, strict=True):
+        if base is not None:
+            use_text(scene, base)
+
+
+def use_text(scene, base) -> None:
+    """What the window does with the text of a session's scene: names of its items, and an edit that is written."""
+    from renderer.scene.toml_text import TextError
+    from renderer.window.document import items
+    from renderer.window.document.document import Document
+
+    document = Document(scene, base)
+    for item in items.all_items(scene.settings):
+        assert document.label(item).isprintable()
+    try:
+        Document(replace(scene, title="edited"), base).text()
+    except TextError as error:  # the window says so, and the scene stays
+        raise UserError(str(error)) from error
+
+
+def recent_seeds() -> dict[str, bytes]:
+    names = ["/a/b.toml", "/home/é/flame.flam3", "relative.cb"]
+    return {
+        "recent.json": json.dumps(names).encode(),
+        "many.json": json.dumps([f"/{n}.toml" for n in range(40)]).encode(),
+    }
+
+
+@target("recent", recent_seeds, (mutate.json_tree, mutate.json_tree, *TEXT), "renderer.window.state.recent", weight=0.3)
+def read_recent(path: Path) -> None:
+    """The list of recent files, as the menu shows it; a damaged one is an empty one."""
+    from renderer.window.document.items import shorten
+    from renderer.window.state.recent import MAX_FILES, RecentFiles
+
+    files = RecentFiles(path).files
+    assert len(files) <= MAX_FILES and len(set(files)) == len(files)
+    for file in files:
+        shorten(file.name).encode()
+        assert str(file).isprintable()
 
 
 @cache

@@ -31,6 +31,7 @@ from renderer.window.state.session import Session
 
 LABELED = ("button", "menu_item_simple", "begin_menu", "selectable", "invisible_button")
 LIMIT = 240.0  # seconds for each wait
+QUICK_UNITS = 1_500_000  # of the area of panels; a larger picture is drawn at a quarter of the resolution
 
 
 class Person:
@@ -166,6 +167,9 @@ class Person:
 def perform(person: Person) -> None:
     """The whole way."""
     app, folder = person.app, person.folder
+    person.frames(2)
+    if app.area[2] * app.area[3] > QUICK_UNITS:
+        app.panel.budget.fixed_divisor = 4  # as Z chooses: what is tried is the window, on a processor
     person.frames(10)
     person.shot("tour")
     for _ in range(4):

@@ -6,6 +6,7 @@ from pathlib import Path
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
+from renderer.window.document.items import shorten
 from renderer.window.state import documents
 from renderer.window.state.app_state import AppState
 
@@ -22,8 +23,9 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
     if imgui.begin_popup("file menu"):
         _entries(app, actions, FILE_KEYS)
         if app.recent.files and imgui.begin_menu("Recent"):
-            for path in list(app.recent.files):
-                if imgui.menu_item_simple(f"{path.name}   {_shorten(path.parent)}##{path}"):
+            for number, path in enumerate(list(app.recent.files)):
+                label = shorten(f"{path.name}   {_shorten(path.parent)}")
+                if imgui.menu_item_simple(f"{label}##{number}"):
                     with app.errors_as_messages(f"opening {path.name}"):
                         documents.open_path(app, path)
             imgui.end_menu()

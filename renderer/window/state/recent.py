@@ -22,8 +22,10 @@ class RecentFiles:
             with suppress(UserError, ValueError):  # a damaged list is an empty one
                 found = parse_json(read_text(path, MAX_BYTES))
                 names = found if isinstance(found, list) else []
-                self.files = [Path(name) for name in names if isinstance(name, str) and 0 < len(name) < 4096]
-                self.files = self.files[:MAX_FILES]
+                shown = [
+                    name for name in names if isinstance(name, str) and 0 < len(name) < 4096 and name.isprintable()
+                ]
+                self.files = list(dict.fromkeys(map(Path, shown)))[:MAX_FILES]
 
     def add(self, path: Path) -> None:
         """Puts a file in front."""
