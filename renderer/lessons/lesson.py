@@ -20,6 +20,7 @@ from renderer.pages.plot import Plot
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import expand_layout, load, picture_class
 from renderer.plain import format_value, is_finite_number
+from renderer.scene.animation import remove_track
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
 
@@ -143,14 +144,11 @@ class Lesson:
     def scene(self, number: int, name: str) -> Scene:
         """The scene of a panel at step `number`, with the settings of all steps until then."""
         scene = self.panels[name]
-        settings = scene.settings
         for index, step in enumerate(self.steps[: number + 1]):
-            settings = _with(
-                settings, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}"
-            )
+            scene = _with(scene, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}")
         step = self.steps[number]
         view = Inspect(step.view.get(name, COLOR), step.view_steps.get(name, (0,))[0], scene.inspect.pixel)
-        return replace(scene, settings=settings, inspect=view)
+        return replace(scene, inspect=view)
 
     def scenes(self, number: int) -> dict[str, Scene]:
         """The scenes of all panels at step `number`."""
@@ -161,10 +159,13 @@ class Lesson:
         return next((step.show for step in self.steps[number::-1] if step.show), ())
 
 
-def _with(settings: Any, values: Any, context: str) -> Any:
+def _with(scene: Scene, values: Any, context: str) -> Scene:
+    """The scene with these values of its settings, which lose their key frames."""
     for key, value in values.items():
-        settings = replace_in_file(settings, key, value, f"{context}: {key}")
-    return settings
+        if scene.animation and any(track.path == key for track in scene.animation.tracks):
+            scene = remove_track(scene, key)
+        scene = replace(scene, settings=replace_in_file(scene.settings, key, value, f"{context}: {key}"))
+    return scene
 
 
 def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
@@ -180,8 +181,7 @@ def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
     scene = load(path)
     if expand_layout(scene) != [scene]:
         raise InputError(f"{context}: scene is {format_value(panel.scene)}, a layout; a panel shows one picture")
-    settings = _with(scene.settings, panel.set, f"{context}: set")
-    return replace(scene, settings=settings, title=f"{name}: {scene.title}")
+    return replace(_with(scene, panel.set, f"{context}: set"), title=f"{name}: {scene.title}")
 
 
 def bundled_lessons() -> list[str]:

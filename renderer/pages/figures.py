@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -126,11 +127,20 @@ def _draw_lines(axes: Axes, plot: Plot) -> None:
     has_positive = any(y is not None and y > 0 for values in plot.series.values() for y in values)
     if plot.log_y and has_positive:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=6))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        drawn = [y for values in plot.series.values() for y in values if y is not None and y > 0]
+        _mark_decades(axes.yaxis, min(drawn), max(drawn))
     else:
         axes.set_ylim(bottom=0)
         axes.margins(y=0.12)
+
+
+def _mark_decades(axis: Axis, low: float, high: float) -> None:
+    """Labels powers of ten, and where they are few 2 and 5 times these."""
+    few = high < 60 * low
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=8))
+    if few:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _are_apart(x: tuple) -> bool:
@@ -156,7 +166,7 @@ def _draw_bars(axes: Axes, plot: Plot) -> None:
     positive = [value for value in drawn if value > 0]
     if plot.log_y and positive:
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _mark_decades(axes.xaxis, min(positive), max(positive))
         axes.set_xlim(min(positive) / 2, max(positive) * 6)
     elif drawn and max(drawn) > 0:
         axes.set_xlim(0, max(drawn) * 1.22)

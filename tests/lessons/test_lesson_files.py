@@ -9,6 +9,7 @@ from renderer.errors import InputError, UserError
 from renderer.lessons.lesson import LESSONS, bundled_lessons, find_lesson, read_lesson
 from renderer.pages.markdown import targets
 from renderer.paths import ROOT
+from renderer.scene.animation import settings_at
 
 ASKED = {"stencil", "sums", "band-lu", "cdollar", "cuda", "flames", "light-fields", "path-tracing"}
 
@@ -39,6 +40,14 @@ def test_steps_keep_the_settings_of_those_before(folder):
     assert second.settings.view.height == 1.5 != first.settings.view.height
     assert lesson.shown(1) == ("set",) and lesson.steps[1].paper.plot().series == {"then": (30.0, 20.0)}
     assert [step.text.split()[0] for step in lesson.steps] == ["Text", "|"] and "introduction" in lesson.intro
+
+
+def test_a_setting_of_a_step_loses_its_key_frames():
+    """The bundled light field's disparity is animated: the step's value must be the one that is drawn."""
+    lesson = read_lesson(LESSONS / "light-fields")
+    for number, wanted in ((1, 3.9), (2, 1.4)):
+        scene = lesson.scene(number, "field")
+        assert settings_at(scene, 0.0).disparity == settings_at(scene, 2.0).disparity == wanted
 
 
 MISTAKES = {

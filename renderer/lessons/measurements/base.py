@@ -118,8 +118,9 @@ class Measurement:
         found = self.find(bench)
         notes = found.notes
         if found.missing:
-            over = f"{found.missing} points were not reached within {bench.seconds:g} s"
-            notes = (*notes, over if bench.spent >= bench.seconds else f"{found.missing} points do not exist here")
+            points = "1 point was" if found.missing == 1 else f"{found.missing} points were"
+            over = f"{points} not reached within {bench.seconds:g} s"
+            notes = (*notes, over if bench.spent >= bench.seconds else "what has no value does not run here")
         return replace(found, seconds=bench.spent, notes=notes)
 
 

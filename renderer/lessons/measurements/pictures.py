@@ -67,8 +67,8 @@ class _Sweep(Measurement):
         """The scene and a draw of each variant and value."""
         size = self.size_on(bench)
         out: dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]] = {}
-        for name, values in self.named_variants().items():
-            for value in self.values:
+        for value in self.values:
+            for name, values in self.named_variants().items():
                 scene = vary(vary(bench.scenes[self.panel], values), {self.key: value})
                 out[name, value] = scene, partial(bench.picture(scene).draw, scene.settings, size, 0.0)
         return out

@@ -136,7 +136,8 @@ class Column:
         if step.measure is None and step.program is None:
             return
         if reader.is_measuring:
-            imgui.text_colored(theme.ACCENT, "measuring in a process of its own; the panels rest")
+            doing = "measuring" if step.measure is not None else "running the program"
+            imgui.text_colored(theme.ACCENT, f"{doing} in a process of its own; the panels rest")
             if imgui.button("Cancel"):
                 reader.cancel()
         else:
