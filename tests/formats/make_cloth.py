@@ -57,7 +57,9 @@ def pushed_out(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The points outside of ball and floor, and which of them touch one."""
     away = points - BALL
     distance = np.linalg.norm(away, axis=-1, keepdims=True)
-    out = np.where(distance < RADIUS + THICKNESS, BALL + away / np.maximum(distance, 1e-9) * (RADIUS + THICKNESS), points)
+    out = np.where(
+        distance < RADIUS + THICKNESS, BALL + away / np.maximum(distance, 1e-9) * (RADIUS + THICKNESS), points
+    )
     low = out[..., 1] < THICKNESS
     out[..., 1] = np.maximum(out[..., 1], THICKNESS)
     return out, low | (distance[..., 0] < RADIUS + 1.2 * THICKNESS)
@@ -83,7 +85,9 @@ def cloth(points: np.ndarray) -> Maker:
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     v, u = np.mgrid[:n, :n] * (2.0 / (n - 1))
     corner = (np.arange(n - 1)[:, None] * n + np.arange(n - 1)).ravel()
-    faces = np.concatenate([np.stack([corner, corner + n, corner + n + 1], 1), np.stack([corner, corner + n + 1, corner + 1], 1)])
+    faces = np.concatenate(
+        [np.stack([corner, corner + n, corner + n + 1], 1), np.stack([corner, corner + n + 1, corner + 1], 1)]
+    )
     sheen = {"sheenColorFactor": [0.5, 0.42, 0.4], "sheenRoughnessFactor": 0.4}
     maker.tree["extensionsUsed"] = ["KHR_materials_sheen"]
     pattern = {"index": maker.texture(tartan(), wrapS=10497, wrapT=10497)}

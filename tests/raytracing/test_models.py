@@ -18,6 +18,7 @@ from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.settings import Environment, Material, MeshShape, PointLight, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
+from tests.formats import make_cloth
 from tests.formats.gltf_builder import Maker, ball, showcase, square
 
 LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
@@ -430,3 +431,18 @@ def test_vertex_colors_without_a_material_are_the_base_color_and_bare_meshes_are
         (row,) = set(primitives["edge1"].view("i4")[:, 3])
         colors.append(gltf_shapes.materials_of(model)[row].color[:3])
     assert colors == [(0.75, 0.75, 0.75), (1.0, 1.0, 1.0)]
+
+
+def test_the_cloth_is_what_its_script_makes_of_its_points(tmp_path):
+    """Its threads kept their lengths, and none goes through the ball or the floor."""
+    kept = load_gltf(ASSETS / "cloth.glb")
+    points = kept.meshes[0][0].vertices.reshape(make_cloth.THREADS, make_cloth.THREADS, 3)
+    made = load_gltf(put(tmp_path, make_cloth.cloth(points)))
+    assert made.materials == kept.materials and np.array_equal(made.textures[0].pixels, kept.textures[0].pixels)
+    assert np.array_equal(made.meshes[0][0].faces, kept.meshes[0][0].faces)
+    assert points[..., 1].min() >= make_cloth.THICKNESS * 0.999
+    assert np.linalg.norm(points - make_cloth.BALL, axis=-1).min() >= make_cloth.RADIUS
+    thread = make_cloth.SIDE / (make_cloth.THREADS - 1)
+    for axis in (0, 1):
+        lengths = np.linalg.norm(np.diff(points, axis=axis), axis=-1) / thread
+        assert abs(lengths.mean() - 1) < 0.01 and (abs(lengths - 1) < 0.05).mean() > 0.98
