@@ -57,6 +57,15 @@ def available_memory() -> int:
     return free
 
 
+def trim_memory() -> None:
+    """Returns freed memory to the system where the C library is glibc, which keeps arrays below 32 MiB. Takes ms."""
+    if IS_LINUX:
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
+
+
 def _windows_memory() -> tuple[int, int]:
     """Bytes of memory and bytes that are free, by GlobalMemoryStatusEx; zeros on other systems."""
     import ctypes

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.bvh import presplit
-from renderer.bvh.build import MIN_DEVICE_PRIMS_CPU
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import center_nodes, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
+
+MAX_HOST_REFS = 150_000  # references of a presplit BLAS: the host takes four seconds
 
 
 class Blas(NamedTuple):
@@ -127,7 +128,7 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, m
     if closing is not None:
         return Blas(shape, bvh.nodes, shape[bvh.order], closing[bvh.order], *corners)
     if len(shape) > 1 and not moved:
-        limit = min(MIN_DEVICE_PRIMS_CPU, presplit.max_refs(device.properties))
+        limit = min(MAX_HOST_REFS, presplit.max_refs(device.properties))
         splits = presplit.choose_splits(shape, bvh.cost, limit)
     if splits is not None:
         refs = presplit.PrimRefs(device, shape, splits)
