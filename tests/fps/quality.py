@@ -2,9 +2,12 @@
 
 python -m tests.fps.quality [SCENE ...] [--device cuda:0] [--reference-seconds 1.5] [--limit 140] [-o records.jsonl]
 
-The reference has another seed, where the picture has one, and all samples that the seconds allow, at least
-MIN_REFERENCE times the scene's own; its own noise is part of the figure. A picture of one sample is exact and has no
-FLIP. `--samples N` times N samples, from which the seconds of the scene's own are extrapolated: for CPUs.
+Seconds are those of the scene's own size. FLIP is that of the web size, FLIP_SIDE pixels the longer side: the noise of
+a pixel does not depend on it. The reference has another seed, where the picture has one, and all samples that the
+seconds allow, at least MIN_REFERENCE times the scene's own; its own noise is part of the figure. A picture of one
+sample is exact and has no FLIP.
+
+`--samples N` times N samples, from which the seconds of the scene's own are extrapolated: for CPUs.
 `--table FILE ...` prints records as the table of assets/guides/gallery.md.
 """
 
@@ -25,7 +28,8 @@ from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 
-MIN_REFERENCE = 2
+MIN_REFERENCE = 4
+FLIP_SIDE = 512
 DEFAULT_SIZE = (640, 360)
 LEFT_OUT = ("demo",)  # shows other scenes
 
@@ -43,23 +47,35 @@ def measure(name: str, gpu: Any, reference_seconds: float, few: int | None) -> t
     wanted = scene.samples or picture.sample_count(scene.settings, size)
     row: dict[str, Any] = {"scene": name, "size": list(size), "samples": wanted}
     begin = time.perf_counter()
-    first = draw(picture, scene.settings, size, 1)
+    draw(picture, scene.settings, size, 1)  # compiles and uploads
     row["first_seconds"] = round(time.perf_counter() - begin, 3)
     begin = time.perf_counter()
     drawn = min(few or wanted, wanted)
-    frame = draw(picture, scene.settings, size, drawn) if wanted > 1 else first
-    seconds = time.perf_counter() - begin if wanted > 1 else row["first_seconds"]
+    draw(picture, scene.settings, size, drawn)
+    seconds = time.perf_counter() - begin
     row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn}
     if wanted == 1 or few:
         return row, []
+    facts, shown = displayed(scene, picture, size, reference_seconds)
+    return row | facts, shown
+
+
+def displayed(scene: Any, picture: Any, size: tuple[int, int], seconds: float) -> tuple[dict, list[np.ndarray]]:
+    """Facts about a scene's reference, and both displayed pictures (height, width, 3) uint8 at the web size."""
+    scale = min(1.0, FLIP_SIDE / max(size))
+    small, settings = (max(1, round(size[0] * scale)), max(1, round(size[1] * scale))), scene.settings
+    wanted = scene.samples or picture.sample_count(settings, small)
+    draw(picture, settings, small, 1)
+    begin = time.perf_counter()
+    frame = draw(picture, settings, small, wanted)
+    took = time.perf_counter() - begin
     meter = ExposureMeter() if scene.tone.exposure == "manual" else ExposureMeter().add(frame.read())
     shown = [tonemap(frame, scene.tone, meter=meter)[..., :3]]
-    settings = scene.settings
     if "seed" in [f.name for f in fields(settings)]:
         settings = replace(settings, seed=settings.seed + 1)
-    count = max(MIN_REFERENCE * wanted, int(wanted * reference_seconds / max(seconds, 1e-3)))
-    row["reference_samples"] = count = min(count, 1 << 14)
-    return row, [*shown, tonemap(draw(picture, settings, size, count), scene.tone, meter=meter)[..., :3]]
+    count = min(max(MIN_REFERENCE * wanted, int(wanted * seconds / max(took, 1e-3))), 1 << 14)
+    shown.append(tonemap(draw(picture, settings, small, count), scene.tone, meter=meter)[..., :3])
+    return {"flip_size": list(small), "flip_samples": wanted, "reference_samples": count}, shown
 
 
 def draw(picture: Any, settings: Any, size: tuple[int, int], samples: int) -> Any:
