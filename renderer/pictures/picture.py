@@ -102,6 +102,13 @@ class Picture:
         """Whether the picture of these settings depends on time."""
         return False
 
+    def work(self, settings: Any) -> float:
+        """The most that a pixel of these settings can cost, in iterations; what is alike for all settings is 1.
+
+        The window expects what it has measured, times the change of this, and divides a draw that would block it.
+        """
+        return 1.0
+
     def fraction_done(self, drawn: int, total: int) -> float:
         """Fraction of the picture's work that is done after `drawn` of `total` draws."""
         return drawn / total

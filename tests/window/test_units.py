@@ -19,6 +19,7 @@ from renderer.window.command import load_panels
 from renderer.window.controls.shortcuts import PICTURE_GROUP, active_actions, chord
 from renderer.window.controls.step import step_setting
 from renderer.window.controls.toolkit import glfw
+from renderer.window.panels.frame_budget import FrameBudget
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.state.file_watcher import FileWatcher
 from tests.window.helpers import FRACTAL
@@ -34,6 +35,23 @@ def test_frame_rate_is_the_median_of_the_last_second(rng):
     last = timestamps[timestamps >= timestamps[-1] - 1]
     assert frame_rate.rate(timestamps[-1]) == pytest.approx(1 / np.median(np.diff(last)), rel=1e-6)
     assert frame_rate.rate(timestamps[-1] + 60) == 0
+
+
+def test_a_budget_expects_a_thousand_times_the_iterations_to_cost_a_thousand_times():
+    """A million iterations typed into a settled panel froze the window for the length of the draw."""
+    budget = FrameBudget(0, guess=1e-9)
+    budget.work = 1000.0
+    assert budget.expected(100 * 100) == pytest.approx(0.01) and budget.divisor_for(100 * 100, 1.0) == 1
+    budget.work = 1e8
+    assert budget.divisor_for(1000 * 1000, 1.0) == 8, "it is never drawn whole at first"
+    budget.work = 1000.0
+    for _ in range(2):  # the first compiles
+        budget.record(0.02, 100 * 100)
+    assert budget.seconds(100 * 100) == budget.expected(100 * 100) == pytest.approx(0.02)
+    budget.work = 1e6
+    assert budget.expected(100 * 100) == pytest.approx(20.0) and budget.divisor_for(100 * 100, 0.03) == 8
+    budget.record(0.04, 100 * 100)  # nearly every pixel escapes
+    assert budget.divisor_for(100 * 100, 0.05) == 1
 
 
 def test_one_slow_frame_does_not_move_the_rate():

@@ -16,6 +16,8 @@ MAX_IDLE_SECONDS = 0.75  # up to this
 DIVISORS = (1, 2, 4, 8)
 FIRST_DIVISOR = 4  # for the first draw, which measures the cost of a pixel, if the panel has more pixels than
 FIRST_DIVISOR_PIXELS = 1 << 16
+FIRST_SECONDS = 10.0  # that a first draw may be expected to take, before its divisor is the greatest
+SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # seconds of an iteration in the window's GL
 UNLIMITED = 1e9  # seconds
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 
@@ -23,10 +25,12 @@ HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolut
 class FrameBudget:
     """The resolution divisor of one picture, and the measured cost of a pixel at each divisor."""
 
-    def __init__(self, fixed_divisor: int = 0):
+    def __init__(self, fixed_divisor: int = 0, guess: float = 0.0):
         self.divisor = 1
+        self.work = 1.0  # of a pixel of what is drawn next, at most: Picture.work(); costs are in proportion to it
+        self._guess = guess  # seconds of a pixel of work 1, before any is measured
         self.fixed_divisor = fixed_divisor  # chosen by the user; 0 is automatic
-        self._costs: dict[int, float] = {}  # seconds per pixel, by divisor
+        self._costs: dict[int, float] = {}  # seconds per pixel and work, by divisor
         self._latest, self._warm = 0.0, False  # the first draw compiles, so it is not recorded
 
     def keep_as_estimate(self) -> None:
@@ -41,21 +45,26 @@ class FrameBudget:
 
     def record(self, seconds: float, pixels: int) -> None:
         """Records the duration of a sample of so many pixels."""
-        self._latest = seconds / pixels
+        self._latest = seconds / pixels / self.work
         if self._warm:
             self._costs[self.divisor] = self._latest
         self._warm = True
 
     def seconds(self, pixels: float, divisor: int = 0) -> float:
         """The expected duration for so many pixels at a divisor (0: the current one), or at the last one measured."""
-        return (self._costs.get(divisor or self.divisor) or self._latest) * pixels
+        return (self._costs.get(divisor or self.divisor) or self._latest) * self.work * pixels
+
+    def expected(self, pixels: float) -> float:
+        """The expected duration of a sample of so many pixels, guessed before any is measured."""
+        return self.seconds(pixels) if self._costs else self._guess * self.work * pixels
 
     def divisor_for(self, pixels: int, budget: float) -> int:
         """The smallest divisor at which a panel of so many pixels is drawn within `budget` seconds."""
         if self.fixed_divisor:
             return self.fixed_divisor
         if not self._costs:
-            return FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
+            is_dear = self._guess * self.work * pixels > FIRST_SECONDS
+            return DIVISORS[-1] if is_dear else FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
         for divisor in DIVISORS:
             tolerance = HYSTERESIS if divisor == self.divisor else 1.0
             if self.seconds(pixels / divisor**2, divisor) <= budget * tolerance:

@@ -28,7 +28,7 @@ from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, finish_time, responds
 from renderer.window.panels.denoising import Denoiser
-from renderer.window.panels.frame_budget import FrameBudget, sample_budget, tile_budget
+from renderer.window.panels.frame_budget import GPU_GUESS, SOFTWARE_GUESS, FrameBudget, sample_budget, tile_budget
 from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
 from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.panel_scene import PanelScene
@@ -120,7 +120,7 @@ class Panel(PanelScene):
     def _open(self) -> None:
         self.is_open = True
         self.frame = self._drawn = self._applied_tone = self._pending = self._last_frame = None
-        self.budget = FrameBudget(self.budget.fixed_divisor)
+        self.budget = FrameBudget(self.budget.fixed_divisor, SOFTWARE_GUESS if self._gpu.gl.software else GPU_GUESS)
         with self.errors_stay():
             picture = open_picture(self.scene, self._gpu)
             picture.never_block()
@@ -274,6 +274,7 @@ class Panel(PanelScene):
         continues = self.tiles is not None and self.tiles.done and self.is_playing
         scene_time = self.drawn_time if continues else self.scene_time  # the same for all tiles of a sample
         settings = settings_at(self.scene, scene_time)
+        self.budget.work = self._work(settings)
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if self._depends_on_time(settings) else 0.0
         return DrawKey(settings, time_of_picture, (max(1, size[0] // divisor), max(1, size[1] // divisor)))
@@ -337,8 +338,7 @@ class Panel(PanelScene):
         """Starts the first sample of `key`, in as many tiles as its expected duration requires."""
         assert self.tiles is not None
         self._drawing_state = self._requested_state()
-        seconds = self.budget.seconds(key.size[0] * key.size[1]) if self.budget.is_measured else 0.0
-        seconds *= self.readable_samples(self.now())
+        seconds = self.budget.expected(key.size[0] * key.size[1]) * self.readable_samples(self.now())
         count = self.tiles.tile_count(key.settings, seconds, tile_budget(self._last_frame), key.size[1])
         self.tiles.start(key.settings, key.size, count, self.frame)
         self._drawn, self.samples, self._spent_seconds = key, 0, 0.0

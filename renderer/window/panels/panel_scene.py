@@ -137,6 +137,11 @@ class PanelScene:
             return self.picture is not None and self.picture.depends_on_time(settings)
         return False
 
+    def _work(self, settings: Any) -> float:
+        with suppress(Exception):  # the draw, which works with the same, reports it
+            return max(self.picture.work(settings), 1.0) if self.picture is not None else 1.0
+        return 1.0
+
     def tick(self, seconds: float) -> None:
         """Advances the scene time, unless paused; an animation repeats."""
         if self.is_playing:
