@@ -53,14 +53,36 @@ def read_band(path: Path, reorder: Reorder | None = None) -> Band:
     Those are Matrix Market files, .npz files of scipy.sparse and square arrays in .npy files; `reorder` may choose
     another order for their rows and columns. InputError for other files.
     """
+    found = _read_matrix(path)
+    return found if isinstance(found, Band) else band_of(path, found, reorder)
+
+
+def read_rectangular(path: Path) -> Entries:
+    """Reads the entries of a matrix of any shape: the files of read_band(), arrays ab, kl and ku of (n, n) too."""
+    found = _read_matrix(path)
+    if isinstance(found, Entries):
+        return found
+    ab, n = found.ab, found.ab.shape[1] if found.ab.ndim == 2 else 0
+    if ab.shape != (found.kl + found.ku + 1, n):
+        raise InputError(f"{path}: ab is {ab.shape}; with kl = {found.kl} and ku = {found.ku} it does not fit")
+    d, columns = np.nonzero(ab)
+    rows = d + columns - found.ku
+    inside = (rows >= 0) & (rows < n)
+    rows, columns, values = rows[inside], columns[inside], ab[d[inside], columns[inside]].astype("f8")
+    if not np.isfinite(values).all():
+        raise InputError(f"{path}: ab holds {values[~np.isfinite(values)][0]}; it must be finite")
+    return Entries((n, n), rows, columns, values)
+
+
+def _read_matrix(path: Path) -> Band | Entries:
+    """What a file holds: the arrays of a band as they are, or the entries of a sparse or dense matrix."""
     if is_matrix_market(path):
-        return _band_of(path, _as_entries(read_matrix_market(path)), reorder)
+        return _as_entries(read_matrix_market(path))
     if path.suffix.lower() == ".npy":
-        return _band_of(path, _as_entries(_read_dense(path)), reorder)
+        return _as_entries(_read_dense(path))
     with open_zip(path) as archive:
         if is_sparse(archive.namelist()):
-            entries = read_entries(path, archive, partial(_read_member, path, archive))
-            return _band_of(path, entries, reorder)
+            return read_entries(path, archive, partial(_read_member, path, archive))
         ab, kl, ku = _read_band_arrays(path, archive)
     return Band(ab, kl, ku, (kl, ku))
 
@@ -73,10 +95,10 @@ def _as_entries(matrix: np.ndarray | Entries) -> Entries:
 
 
 def _read_dense(path: Path) -> np.ndarray:
-    """The square array of a .npy file."""
+    """The 2-D array of a .npy file."""
     with open_input(path) as file, reading(path):
         header = _real_header(f"{path}: the matrix", file, file_size(file))
-        if len(header.shape) != 2 or header.shape[0] != header.shape[1]:
+        if len(header.shape) != 2:
             raise InputError(f"{path}: is {header.shape}; a matrix in a .npy file must be (n, n)")
         _check_memory(path, "the matrix", header.nbytes)
         array = read_data(file, header, str(path))
@@ -86,7 +108,7 @@ def _read_dense(path: Path) -> np.ndarray:
     return array
 
 
-def _band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
+def band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
     """The narrowest band, in float64, that holds all entries of a square matrix."""
     n = entries.shape[0]
     if n != entries.shape[1] or n == 0:

@@ -1,6 +1,7 @@
 """Equilibration, residuals, enclosures and file kinds of `rayfold solve`, against fractions and SciPy."""
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -266,3 +267,60 @@ def test_matrices_without_a_cholesky_factor_are_told(rng):
         BandedLU(ab, 2, 2, cholesky=True)
     with pytest.raises(InputError, match="1 diagonals below the main one and 2 above"):
         BandedLU(ab[:4], 1, 2, cholesky=True)
+
+
+@pytest.mark.parametrize("decades,rhs", [(0, 1), (8, 2)])
+def test_least_squares_have_all_digits(tmp_path, capsys, rng, decades, rhs):
+    """Two columns that differ by 10^-8: the normal equations have a condition of 10^16. Witness: fractions."""
+    m, n = 24, 8
+    a = np.zeros((m, n))
+    for i in range(m):
+        near = slice(max(0, i * n // m - 1), i * n // m + 2)
+        a[i, near] = rng.standard_normal(a[i, near].shape) * 1e3
+    if decades:
+        a[:, 4] = a[:, 3] + a[:, 4] * 10.0**-decades
+    b = rng.standard_normal((m, rhs))
+    rows = [[Fraction(v) for v in row] for row in a.tolist()]
+    sides = [[Fraction(v) for v in row] for row in b.tolist()]
+    normal = [[sum(r[j] * r[k] for r in rows) for k in range(n)] for j in range(n)]
+    right = [[sum(r[j] * s[k] for r, s in zip(rows, sides, strict=True)) for k in range(rhs)] for j in range(n)]
+    exact = np.array([[float(v) for v in row] for row in eliminated(normal, right)])
+    sparse.save_npz(tmp_path / "a.npz", sparse.csr_array(a))
+    np.save(tmp_path / "b.npy", b)
+    files = [str(tmp_path / name) for name in ("a.npz", "b.npy", "x.npy", "r.npy")]
+    command = ["solve", *files[:2], "-o", files[2], "--least-squares", "--certified", files[3], "--json"]
+    assert main(command) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    x, radius = np.load(files[2]), np.load(files[3])
+    error = np.abs(x - exact).max() / np.abs(exact).max()
+    assert x.shape == (n, rhs) and error <= min(told["forward_bound"], 4e-16)
+    assert (np.abs(x - exact) <= radius + 2e-16 * np.abs(exact)).all()
+    assert told["least_squares"]["residual_norm"] == pytest.approx(np.linalg.norm(b - a @ x, axis=0).max())
+
+
+def eliminated(matrix, right):
+    """The solution of a symmetric positive definite system of fractions."""
+    rows = [[*left, *side] for left, side in zip(matrix, right, strict=True)]
+    for j, pivot in enumerate(rows):
+        pivot[:] = [v / pivot[j] for v in pivot]
+        for i, row in enumerate(rows):
+            if i != j:
+                row[:] = [v - row[j] * w for v, w in zip(row, pivot, strict=True)]
+    return [row[len(rows) :] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "a,extra,words",
+    [
+        (np.ones((2, 3)), [], r"is \(2, 3\); least squares take at least as many rows"),
+        (np.array([[1.0, 0], [2, 0], [3, 0]]), [], "column 1 .* is zero"),
+        (np.ones((3, 1)), ["--trans"], "goes with none of --trans"),
+        (np.ones((4, 1)), [], "the matrix has 4 rows"),
+    ],
+)
+def test_least_squares_that_cannot_be(tmp_path, capsys, a, extra, words):
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", np.ones(3))
+    files = [str(tmp_path / name) for name in ("a.npy", "b.npy", "x.npy")]
+    assert main(["solve", *files[:2], "-o", files[2], "--least-squares", *extra]) in (2, 5)
+    assert re.search(words, capsys.readouterr().err)

@@ -11,9 +11,10 @@ import numpy as np
 
 from renderer import arguments
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.formats.matrices import check_npy_name, read_band, read_rhs, write_npy
+from renderer.formats.matrices import Band, band_of, check_npy_name, read_band, read_rectangular, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
+from renderer.numerics.band_lu.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.refinement import RefinedSolution
 from renderer.numerics.band_lu.reordering import narrowing_order
 from renderer.numerics.band_lu.solver import checked_block, shaped_band
@@ -46,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the matrix is symmetric positive definite: L L^T on the host, half the operations",
     )
+    parser.add_argument(
+        "--least-squares",
+        action="store_true",
+        help="minimize |A x - b| for a matrix of more rows than columns, without normal equations",
+    )
     parser.add_argument("--trans", action="store_true", help="solve with the transposed matrix")
     parser.add_argument(
         "--precision",
@@ -68,9 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     files = args.band, args.rhs, args.output
-    result, steps = solve_files(
-        *files, args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
-    )
+    choices = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
+    result, steps = solve_files(*files, *choices, args.least_squares)
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         print(
@@ -110,13 +115,15 @@ def solve_files(
     natural_order: bool = False,
     certified: str | Path | None = None,
     cholesky: bool = False,
+    least_squares: bool = False,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
 
     Returns the report and the seconds of each timed step. Of a singular matrix nothing is written, and `info` is
     LAPACK's: 1 + the column whose pivot is zero. `devices` are spellings as of --device; without one a GPU if there is
     one, else the host's cores. The radii of --certified go to that file; where they cannot be proven IncompleteError
-    is raised after the solution was written. InputError for bad files.
+    is raised after the solution was written. With `least_squares` the matrix may have more rows than columns, and the
+    report is that of the augmented system (least_squares.py). InputError for bad files.
     """
     began = time.perf_counter()
     checked_block(block)
@@ -124,11 +131,11 @@ def solve_files(
         check_npy_name(Path(certified), "--certified")
         if Path(certified).resolve() == Path(output).resolve():
             raise UserError(f"--certified {certified}: the same file as -o; the radii need one of their own")
+    if least_squares and (trans or cholesky or natural_order):
+        raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")
     opened = () if cholesky and devices is None else _open_devices(devices)
-    found = read_band(Path(band), None if natural_order else narrowing_order)
+    found, b, system_of = _read_system(Path(band), Path(rhs), natural_order, least_squares)
     try:
-        shaped_band(found.ab, found.kl, found.ku)
-        b = read_rhs(Path(rhs), found.ab.shape[1])
         read = time.perf_counter() - began
         began = time.perf_counter()
         choices = block, PRECISIONS.get(precision or ""), certified is not None, cholesky
@@ -151,7 +158,7 @@ def solve_files(
     began = time.perf_counter()
     x, refined = system.solve(b)
     solved = time.perf_counter() - began
-    write_npy(Path(output), x)
+    write_npy(Path(output), system_of.solution(x) if system_of else x)
     own = system.own_rhs(b)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
@@ -161,17 +168,52 @@ def solve_files(
         "correct_digits": refined.correct_digits,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
+    if system_of:
+        norm = float(system_of.residual_norms(x).max())
+        result["least_squares"] = {"rows": system_of.rows, "columns": system_of.columns, "residual_norm": norm}
+        result |= _bounds_of_part(refined.forward_bound, x, x[system_of.rows :])
     if certified is not None:
-        result["certified"] = _certify(system, b, refined, certified)
+        result["certified"] = _certify(system, b, refined, certified, system_of)
     return result, lu.step_seconds
 
 
-def _certify(system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path) -> dict[str, Any]:
+def _read_system(
+    band: Path, rhs: Path, natural_order: bool, least_squares: bool
+) -> tuple[Band, np.ndarray, Augmented | None]:
+    """The matrix and right-hand sides of two files; for least squares those of the augmented system, and that."""
+    if not least_squares:
+        found = read_band(band, None if natural_order else narrowing_order)
+        try:
+            shaped_band(found.ab, found.kl, found.ku)
+        except InputError as error:
+            raise InputError(f"{band}: {error}") from error
+        return found, read_rhs(rhs, found.ab.shape[1]), None
+    entries = read_rectangular(band)
+    try:
+        system = augmented(entries)
+    except InputError as error:
+        raise InputError(f"{band}: {error}") from error
+    b = read_rhs(rhs, system.rows)
+    return band_of(band, system.entries, narrowing_order), system.right_hand_side(b), system
+
+
+def _bounds_of_part(bound: float, whole: np.ndarray, part: np.ndarray) -> dict[str, Any]:
+    """The forward bound and digits of some components, of a bound that is relative to the largest of all."""
+    largest, own = (np.abs(v.reshape(len(v), -1)).max(axis=0) for v in (whole, part))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.where(largest == 0, 1.0, largest / own).max())
+    scaled = RefinedSolution(part, 0.0, bound * ratio, 0)
+    return {"forward_bound": scaled.forward_bound, "correct_digits": scaled.correct_digits}
+
+
+def _certify(
+    system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path, part: Augmented | None = None
+) -> dict[str, Any]:
     """Proves the radii of all components and writes them; what the report says of them."""
     began = time.perf_counter()
     with Progress(system.lu.n, "rows") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    write_npy(Path(path), radius)
+    write_npy(Path(path), part.solution(radius) if part else radius)
     seconds = time.perf_counter() - began
     digits = enclosure.certain_digits
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
