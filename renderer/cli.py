@@ -73,6 +73,11 @@ COMMANDS = {
         "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",
         *("renderer.cdollar.runtime.command", "add_arguments", "run"),
     ),
+    "cdollar": Command(
+        "format C$ programs, or serve an editor that shows their errors, types and domains",
+        "rayfold cdollar format program.cb",
+        "renderer.cdollar.tools.command",
+    ),
     "sum": Command(
         "add up huge arrays, fast or exactly", "rayfold sum big.npy --mode exact", "renderer.numerics.sums.command"
     ),

@@ -887,6 +887,21 @@ def read_program(path: Path) -> None:
     main_of(load_program(path, NumpyTarget))
 
 
+@target("cdollar_editor", lambda: bundled("*.cb"), nested(TEXT), "renderer.cdollar.tools.formatter", one_line=False,
+        weight=0.05)  # fmt: skip
+def edit_program(path: Path) -> None:
+    from renderer.cdollar.runtime.evaluate import read_source
+    from renderer.cdollar.tools.analysis import analyze
+    from renderer.cdollar.tools.formatter import format_text
+
+    text = read_source(path).text
+    found = analyze(text)
+    found.completions(len(text) // 2)
+    found.hover(len(text) // 3)
+    once = format_text(text)
+    assert format_text(once) == once
+
+
 @target("cdollar_set", lambda: {f"{n}.txt": text.encode() for n, text in enumerate(("5", "1.5", "true", "(1, 2, 3)"))},
         TEXT, "renderer.cdollar.runtime.parameters")  # fmt: skip
 def read_number(path: Path) -> None:

@@ -261,6 +261,8 @@ class HostExecutor(StatementLowering):
         elif isinstance(value, DomainValue):
             type_ = DomainType(len(value.ranges))
         names[tree.name] = Variable(value, type_)
+        if self.program.declared is not None:
+            self.program.declared[tree.name_span] = value
 
     def _declared_function(
         self, tree: ast.VariableDeclaration, parameters: list[ast.BoundParameter], body: ast.AstNode, type_: Type | None

@@ -366,6 +366,7 @@ class Program:
         self.host = HostEvaluator(make_target(self.dag))
         self.folder = folder or Path()
         self.opened_files: dict[str, FunctionValue] = {}
+        self.declared: dict[Span, Value] | None = None  # what variables are, where their names stand: for editors
 
     def open_file(self, name: str, span: Span) -> FunctionValue:
         """`file("big.npy")`: a function of its indices; nothing is read yet.

@@ -64,9 +64,15 @@ def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | Non
     """Parse and check a program; `folder` is that of the files that it opens."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     program = parse(source)
+    compilation = new_compilation(source, make_target, folder)
+    compilation.load(program)
+    return compilation
+
+
+def new_compilation(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
+    """A compilation that knows the prelude alone."""
     compilation = Compilation(source, make_target, folder)
     compilation.load(_parsed_prelude(), checked=False)
-    compilation.load(program)
     return compilation
 
 

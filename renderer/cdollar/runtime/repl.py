@@ -11,9 +11,11 @@ import numpy as np
 
 from renderer.cdollar.checker.classes import functions_of
 from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
 from renderer.cdollar.frontend.parser import parse, parse_repl_input
 from renderer.cdollar.ir.dag import Range, TooLarge
 from renderer.cdollar.runtime.evaluate import evaluate_value, prelude
@@ -23,6 +25,30 @@ from renderer.errors import UserError
 HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
 var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
 :names what is declared   :q leave"""
+COMMANDS = (":d", ":h", ":names", ":q", ":t")
+WAITING = (
+    "=",
+    "=>",
+    ",",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "&&",
+    "||",
+    "&",
+    "|",
+    "^",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "==",
+    "!=",
+    "?",
+    "..",
+)
 MAX_SHOWN_ELEMENTS = 1_000_000  # of a value that is evaluated to show it
 
 
@@ -137,19 +163,64 @@ class Repl:
             if function not in self.functions.prelude_functions:
                 self.show(f"{function.result_type} {function.signature}")
 
+    def completions(self, line: str, start: int) -> list[str]:
+        """The names that may stand in place of the word that begins at `start`."""
+        word, before = line[start:], line[:start].rstrip()
+        if line.startswith(":") and start <= 1:
+            return [command for command in COMMANDS if command.startswith(line)]
+        if before.endswith(".") and not before.endswith(".."):
+            names = {"x", "y", "z", "w", *ast.BORDER_MODES}
+        else:
+            program = self.compilation.program
+            names = {name for name, _ in program.globals.variables()} | {f.name for f in self.functions.all()}
+            names |= {*FUNCTIONS, *KEYWORDS, *ast.PRIMITIVES, *ast.VECTORS}
+        return sorted(name for name in names if name.startswith(word))
+
+
+def is_open(text: str) -> bool:
+    """Whether an input goes on in the next line: a bracket or comment is open, or an operator waits for its operand."""
+    try:
+        tokens = tokenize(SourceFile("<prompt>", text))[:-1]
+    except ProgramError as error:
+        return error.span.source.text.startswith("/*", error.span.start)
+    depth = 0
+    for token in tokens:
+        if token.kind == "punctuator" and token.text in ("(", "[", "{", ")", "]", "}"):
+            depth += 1 if token.text in "([{" else -1
+    last = tokens[-1] if tokens else None
+    return depth > 0 or (last is not None and last.kind == "punctuator" and last.text in WAITING)
+
+
+def complete_by_tab(repl: Repl) -> None:
+    """Line editing and history for input(), where the terminal's library is there; Tab completes names."""
+    try:
+        import readline
+    except ImportError:  # Windows
+        return
+    found: list[str] = []
+
+    def complete(word: str, state: int) -> str | None:
+        if state == 0:
+            found[:] = repl.completions(readline.get_line_buffer(), readline.get_begidx())
+        return found[state] if state < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n()[]{},;.+-*/%<>=!~&|^?:")
+    readline.parse_and_bind("bind ^I rl_complete" if "libedit" in (readline.__doc__ or "") else "tab: complete")
+
 
 def run_repl(make_target: TargetFactory) -> int:
     """Read inputs until the end; returns the exit code."""
     interactive = sys.stdin.isatty()
     if interactive:
-        import readline  # noqa: F401  line editing and history for input()
-
-        print("C$  (:h for help, :q to leave)")
+        print("C$  (:h for help, :q to leave; Tab completes)")
     repl = Repl(make_target)
+    if interactive:
+        complete_by_tab(repl)
     while True:
         try:
             text = input("> " if interactive else "")
-            while text.count("{") > text.count("}"):  # incomplete: braces are open
+            while is_open(text):
                 text += "\n" + input("  " if interactive else "")
         except EOFError:
             return 0

@@ -1,0 +1,1 @@
+"""Tools for people who write C$: the formatter and the language server."""

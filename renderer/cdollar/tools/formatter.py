@@ -1,0 +1,253 @@
+"""The formatter: one way of spaces and indentation for C$ programs. Line breaks, words and comments stay.
+
+As gofmt it leaves lines where the author broke them. Formatting twice is formatting once, and the tokens of the result
+are those of the source, which is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.lexer import KEYWORDS, TOKEN, tokenize
+
+INDENT = 4
+OPEN, CLOSE = "([{", ")]}"
+BEFORE_PARENTHESIS = ("if", "for", "while", "return", "in", "new", "const")  # words with a space before a parenthesis
+CONTROL = ("if", "for", "while")
+UNARY = ("-", "+", "!", "~")
+OPERANDS = ("identifier", "integer", "real", "hex", "string")
+
+
+@dataclass
+class Piece:
+    """A token or comment of a line, with the spaces that the source has before it."""
+
+    kind: str  # of the lexer, or "comment"
+    text: str
+    spaces: int
+
+    @property
+    def spaced(self) -> bool:
+        """Whether there are some."""
+        return self.spaces > 0
+
+
+class Context:
+    """The brackets that are open, and what of them the next token must know."""
+
+    def __init__(self) -> None:
+        self.brackets: list[str] = []
+        self.questions = [0]  # of `? :` that wait for their colon, by bracket
+        self.control_ends: list[bool] = []  # whether a parenthesis is that of `if`, `for` or `while`
+        self.last_control = False  # whether the last closed one was
+        self.last_unary = False  # whether the last operator has one operand
+
+    def enter(self, text: str, is_control: bool) -> None:
+        """An opening bracket."""
+        self.brackets.append(text)
+        self.questions.append(0)
+        self.control_ends.append(is_control)
+
+    def leave(self) -> None:
+        """A closing bracket."""
+        if self.brackets:
+            self.brackets.pop()
+            self.questions.pop()
+            self.last_control = self.control_ends.pop()
+
+    @property
+    def in_slice(self) -> bool:
+        """Whether a colon here is that of a slice: in square brackets, and no `?` waits for one."""
+        return bool(self.brackets) and self.brackets[-1] == "[" and not self.questions[-1]
+
+
+def format_text(text: str, name: str = "program") -> str:
+    """The formatted text of a program. Raises ProgramError where the text has no tokens."""
+    source = SourceFile(name, text)
+    before = [(token.kind, token.text) for token in tokenize(source)]  # raises for what is no token
+    lines: list[str] = []
+    context, depths = Context(), [0]
+    is_continued = False
+    for pieces in split_lines(text):
+        if not pieces:
+            if lines and lines[-1]:
+                lines.append("")
+            continue
+        depth = indentation(pieces, depths)
+        is_closing = pieces[0].text in CLOSE and pieces[0].kind == "punctuator"
+        extra = INDENT if is_continued and not is_closing and pieces[0].text != "{" else 0
+        lines.append(" " * (depth * INDENT + extra) + join(pieces, context))
+        words = [piece for piece in pieces if piece.kind != "comment"]
+        if words:
+            inside = bool(context.brackets) and context.brackets[-1] != "{"
+            is_continued = not inside and words[-1].text not in (";", "{", "}", ",")
+    result = "\n".join(lines).rstrip("\n") + "\n" if any(lines) else ""
+    after = [(token.kind, token.text) for token in tokenize(SourceFile(name, result))]
+    if before != after or comments_of(text) != comments_of(result):
+        raise ProgramError("CS0101", Span(source, 0, 1), "this program cannot be formatted without changing it")
+    return result
+
+
+def split_lines(text: str) -> list[list[Piece]]:
+    """The pieces of each line; a comment of several lines belongs to its first."""
+    lines: list[list[Piece]] = [[]]
+    position, spaces = 0, 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        assert match is not None and match.lastgroup is not None, "tokenize() has read the text"
+        position = match.end()
+        if match.lastgroup != "space":
+            lines[-1].append(Piece(match.lastgroup, match[0], spaces))
+            spaces = 0
+        elif match[0].startswith(("//", "/*")):
+            lines[-1].append(Piece("comment", "\n".join(line.rstrip() for line in match[0].splitlines()), spaces))
+            spaces = 1
+        else:
+            spaces = len(match[0])
+            lines += [[] for _ in range(match[0].count("\n"))]
+    return lines
+
+
+def comments_of(text: str) -> list[str]:
+    """The comments of a text."""
+    return [piece.text for line in split_lines(text) for piece in line if piece.kind == "comment"]
+
+
+def indentation(pieces: list[Piece], depths: list[int]) -> int:
+    """The depth of a line; `depths` has that of each open bracket's inside, and gains what the line opens.
+
+    Brackets that one line opens indent what follows once.
+    """
+    leading = 0
+    while leading < len(pieces) and pieces[leading].kind == "punctuator" and pieces[leading].text in CLOSE:
+        leading += 1
+    own = depths[max(0, len(depths) - 1 - leading)]
+    for piece in pieces:
+        if piece.kind == "punctuator" and piece.text in OPEN:
+            depths.append(own + 1)
+        elif piece.kind == "punctuator" and piece.text in CLOSE and len(depths) > 1:
+            depths.pop()
+    return own
+
+
+def join(pieces: list[Piece], context: Context) -> str:
+    """A line of pieces with the spaces between them."""
+    line = ""
+    for k, piece in enumerate(pieces):
+        before = pieces[k - 1] if k else None
+        if before is not None:
+            line += gap(pieces, k, context)
+        note(pieces, k, context)
+        line += piece.text
+    return line
+
+
+def note(pieces: list[Piece], k: int, context: Context) -> None:
+    """Keep what the tokens after piece k need to know."""
+    piece, before = pieces[k], pieces[k - 1] if k else None
+    if piece.kind != "punctuator":
+        return
+    context.last_unary = piece.text in UNARY and not is_operand(before, context)
+    if piece.text in OPEN:
+        context.enter(piece.text, before is not None and before.text in CONTROL)
+    elif piece.text in CLOSE:
+        context.leave()
+    elif piece.text == "?":
+        context.questions[-1] += 1
+    elif piece.text == ":" and context.questions[-1]:
+        context.questions[-1] -= 1
+
+
+def is_operand(piece: Piece | None, context: Context) -> bool:
+    """Whether a piece ends an operand, so that an operator behind it has two."""
+    if piece is None:
+        return False
+    if piece.kind in OPERANDS:
+        return piece.text not in KEYWORDS or piece.text in ("true", "false")
+    return piece.text in (")", "]") and not (piece.text == ")" and context.last_control)
+
+
+def gap(pieces: list[Piece], k: int, context: Context) -> str:
+    """The space between two pieces of a line."""
+    left, right = pieces[k - 1], pieces[k]
+    if right.kind == "comment":
+        return " " * max(2, right.spaces) if right.text.startswith("//") else " "  # comments may be aligned
+    if left.kind == "comment":
+        return " "
+    if left.text == "operator" or (k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]")):
+        return " " if left.text == "operator" and left.spaced or right.spaced and left.text == "operator" else ""
+    if left.kind == right.kind == "punctuator":
+        return between_punctuators(left, right, context)
+    if left.kind == "punctuator":
+        return behind_punctuator(left, right, context)
+    if right.kind == "punctuator":
+        return before_punctuator(left, right, context)
+    return " "
+
+
+def between_punctuators(left: Piece, right: Piece, context: Context) -> str:
+    """The space between two punctuators."""
+    if left.text == "{" or right.text == "}":
+        return "" if left.text + right.text == "{}" else " "
+    if left.text == "," and right.text == ")" or left.text == "+" and context.last_unary:
+        return " " if right.spaced else ""  # a(i, ), and the sum of paper 1: + (a(i, k) * b(k, j))
+    if right.text in (")", "]", ",", ";", "."):
+        return ""
+    if left.text in ("(", "[", ".", "!", "~"):
+        return ""
+    if left.text in (")", "]") and right.text in ("[", "("):
+        control = left.text == ")" and (context.last_control or right.spaced)
+        return " " if control else ""
+    if left.text == "," and right.text == ":":
+        return " "
+    if left.text == "]" and right.text in ("<", ">"):
+        return " " if right.spaced else ""
+    if right.text in ("[", "(") and left.text in ("<", ">"):
+        return " " if right.spaced else ""
+    if right.text == "{":
+        return " "
+    if left.text == ":" and context.in_slice or right.text == ":" and context.in_slice:
+        return ""
+    if ".." in (left.text, right.text):
+        return ""
+    if right.text in ("++", "--"):
+        return ""
+    would_join = left.text in ("+", "-") and right.text.startswith(left.text)
+    return "" if left.text in UNARY and context.last_unary and not would_join else " "
+
+
+def behind_punctuator(left: Piece, right: Piece, context: Context) -> str:
+    """The space between a punctuator and a word or number."""
+    if left.text in ("(", "[", ".", "!", "~"):
+        return ""
+    if left.text == "..":
+        return " " if right.text.startswith(".") else ""
+    if left.text in UNARY and context.last_unary:
+        return " " if left.text == "+" and right.spaced else ""
+    if left.text in ("++", "--"):
+        return " " if right.spaced else ""
+    if left.text == ":" and context.in_slice:
+        return ""
+    if left.text == ")":
+        return " " if context.last_control or right.spaced else ""
+    if left.text in ("<", ">", "]"):
+        return " " if right.spaced or left.text == "]" else ""
+    return " "
+
+
+def before_punctuator(left: Piece, right: Piece, context: Context) -> str:
+    """The space between a word or number and a punctuator."""
+    if right.text in (")", "]", ",", ";", ".", "++", "--"):
+        return " " if left.text in KEYWORDS and right.text in ("++", "--") else ""
+    if right.text == "..":
+        return " " if left.text.endswith(".") else ""
+    if right.text == "(":
+        return " " if left.text in BEFORE_PARENTHESIS else ""
+    if right.text == "[":
+        return " " if left.text in KEYWORDS else ""
+    if right.text in ("<", ">"):
+        return " " if right.spaced else ""
+    if right.text == ":" and context.in_slice:
+        return ""
+    return " "
