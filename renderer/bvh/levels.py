@@ -33,12 +33,13 @@ def levels_of(bvh: Any) -> list[Level]:
 
 
 def levels_of_nodes(nodes: Buffer, is_bvh8: bool = False) -> list[Level]:
-    """The levels of a BVH whose nodes these are."""
+    """The levels of a BVH whose nodes these are; those before the first that is none, where they are damaged."""
     lines = nodes.read().reshape(-1, LINE)
     children: Callable = _children_bvh8 if is_bvh8 else _children_bvh2
     levels: list[Level] = []
-    here = np.zeros(1, "i8")
-    while here.size and len(levels) < MAX_LEVELS:
+    here, left = np.zeros(1, "i8"), len(lines)  # nodes of a tree, each of which is seen once
+    while 0 < here.size <= left and len(levels) < MAX_LEVELS and here.max() < len(lines):
+        left -= here.size
         boxes, refs, is_leaf = children(lines, here)
         is_used = (boxes[:, 1] >= boxes[:, 0]).all(1)
         boxes, refs, is_leaf = boxes[is_used], refs[is_used], is_leaf[is_used]

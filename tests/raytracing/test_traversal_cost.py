@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.bvh.build import build_bvh
-from renderer.bvh.levels import Level, levels_of
+from renderer.bvh.levels import Level, levels_of, levels_of_nodes
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives
 from renderer.images.inspection import false_color
 from renderer.images.lines import clip_lines, draw_lines
@@ -55,6 +55,19 @@ def test_levels_hold_every_primitive_in_one_leaf(device, rng, layout):
     inside = (leaves[None, :, 0] <= boxes[:, None, 0] + 1e-5) & (leaves[None, :, 1] >= boxes[:, None, 1] - 1e-5)
     assert inside.all(-1).any(1).all()
     assert len(leaves) <= 300
+
+
+class ZeroNodes:
+    """A buffer of nodes that no builder wrote: each is its own child."""
+
+    def read(self):
+        return np.zeros((500, 16), "f4")
+
+
+@pytest.mark.parametrize("is_bvh8", [False, True])
+def test_levels_of_what_is_no_tree_end(is_bvh8):
+    levels = levels_of_nodes(ZeroNodes(), is_bvh8)
+    assert sum(len(level.boxes) for level in levels) < 16 * 500
 
 
 def test_lines_are_those_of_bresenhams_pixels_and_end_at_the_border(rng):

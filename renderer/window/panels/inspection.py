@@ -14,7 +14,7 @@ from renderer.window.boundary import contained
 from renderer.window.controls.step import next_item
 
 REST_FACTOR = 10.0  # a view is made anew after so many times the seconds that it took: it costs a tenth of the time
-MAX_REST = 20.0  # seconds; the first one may have waited for a compiler
+MAX_REST = 20.0  # seconds
 
 
 class Inspection:
@@ -137,7 +137,8 @@ class Inspection:
                 self._layers = panel.tiles.layers()
             self._show()
         ended = panel.now()
-        self._next_at = ended + min(REST_FACTOR * (ended - started), MAX_REST)
+        spent = max(ended - max(started, panel.work.resumed_at), 0.0)  # without the wait for a compiler
+        self._next_at = ended + min(REST_FACTOR * spent, MAX_REST)
 
     def _fail(self, error: Exception, sentence: str) -> None:
         self._shown_key = self._key, self.step
