@@ -24,15 +24,15 @@ def open_lesson(lesson: Any, args: argparse.Namespace) -> int:
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
     from renderer.window.command import open_app
-    from renderer.window.state.lesson_reader import LessonReader
+    from renderer.window.state import lesson_reader
 
-    reader = LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
+    reader = lesson_reader.LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
     window = Window(args.size, f"{lesson.title} - Rayfold")
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
         app = open_app(reader.session(), gpu, args.device)
-        app.open_lesson(reader)
+        lesson_reader.open_lesson(app, reader)
         app.sidebar = args.size[0] >= WIDE
         window.run(app)
     return 0

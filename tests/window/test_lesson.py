@@ -20,7 +20,7 @@ def reading(gl, folder, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     reader = LessonReader(read_lesson(folder), seconds=0.05)
     with window(reader.session().scenes, None, gl, (1200, 700)) as screen:
-        screen.app.open_lesson(reader)
+        lesson_reader.open_lesson(screen.app, reader)
         screen.app.sidebar = False
         frames(screen, 3)
         yield screen
@@ -52,6 +52,18 @@ def test_steps_turn_and_panels_follow(reading):
     press(reading, "Ctrl+PageDown")
     assert reader.panels["set"] in app.panels and app.panel.scene.settings.view.height == 1.5
     assert not app.current_message(app.now())
+
+
+def test_a_lesson_is_closed_and_another_opened(reading):
+    app = reading.app
+    lesson_reader.close_lesson(app)
+    frames(reading)
+    assert app.lesson is None and column.width(app, 1.0, 1600) == 0 and app.area[0] < 20
+    lesson_reader.open_bundled(app, "light-fields")
+    frames(reading)
+    assert app.lesson.lesson.name == "light-fields" and app.panel.scene.settings.disparity == 2.3
+    lesson_reader.open_bundled(app, "nothing")
+    assert "lesson.toml" in app.current_message(app.now()) and app.lesson.lesson.name == "light-fields"
 
 
 def test_an_answer_is_judged_by_a_click(reading):
@@ -122,7 +134,7 @@ def test_a_child_never_outlives_the_window(gl, folder, monkeypatch):  # noqa: F8
     monkeypatch.setattr(lesson_reader, "module_child", lambda module: (ENDLESS, None))
     reader = LessonReader(read_lesson(folder), 1)
     with window(reader.session().scenes, None, gl, (900, 500)) as screen:
-        screen.app.open_lesson(reader)
+        lesson_reader.open_lesson(screen.app, reader)
         frames(screen, 3)
         press(screen, "Alt+M")
         child = reader._child
@@ -151,7 +163,7 @@ def test_every_lesson_is_read_in_the_window(gl, name, device):
     gpu = Gpu()
     gpu.device = device
     with window(reader.session().scenes, gpu, gl, (1000, 500)) as screen:
-        screen.app.open_lesson(reader)
+        lesson_reader.open_lesson(screen.app, reader)
         for number in range(len(reader.lesson.steps)):
             assert reader.number == number
             until(screen, lambda: all(p.samples or p.error for p in screen.app.panels))

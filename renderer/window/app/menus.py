@@ -3,11 +3,12 @@
 from itertools import groupby
 from pathlib import Path
 
+from renderer.lessons.lesson import bundled_lessons
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
 from renderer.window.document.items import shorten
-from renderer.window.state import documents
+from renderer.window.state import documents, lesson_reader
 from renderer.window.state.app_state import AppState
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
@@ -29,8 +30,18 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
                     with app.errors_as_messages(f"opening {path.name}"):
                         documents.open_path(app, path)
             imgui.end_menu()
+        _lessons(app)
         _end_menu()
     imgui.same_line(0, 6 * scale)
+
+
+def _lessons(app: AppState) -> None:
+    """The menu of the bundled lessons."""
+    if imgui.begin_menu("Lessons"):
+        for name in bundled_lessons():
+            if imgui.menu_item_simple(name):
+                lesson_reader.open_bundled(app, name)
+        imgui.end_menu()
 
 
 def _entries(app: AppState, actions: list[Action], keys_of_entries: tuple[str, ...]) -> None:

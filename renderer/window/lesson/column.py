@@ -11,7 +11,7 @@ from renderer.pages.plot import Plot, format_number
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
 from renderer.window.state.app_state import AppState
-from renderer.window.state.lesson_reader import LessonReader, StepState
+from renderer.window.state.lesson_reader import LessonReader, StepState, close_lesson
 
 WIDTH, PLOT_HEIGHT = 430, 190  # at scale 1
 RIGHT = (0.49, 0.81, 0.50, 1.0)
@@ -35,8 +35,14 @@ class Column:
         reader = self.app.lesson
         if reader is None:
             return
+        right = imgui.get_cursor_pos_x() + imgui.get_content_region_avail().x
+        imgui.push_text_wrap_pos(right - 60 * self.scale)
         with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
-            imgui.text_wrapped(reader.lesson.title)
+            imgui.text(reader.lesson.title)
+        imgui.pop_text_wrap_pos()
+        imgui.same_line(right - 52 * self.scale)
+        if imgui.small_button("Close"):
+            close_lesson(self.app)
         imgui.text_disabled(f"step {reader.number + 1} of {len(reader.lesson.steps)}")
         foot = imgui.get_frame_height_with_spacing() + 6 * self.scale
         imgui.begin_child("words", imgui.ImVec2(0, -foot))

@@ -385,11 +385,6 @@ class AppState:
         """Inverts one of the flags, such as "sidebar"."""
         setattr(self, name, not getattr(self, name))
 
-    def open_lesson(self, reader: LessonReader) -> None:
-        """Reads a lesson beside the panels, which are those of its step."""
-        self.lesson, self.tour = reader, None
-        reader.adopt(self.panels)
-
     def toggle_keyboard_navigation(self) -> None:
         """Moves the keyboard focus to the controls, or back."""
         self.keyboard_navigation = not self.keyboard_navigation

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
-from renderer.lessons.lesson import Lesson, Step
+from renderer.lessons.lesson import LESSONS, Lesson, Step, read_lesson
 from renderer.lessons.measurements import Finding
 from renderer.lessons.programs import ProgramResult
 from renderer.process import module_child
@@ -149,6 +149,28 @@ def _tuples(finding: dict[str, Any]) -> dict[str, Any]:
     """A finding of JSON, whose lists are tuples again."""
     series = {name: tuple(values) for name, values in finding["series"].items()}
     return finding | {"x": tuple(finding["x"]), "series": series, "notes": tuple(finding["notes"])}
+
+
+def open_lesson(app: Any, reader: LessonReader) -> None:
+    """Reads a lesson beside the window's panels, which become those of its step."""
+    close_lesson(app)
+    if [panel.scene for panel in app.panels] != list(reader.session().scenes):
+        app.replace_panels(reader.session())
+    app.lesson, app.tour = reader, None
+    reader.adopt(app.panels)
+
+
+def open_bundled(app: Any, name: str) -> None:
+    """Reads the bundled lesson of this name."""
+    with app.errors_as_messages(f"opening the lesson {name}"):
+        open_lesson(app, LessonReader(read_lesson(LESSONS / name), device=app.device))
+
+
+def close_lesson(app: Any) -> None:
+    """Closes the lesson; its panels stay."""
+    if app.lesson is not None:
+        app.lesson.cancel()
+        app.lesson = None
 
 
 def with_lesson(action: Callable[[Any], None]) -> Callable[[Any], None]:
