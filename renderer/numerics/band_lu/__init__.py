@@ -8,7 +8,7 @@
 solver.py has BandedLU; block_columns.py the storage, on which multicore.py (the host's cores) and block_cyclic.py (q
 devices) work; device_columns.py and column_uploader.py are one device's part of that; substitution.py solves on the
 devices; refinement.py corrects solutions and bounds their errors; batch.py factors many small systems in one launch;
-command.py is `rayfold solve`.
+complex_systems.py and least_squares.py make real square systems of others; command.py is `rayfold solve`.
 
 A band solver is right where the band is full or narrow: one-dimensional and thin two-dimensional problems, splines,
 boundary layers, and right-hand sides by the thousand. On a square m x m grid it costs 4 m^4 operations and 3 m^3
