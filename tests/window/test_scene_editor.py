@@ -469,3 +469,21 @@ def test_films_say_what_is_wrong_with_them(hand, tmp_path):
     options = film_export.options_for(hand.app.panel)
     assert options.samples == 2 and options.frames == 96
     assert Session((hand.app.panel.scene,)).bases == ()
+
+
+def test_the_title_is_typed_undone_and_saved(hand, tmp_path):
+    app = hand.app
+    left, top, width, height = app.area
+    click(hand, left + width + 60, top + 22)
+    press(hand, "Ctrl+A")
+    imgui.get_io().add_input_characters_utf8("a  new title ")
+    frames(hand, 3)
+    press(hand, "Enter")
+    wait_for_undo_step(hand)
+    assert app.panel.scene.title == "a new title" and not app.solo, "Enter does not maximize the panel"
+    app.undo()
+    assert app.panel.scene.title == "by hand"
+    app.redo()
+    frames(hand)
+    press(hand, "Ctrl+S")
+    assert 'title = "a new title" # kept' in (tmp_path / "hand.toml").read_text()

@@ -244,7 +244,7 @@ class MainWindow:
             # Tab selects the next panel, unless the keyboard works the controls
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
-                imgui.text_wrapped(panel.scene.title)
+                self._title(panel)
             changed = "  (changed)" if panel.is_changed else ""
             imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}{changed}")
             imgui.spacing()
@@ -265,6 +265,21 @@ class MainWindow:
             if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
                 statistics.draw(panel, self.fonts, self.scale)
             imgui.pop_item_flag()
+
+    def _title(self, panel: Panel) -> None:
+        """The title; that of a scene file is typed here, and Enter takes it."""
+        title = panel.scene.title
+        if panel.original.path.suffix.lower() != ".toml":
+            imgui.text_wrapped(title)
+            return
+        imgui.set_next_item_width(-1)
+        clear = imgui_ctx.push_style_color(imgui.Col_.frame_bg, (0, 0, 0, 0))
+        with clear, imgui_ctx.push_style_var(imgui.StyleVar_.frame_padding, (0, 2 * self.scale)):
+            entered, typed = imgui.input_text("##title", title, imgui.InputTextFlags_.enter_returns_true)
+        imgui.set_item_tooltip(f"{title}\nclick to type another title, Enter takes it")
+        typed = " ".join("".join(c if c.isprintable() else " " for c in typed).split())
+        if entered and typed and typed != title:
+            panel.show(replace(panel.scene, title=typed))
 
     def _open_preset(self) -> bool:
         """A list of the scenes of this kind in the scene's folder; opens the chosen one and returns whether it did."""
