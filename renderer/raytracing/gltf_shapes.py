@@ -160,6 +160,7 @@ def _ball_arrays(
         radii[:] = 0
         radii[np.unique(balls.vertices, axis=0, return_index=True)[1]] = radius
     attributes = default_attributes(len(radii), float4s_of(balls.colors is not None, len(sets)))
+    attributes[:, 1, 0] = 1  # the mark of texture.h: no globe, even where scenes have maps
     corners = np.repeat(np.arange(len(radii))[:, None], 3, 1)
     for number, texcoord_set in enumerate(sets):
         texcoords = balls.texcoords[texcoord_set] if texcoord_set < len(balls.texcoords) else None

@@ -100,7 +100,7 @@ DEVICE float3 primitive_normal(const Primitive p, float3 point) {
 DEVICE Texcoords texcoords_of_hit(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
     Primitive p = primitive_of(SCENE_ARGS, hit);
 #if SPHERE_TEXTURES
-    if (p.edge2.w > 0.0f) {
+    if (is_globe(attributes, p)) {
         float3 from = xyz(origin);
 #if INSTANCES
         if (hit.instance >= 0) {
@@ -210,14 +210,19 @@ DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, f
     if (SPHERES && p.edge2.w > 0.0f) {
         s->normal = primitive_normal(p, madd(direction, hit.t, origin));
         s->point = madd(s->normal, p.edge2.w, corner);
-#if SPHERE_TEXTURES
-        s->texcoords = sphere_texcoords(s->normal);
-#endif
     } else {
         s->normal = primitive_normal(p, corner);
         s->point = madd(xyz(p.edge2), hit.v, madd(xyz(p.edge1), hit.u, corner));
     }
 }
+
+#if SPHERE_TEXTURES
+// Texture coordinates and tangents of a sphere whose unit normal is s->normal.
+DEVICE void wrap_globe(Surface *s, TangentFrame *frame) {
+    s->texcoords = sphere_texcoords(s->normal);
+    sphere_frame(s->normal, frame);
+}
+#endif
 
 DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
     Surface s;
@@ -270,7 +275,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
             Matrix m = matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w), in = inverse(m);
             primitive_surface(p, hit, transform(in, xyz(origin), 1.0f), transform(in, direction, 0.0f), &s);
 #if SPHERE_TEXTURES
-            if (p.edge2.w > 0.0f) sphere_frame(s.normal, &frame);
+            if (is_globe(attributes, p)) wrap_globe(&s, &frame);
 #endif
             s.point = transform(m, s.point, 1.0f);
             s.normal = normalize_fma(transform_normal(m, s.normal));
@@ -286,7 +291,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
         {
             primitive_surface(p, hit, xyz(origin), direction, &s);
 #if SPHERE_TEXTURES
-            if (p.edge2.w > 0.0f) sphere_frame(s.normal, &frame);
+            if (is_globe(attributes, p)) wrap_globe(&s, &frame);
 #endif
         }
     }
@@ -371,7 +376,7 @@ DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, floa
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
     Texcoords texcoords = texcoords_at(attributes, as_uint(p.v0.w), u, v);
 #if SPHERE_TEXTURES
-    if (p.edge2.w > 0.0f) texcoords = sphere_texcoords(normal);
+    if (is_globe(attributes, p)) texcoords = sphere_texcoords(normal);
 #endif
     float4 white = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     float4 emission = tex.emissive >= 0 ? sample_texture(textures, texels, tex.emissive, texcoords, true) : white;

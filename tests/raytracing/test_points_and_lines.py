@@ -8,9 +8,11 @@ from renderer.formats.gltf.points_and_lines import LINE_RADIUS, POINT_RADIUS, po
 from renderer.pictures.raytrace import open_file
 from renderer.raytracing.geometry import poses_of
 from renderer.raytracing.gltf_shapes import ModelShape
-from renderer.raytracing.settings import Settings
+from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.raytracing.shapes import SceneShapes
+from renderer.scene.cameras import Camera
 from tests.formats.gltf_builder import Maker
+from tests.raytracing.test_maps import texture
 from tests.raytracing.test_models import facing, picture, put, render  # noqa: F401  # picture is a fixture
 
 
@@ -113,3 +115,22 @@ def test_a_line_has_its_colors_and_its_width(picture, tmp_path):  # noqa: F811
         ratio = total[:, channel].sum() / (2 * radius * wanted).sum()
         assert 0.8 < ratio < 1.05, ratio
     assert shown[..., 1].max() == 0
+
+
+@pytest.mark.slow
+def test_points_keep_their_coordinates_beside_maps(picture, tmp_path):  # noqa: F811
+    """Where the scene has maps, which spheres wear as globes, a point still shows the one texel that it names."""
+    maker = Maker()
+    texels = np.array([[[255, 0, 0], [0, 255, 0]]], "u1")
+    material = maker.add("materials", {"pbrMetallicRoughness": {
+        "baseColorTexture": {"index": maker.texture(texels, magFilter=9728, minFilter=9728)}}})  # fmt: skip
+    maker.node(mesh=maker.mesh(np.zeros((1, 3)), mode=0, uv=np.array([[0.75, 0.5]]), material=material))
+    path = put(tmp_path, maker)
+    view = Camera((0.0, 0.0, 1.0), fov_degrees=float(np.degrees(POINT_RADIUS)))
+    blue = texture(tmp_path, "blue", np.array([[[0, 0, 255]]], "u1"))
+    mapped = Material("mapped", "unlit", color=(1.0, 1.0, 1.0), color_texture="blue")
+    ball = Sphere("mapped", (0.5 * POINT_RADIUS, 0.0, 0.0), POINT_RADIUS)
+    settings = facing(path, view=view, materials=(mapped,), textures=(blue,), spheres=(ball,), horizon=(0, 0, 0))
+    shown = render(picture, settings, (16, 16), 4)[..., :3]
+    assert shown[:, :4] == pytest.approx(np.broadcast_to([0, 1, 0], (16, 4, 3)), abs=1e-3)
+    assert shown[:, 12:] == pytest.approx(np.broadcast_to([0, 0, 1], (16, 4, 3)), abs=1e-3)
