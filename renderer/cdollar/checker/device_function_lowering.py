@@ -77,7 +77,7 @@ class DeviceFunctionLowering(StatementLowering):
                 raise NotDeviceCode
             value = self.builder.zero(type_) if tree.value is None else self._value(tree.value, type_)
         local = self._new_local(tree.name, value.type)
-        self.body.scope.names[tree.name] = Variable(local, value.type)
+        self.body.scope.names[tree.name] = Variable(local, value.type, is_mutable=tree.is_mutable)
         return [store(local, value)]
 
     def visit_Assignment(self, tree: ast.Assignment) -> list[device.Statement]:

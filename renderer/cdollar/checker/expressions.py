@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from renderer.cdollar.checker.array_literals import lower_array_literal
-from renderer.cdollar.checker.calls import CallLowering
 from renderer.cdollar.checker.classes import make_function_object
 from renderer.cdollar.checker.domain_algebra import combine
+from renderer.cdollar.checker.elements import ElementLowering
 from renderer.cdollar.checker.node_builder import CONSTANTS
 from renderer.cdollar.checker.overload_resolution import BOOL_HINT, describe
 from renderer.cdollar.checker.scopes import Variable
@@ -20,7 +20,7 @@ from renderer.cdollar.ir import types as ty
 SWIZZLES = ("xyzw", "rgba")
 
 
-class ExpressionLowering(CallLowering):
+class ExpressionLowering(ElementLowering):
     """Lowers the expressions of one body.
 
     The lowering is one class in layers, a module each, every one with what the next needs (as Clang's Sema is one class
@@ -238,6 +238,25 @@ class ExpressionLowering(CallLowering):
                 hint = "the extents are `size(f, 0)`, `domain(f)`"
                 raise ProgramError("CS0206", tree.name_span, f"no member `{tree.name}`", hint)
         return self.promote([subject], lambda v: member(v[0], tree), tree.span)
+
+    # Parts of mutable variables
+
+    def _lower_WithField(self, tree: ast.WithField) -> Value:
+        subject, value = self._operand(tree.subject), self._operand(tree.value)
+        return self.promote([subject, value], lambda v: self._with_field(tree, *v), tree.span)
+
+    def _with_field(self, tree: ast.WithField, subject: DataValue, value: DataValue) -> DataValue:
+        """A record or vector with another value of a field."""
+        for name, type_, first in ty.fields(subject.type):
+            if name == tree.name:
+                new = self.convert_data(value, type_, tree.value.span).nodes
+                return DataValue(subject.type, (*subject.nodes[:first], *new, *subject.nodes[first + len(new) :]))
+        known = ", ".join(name for name, _, _ in ty.fields(subject.type)) or "none"
+        message = f"{subject.type} has no field `{tree.name}` that can be assigned"
+        raise ProgramError("CS0206", tree.span, message, f"fields: {known}")
+
+    def _lower_WithElements(self, tree: ast.WithElements) -> Value:
+        return self.lower_with_elements(tree)
 
 
 def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:

@@ -12,7 +12,8 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, OverloadSe
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.derivatives import NoDerivative
-from renderer.cdollar.gradients.reverse import ReverseMode, mark
+from renderer.cdollar.gradients.marks import mark
+from renderer.cdollar.gradients.reverse import ReverseMode
 from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir.dag import Dag, Node, Range
 from renderer.cdollar.ir.types import FLOATS, INT, Data, DomainType, FunctionType, Scalar, Type, component_types

@@ -76,8 +76,23 @@ class StatementLowering:
         new = tree.value
         if tree.operator:
             new = ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), new)
-        value = self.expressions.lower_expression(new, variable.type)
+        if tree.part is not None:
+            self._require_mutable(variable, tree.part)
+        if isinstance(new, ast.WithElements):
+            value: Value = self.expressions.lower_with_elements(new)
+        else:
+            value = self.expressions.lower_expression(new, variable.type)
         return variable, self.expressions.convert(value, variable.type, tree.value.span)
+
+    def _require_mutable(self, variable: Variable, part: ast.AstNode) -> None:
+        """Raises CS0113 where parts of a variable are not assigned."""
+        if variable.is_mutable:
+            return
+        hint = "make a new value, `v = float3(1, v.y, v.z);`, or declare it `mutable`"
+        if isinstance(part, ast.Call):
+            name = part.callee.span.excerpt
+            hint = f"define the whole function at once, `var {name}2(i) = ...;`, or declare it `mutable`"
+        raise ProgramError("CS0113", part.span, f"`{part.span.excerpt}` cannot be assigned: values are immutable", hint)
 
 
 class HostExecutor(StatementLowering):
@@ -240,7 +255,7 @@ class HostExecutor(StatementLowering):
         type_ = self.program.types.resolve(tree.type) if tree.type is not None else None
         names, expressions = self.body.scope.names, self.expressions
         if tree.value is None:
-            names[tree.name] = Variable(None, type_)
+            names[tree.name] = Variable(None, type_, is_mutable=tree.is_mutable)
             return
         if tree.parameters is not None:
             value: Value = self._declared_function(tree, tree.parameters, tree.value, type_)
@@ -260,7 +275,7 @@ class HostExecutor(StatementLowering):
             type_ = type_ or value.type.as_function_type
         elif isinstance(value, DomainValue):
             type_ = DomainType(len(value.ranges))
-        names[tree.name] = Variable(value, type_)
+        names[tree.name] = Variable(value, type_, is_mutable=tree.is_mutable)
         if self.program.declared is not None:
             self.program.declared[tree.name_span] = value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import Span
@@ -18,6 +18,7 @@ class Variable:
     value: Any  # a Value, or None before the first assignment
     type: Type | None = None
     read_only_reason: str = "a parameter"
+    is_mutable: bool = False  # whether parts of it may be assigned
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Scope:
     def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
         """A copy of the chain with variables of its own; `scope_copies` receives each scope's copy."""
         copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
-        copy.names = {name: Variable(v.value, v.type, v.read_only_reason) for name, v in self.names.items()}
+        copy.names = {name: replace(v) for name, v in self.names.items()}
         copy.restrictions = dict(self.restrictions)
         scope_copies[self] = copy
         return copy

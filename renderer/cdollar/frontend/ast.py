@@ -186,14 +186,35 @@ class VariableDeclaration(AstNode):
     name_span: Span
     parameters: list[BoundParameter] | None
     value: AstNode | None
+    is_mutable: bool = False  # whether parts of it may be assigned
 
 
 class Assignment(AstNode):
-    """`x = e`, or `x += e` with the operator `+`."""
+    """`x = e`, or `x += e` with the operator `+`.
+
+    For a part such as `x.y` or `x[2]`, `value` is the whole with another value of this part.
+    """
 
     name: str
     name_span: Span
     operator: str
+    value: AstNode
+    part: AstNode | None = None  # the left side, if it is a part
+
+
+class WithField(AstNode):
+    """The subject with another value of a field: the meaning of `subject.name = value`."""
+
+    subject: AstNode
+    name: str
+    value: AstNode
+
+
+class WithElements(AstNode):
+    """The subject, a function, with other values at indices: the meaning of `subject[indices] = value`."""
+
+    subject: AstNode
+    indices: list[AstNode]
     value: AstNode
 
 

@@ -16,7 +16,8 @@ MAX_SOURCE_CHARS = 1 << 20
 MAX_NESTING = 120
 MAX_CHAIN = 400
 KEYWORDS = frozenset(
-    "var let if else for while do break continue return true false class final type operator new const in".split()
+    "var let mutable if else for while do break continue return true false class final type operator new const "
+    "in".split()
 )
 
 TOKEN = re.compile(

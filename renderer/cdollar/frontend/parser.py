@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import MAX_SHOWN_ERRORS, ProgramError, SourceFile, Span, raise_first
@@ -275,6 +275,8 @@ class Parser(ExpressionParser):
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
         self.accept("const")
+        if self.accept("mutable"):
+            return self.mutable_declarations(start)
         if self.at("var", "let"):
             return self.variable_declarations(self.advance().text, None, start)
         if self.text_after_names() == ":":
@@ -290,6 +292,17 @@ class Parser(ExpressionParser):
             return [self.restriction()]
         self.rewind(state)
         return [self.assignment(start)]
+
+    def mutable_declarations(self, start: Span) -> list[ast.AstNode]:
+        """`mutable var x = e`, `mutable float[] a = e`, behind the `mutable`."""
+        if self.accept("var"):
+            declarations = self.variable_declarations("var", None, start)
+        else:
+            declarations = self.variable_declarations("type", self.type(), start)
+        for tree in declarations:
+            assert isinstance(tree, ast.VariableDeclaration)
+            tree.is_mutable = True
+        return declarations
 
     def fail_unknown_type(self) -> NoReturn:
         """Raises CS0201 for a word before a name; it may be a keyword with a mistake."""
@@ -335,11 +348,18 @@ class Parser(ExpressionParser):
                 message = "this statement has no effect: functions are pure"
                 self.fail("CS0112", message, "return it, or name it with `var`", left.span)
             operator = self.advance()
-        if not isinstance(left, ast.Name):
+        root = left
+        while isinstance(root, (ast.MemberAccess, ast.Call)):
+            root = root.subject if isinstance(root, ast.MemberAccess) else root.callee
+        if not isinstance(root, ast.Name):
             self.fail_assignment(left)
         span, is_step = self.span_from(start), operator.text in ("++", "--")
         value = ast.Literal(operator.span, 1, "int") if is_step else self.expression()
-        return ast.Assignment(span, left.name, left.span, operator.text[:-1], value)
+        if left is root:
+            return ast.Assignment(span, root.name, root.span, operator.text[:-1], value)
+        if operator.text != "=":
+            value = ast.Binary(span, operator.text[:-1], left, value)
+        return ast.Assignment(span, root.name, root.span, "", whole_with_part(left, value, span), left)
 
     def fail_assignment(self, left: ast.AstNode) -> NoReturn:
         """Raises CS0113: the left side is not a variable."""
@@ -349,6 +369,17 @@ class Parser(ExpressionParser):
         elif isinstance(left, ast.Call):
             hint = f"define the whole function at once: `var {left.callee.span.excerpt}2(i) = ...;`"
         self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
+
+
+def whole_with_part(left: ast.AstNode, value: ast.AstNode, span: Span) -> ast.AstNode:
+    """The variable's whole value after `left = value`."""
+    part: Any = left
+    while not isinstance(part, ast.Name):
+        if isinstance(part, ast.MemberAccess):
+            part, value = part.subject, ast.WithField(span, part.subject, part.name, value)
+        else:
+            part, value = part.callee, ast.WithElements(span, part.callee, part.arguments, value)
+    return value
 
 
 def parse(source: SourceFile) -> list[ast.AstNode]:

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
 from renderer.cdollar.gradients.inlining import inline_calls
-from renderer.cdollar.gradients.scatter import Context, Transposer, Use
+from renderer.cdollar.gradients.inversion import Context, Use
+from renderer.cdollar.gradients.marks import Leaf, is_leaf, without_marks
+from renderer.cdollar.gradients.scatter import Transposer
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.ir.contraction import contraction_factors
 from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, cost, fuse, is_computed_function, simplify
 from renderer.cdollar.ir.primitives import primitive
 from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types
@@ -23,36 +26,11 @@ INLINE_COST = 6  # of an adjoint that is repeated rather than evaluated once
 MAX_ARGMAX_VARIABLES = 4
 
 
-class Leaf(NamedTuple):
-    """The attribute of a let node that marks what is differentiated by."""
-
-    number: int
-
-
 class Adjoint(NamedTuple):
     """What a node contributes to the result, where `guard` holds (None: everywhere)."""
 
     guard: ir.Node | None
     value: ir.Node
-
-
-def mark(dag: ir.Dag, node: ir.Node) -> ir.Node:
-    """A number or function as something to differentiate by: the same value, but a node of its own."""
-    return dag.intern("let", node.type, (node,), Leaf(next(ir.unique_ids)))
-
-
-def is_leaf(node: ir.Node) -> bool:
-    """Whether a node is marked."""
-    return node.op == "let" and isinstance(node.attribute, Leaf)
-
-
-def without_marks(dag: ir.Dag, roots: tuple[ir.Node, ...], marks: set[Leaf]) -> tuple[ir.Node, ...]:
-    """The roots with marked nodes replaced by what they stand for."""
-
-    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
-        return inputs[0] if is_leaf(node) and node.attribute in marks else ir.with_inputs(dag, node, inputs)
-
-    return ir.rewrite(roots, change)
 
 
 class LargeHoister(ReductionHoister):
@@ -191,6 +169,7 @@ class ReverseMode:
         for component, use in self.uses.get(function, ()):
             if types[component] in FLOATS:
                 terms[component] += self.transposer.terms(use, variables)
+        terms = [self.merged(own) for own in terms]
         counts = [len(own) for own in terms]
         if max(counts) > 1 and min(counts) == max(counts):  # the components of each read are evaluated together
             together = [self.evaluated_together(each, variables) for each in zip(*terms, strict=True)]
@@ -205,6 +184,26 @@ class ReverseMode:
                 total = self.algebra.op("+", total, term)
             results.append(total)
         return tuple(results)
+
+    def merged(self, terms: list[ir.Node]) -> list[ir.Node]:
+        """The terms, sums over variables of equal ranges as one sum; matrix products stay apart, as they are tiled."""
+        kept: list[ir.Node] = []
+        sums: dict[tuple, ir.Node] = {}
+        for term in terms:
+            is_sum = term.op == "reduce" and term.attribute[0].name == "+" and contraction_factors(term) is None
+            variables = term.attribute[1] if is_sum else ()
+            key = tuple((v.range.low, v.range.high) for v in variables)
+            if not is_sum or key not in sums:
+                sums.update({key: term} if is_sum else {})
+                kept.append(term)
+                continue
+            first = sums[key]
+            into = dict(zip(variables, map(self.dag.bound_variable, first.attribute[1]), strict=True))
+            (body,) = ir.substitute(self.dag, term.inputs, into)
+            both = self.algebra.op("+", first.inputs[0], body)
+            sums[key] = self.dag.intern("reduce", term.type, (both,), first.attribute)
+            kept[kept.index(first)] = sums[key]
+        return kept
 
     def evaluated_together(self, values: tuple[ir.Node, ...], variables: Context) -> tuple[ir.Node, ...]:
         """Values over variables as the components of one function, if they are reductions."""
