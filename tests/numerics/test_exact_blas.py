@@ -2,11 +2,13 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from renderer.errors import InputError
+from renderer.numerics.sums.arrow_sums import batches_total
 from renderer.numerics.sums.exact_blas import axis_mean, axis_sum, axis_variance, matmul, matvec
 from renderer.numerics.sums.exact_sum import rounded_fraction
 
@@ -92,3 +94,55 @@ def test_dask_arrays_are_added_where_their_chunks_are(rng):
     assert product.rounded() == dots(x.reshape(1, -1), y.reshape(-1, 1))[0, 0] and product.count == 3000
     with pytest.raises(InputError, match="chunks of"):
         dask_total(chunked, other.rechunk((60, 50)))
+
+
+class Column:
+    """What batches_total reads of an Arrow column, for where PyArrow is not installed."""
+
+    def __init__(self, values, nulls, kind="double"):
+        self.values, self.nulls, self.type = values, nulls, kind
+
+    def is_null(self):
+        return self.nulls
+
+    def fill_null(self, value):
+        return np.where(self.nulls, value, self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def tables(rng, n=400):
+    x, k, nulls = spread(rng, n, 20), rng.integers(-9, 9, n), rng.random(n) < 0.1
+    try:
+        import pyarrow
+
+        table = pyarrow.table({"x": pyarrow.array(x, mask=nulls), "k": k, "name": ["a"] * n})
+        batches = table.to_batches(77)
+    except ImportError:
+        none = np.zeros(n, bool)
+        names = SimpleNamespace(names=["x", "k", "name"])
+        columns = {"x": (x, nulls), "k": (k, none), "name": (np.array(["a"] * n), none, "string")}
+        batches = [
+            SimpleNamespace(
+                schema=names,
+                column=lambda name, at=slice(first, first + 77): Column(
+                    *(v[at] if isinstance(v, np.ndarray) else v for v in columns[name])
+                ),
+            )
+            for first in range(0, n, 77)
+        ]
+    return batches, x, k, ~nulls
+
+
+def test_batches_of_arrow_are_added_exactly(device, rng):
+    batches, x, k, valid = tables(rng)
+    total = batches_total([device], batches, "x")
+    assert total.rounded() == math.fsum(x[valid]) and total.count == valid.sum()
+    assert batches_total([device], batches, "k").rounded() == k.sum() and batches_total([device], [], "x").count == 0
+    products = [Fraction(float(u)) * int(v) for u, v in zip(x[valid], k[valid], strict=True)]
+    assert batches_total([device], batches, "x", "k").rounded() == rounded_fraction(sum(products))
+    with pytest.raises(InputError, match="'price' is not there; the columns are x, k, name"):
+        batches_total([device], batches, "price")
+    with pytest.raises(InputError, match="'name' holds string; numbers are wanted"):
+        batches_total([device], batches, "name")
