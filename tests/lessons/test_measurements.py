@@ -11,6 +11,7 @@ from renderer.lessons.lesson import LESSONS, read_lesson
 from renderer.lessons.measurements import Bench
 from renderer.lessons.measurements.band_lu import MATRICES, BandDigits, BandRate
 from renderer.lessons.measurements.base import Finding
+from renderer.lessons.measurements.pictures import FrameRate
 from renderer.lessons.measurements.sums import DATA, SumError
 from renderer.lessons.programs import Program, evaluate
 from renderer.numerics.band_lu import BandedLU
@@ -107,6 +108,19 @@ def test_programs_are_evaluated_and_wrong_ones_are_a_sentence(device, tmp_path):
     for given in ({"a": "x"}, {"a": [[1], [2, 3]]}, {"a": [[[[[1]]]]]}, {"a": [1] * 5000}, {"a": True}):
         with pytest.raises(ValueError, match="given: a must be"):
             Program("x.cb", given)
+
+
+def test_sums_and_pictures_end_in_time_too(device, shared_gl, folder):
+    bench = bench_on(device, 1e-9)
+    found = SumError((16, 32, 64), "uniform").run(bench)
+    assert None not in found.series["halving"][:2] and found.series["halving"][2] is None and found.notes
+    lesson = read_lesson(folder)
+    bench = bench_on(device, 1e-9)
+    bench.gpu.gl = shared_gl
+    bench.scenes = lesson.scenes(0)
+    found = FrameRate("set", "max_iterations", (10, 20), size=(16, 16)).run(bench)
+    assert found.series["set"][0] > 0 and found.series["set"][1] is None
+    assert found.notes[0] == "pictures of 16 x 16" and "1 point was not reached" in found.notes[1]
 
 
 @pytest.mark.slow

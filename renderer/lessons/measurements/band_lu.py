@@ -87,7 +87,7 @@ class BandDigits(Measurement):
     """Decimal digits of the solution of systems with a known answer: by the factors, refined, and proven."""
 
     matrices: tuple[KEPT, ...] = ("dominant", "random", "growing", "ill")
-    order: int = setting(64, 4, 4096)
+    order: int = setting(64, 4, 1024)
     band: int = setting(24, 1, 256)
 
     def __post_init__(self) -> None:

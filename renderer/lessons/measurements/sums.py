@@ -1,5 +1,6 @@
 """Sums: the errors of the textbooks' methods beside their bounds, and the rates of this machine's."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +47,12 @@ class SumError(Measurement):
         """Adds float32 numbers by every method, on the device and the host."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
         series: dict[str, list[float | None]] = {}
-        for count in self.counts:
+        for index, count in enumerate(self.counts):
+            if bench.spent >= bench.seconds:
+                for values in series.values():
+                    values += [None] * (len(self.counts) - index)
+                break
+            start = time.perf_counter()
             numbers = DATA[self.data](rng, count).astype("f4")
             unit = float(np.abs(numbers).sum(dtype="f8")) * 2.0**-24
             errors = {found.method: found.error / unit for found in textbook_sums(device, numbers)}
@@ -54,6 +60,7 @@ class SumError(Measurement):
                 errors["bound of halving"] = pairwise_sum(device, numbers).bound / unit
             for name, error in errors.items():
                 series.setdefault(name, []).append(error)
+            bench.spent += time.perf_counter() - start if index else 0.0  # the first waits for compilers
         found = {name: tuple(values) for name, values in series.items()}
         unit_name = "error, units in the last place"
         return Finding(self.counts, found, "numbers", unit_name, device.name, log_x=True, log_y=True)
