@@ -47,7 +47,8 @@ def command(args: argparse.Namespace) -> int:
     try:
         args.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"-o {args.output}: cannot be made: {error.strerror}") from error
+        found = "is a file" if args.output.is_file() else f"cannot be made: {error.strerror}"
+        raise UserError(f"-o {args.output}: {found}; it must be a folder") from error
     rows = []
     for name in args.names or SCENES:
         row = _draw(_plan(name, args), args.overwrite)

@@ -107,6 +107,8 @@ def _check_encoding(options: ExportOptions) -> None:
     formats = {8: None, 10: FILM_SUFFIXES, 16: (".png",)}[depth]
     if formats and suffix not in formats:
         raise UserError(f"--bit-depth {depth}: only {', '.join(formats)} files have it, not {suffix}")
+    if options.transfer == "pq" and suffix == ".exr":
+        raise UserError("--transfer pq: .exr holds linear radiance, all of it, and takes no transfer; leave it out")
     if options.transfer == "pq" and depth == 8:
         allowed = f"--bit-depth 16 of .png and 10 of {', '.join(FILM_SUFFIXES)}"
         raise UserError(f"--transfer pq: {suffix} with 8 bits per channel; allowed are {allowed}")
@@ -216,7 +218,7 @@ def load_scene(options: ExportOptions) -> Scene:
         if not equals:
             raise UserError(f"--set {assignment}: must be KEY=VALUE")
         if key.startswith("tone."):
-            tone = set_from_text(tone, key[5:], text)
+            tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
             settings = set_from_text(settings, key, text)
     if options.seed is not None:

@@ -23,11 +23,15 @@ from renderer.export.render import (
     InterruptHandler,
     NoiseTarget,
     RenderJob,
+    RenderResult,
     render,
     write,
 )
 from renderer.formats.images import read_digest
 from renderer.gpu import open_context
+from renderer.images.denoise import INSTALL, is_installed
+from renderer.images.metrics import noise_level
+from renderer.images.tone_mapping import LUMINANCE_WEIGHTS
 from renderer.pictures import open_picture, picture_class, recipe_of
 from renderer.pictures.picture import Picture
 from renderer.plain import format_ignored
@@ -35,6 +39,8 @@ from renderer.profile import measured, stage
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
 
+HINT_SIDE = 1024  # pixels of the middle of a still whose noise is estimated
+VISIBLE_NOISE = 0.03  # standard deviation, of white, from which on a denoiser is offered
 NOISE_SAMPLES = 100  # times the file's own samples, after which --noise gives up
 
 
@@ -151,11 +157,27 @@ def _export_still(
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.frame_depth)
+    print_denoise_hint(plan, rendered)
     if noise is None:
         return rendered.device, rendered.samples, rendered.samples == samples
     shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"
     print(f"rayfold: {plan.output}: estimated noise {shown} of white", file=sys.stderr)
     return rendered.device, rendered.samples, noise.reached
+
+
+def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
+    """Say on stderr how to denoise, if the middle of a still is noisy enough to be seen."""
+    if plan.scene.picture != "raytrace" or plan.options.denoise or plan.options.json:
+        return
+    (width, height), side = plan.size, HINT_SIDE
+    top, left = max(0, (height - side) // 2), max(0, (width - side) // 2)
+    middle = np.asarray(rendered.linear[top : top + side])[:, left : left + side, :3]
+    radiance = np.maximum(middle @ LUMINANCE_WEIGHTS * rendered.meter.exposure(plan.scene.tone), 0)
+    noise = noise_level(np.sqrt(np.minimum(radiance, 1)))
+    if noise > VISIBLE_NOISE and np.isfinite(noise):
+        install = "" if is_installed() else f" ({INSTALL})"
+        text = f"noise of {100 * noise:.0f} % of white: --denoise filters it{install}, more --samples draw less of it"
+        print(f"rayfold: {plan.output}: {text}", file=sys.stderr)
 
 
 def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: float) -> tuple[str, bool]:

@@ -5,10 +5,19 @@ Flames have neither; their guide is the logarithm of the density.
 It comes with the optional package pyoidn, whose only user this is.
 """
 
+from importlib.util import find_spec
+
 import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import linear_to_srgb
+
+INSTALL = "pip install pyoidn"  # 25 MB of networks that most installations do without
+
+
+def is_installed() -> bool:
+    """Whether the filter's package is there; it is not imported."""
+    return find_spec("pyoidn") is not None
 
 
 def check_installed() -> None:
@@ -49,7 +58,7 @@ def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 def _package():
     try:
-        import pyoidn  # 25 MB of networks that most installations do without
+        import pyoidn
     except (ImportError, OSError) as error:
-        raise UnavailableError(f"denoising needs the package pyoidn: pip install pyoidn ({error})") from error
+        raise UnavailableError(f"denoising needs the package pyoidn: {INSTALL} ({error})") from error
     return pyoidn

@@ -174,7 +174,8 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     if not is_finite_number(time) or abs(time) > MAX_SECONDS:
         raise InputError(f"{path}: its recipe is damaged: time is {format_value(time)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
-    return replace(scene, samples=samples, time=float(time))
+    pq = "its own pixels are PQ, which --transfer pq --bit-depth 16 writes again"
+    return replace(scene, samples=samples, time=float(time), notes=(pq,) * (recipe.get("transfer") == "pq"))
 
 
 def open_picture(scene: Scene, gpu: DeviceContext) -> Picture:

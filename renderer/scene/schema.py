@@ -275,19 +275,21 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Mapping = types.M
     return value
 
 
-def set_from_text(settings: Any, key: str, text: str, option: str = "--set") -> Any:
+def set_from_text(settings: Any, key: str, text: str, option: str = "--set", prefix: str = "") -> Any:
     """The settings with `key` set to the value that `text` is in TOML; raises UserError.
 
-    Dots in the key descend into tables, [i] picks from a list. Strings need no quotes, lists no brackets.
+    Dots in the key descend into tables, [i] picks from a list. Strings need no quotes, lists no brackets. Errors name
+    the key with its `prefix`.
     """
+    context = f"{option} {prefix}{key}"
     try:
         value = _parse_toml(text, text)
         if isinstance(value, str) and "," in value:
             value = _parse_toml(f"[{text}]", value)
     except ValueError as error:
-        raise UserError(f"{option} {key}: {error}") from error
+        raise UserError(f"{context}: {error}") from error
     try:
-        return replace_path(settings, split_path(key), value, f"{option} {key}")
+        return replace_path(settings, split_path(key), value, context)
     except InputError as error:  # the error is in the command's arguments, not in a file
         raise UserError(str(error)) from error
 

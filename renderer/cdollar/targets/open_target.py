@@ -12,9 +12,11 @@ from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
-from renderer.errors import UnavailableError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import BACKENDS, DeviceInfo, list_backend, open_device
+from renderer.plain import format_value
 
+TARGETS = ("numpy", "glsl", *BACKENDS)
 TargetFactory = Callable[[Dag], Target]
 
 
@@ -26,8 +28,11 @@ def schedule_file(program: Path) -> Path:
 def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> TargetFactory:
     """A function that makes the target of a program.
 
-    Without a name: the best GPU, or NumPy where there is none. Raises UnavailableError.
+    Without a name: the best GPU, or NumPy where there is none. Raises UnavailableError, and UserError for a name that
+    is none of a target.
     """
+    if name not in (None, *TARGETS):
+        raise UserError(f"target is {format_value(name)}; allowed are {', '.join(TARGETS)}")
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     reference = partial(NumpyTarget, strict=strict)
     if name == "numpy":
