@@ -102,19 +102,17 @@ def assert_the_same_bits(make, skipped, losses):
         assert np.array_equal(value_of(text, partial(make, strict=True), **arrays), expected, equal_nan=True), text
 
 
-SOME_OR_ALL = pytest.mark.parametrize("chosen", [slice(1), pytest.param(slice(1, None), marks=pytest.mark.slow)])
+# The random programs of test_fuzz.py have gradients on devices and in GLSL too.
+@pytest.mark.slow
+def test_gradients_have_the_same_strict_bits_on_devices(device):
+    assert_the_same_bits(partial(DeviceTarget, device=device, name="device"), (), LOSSES)
 
 
-@SOME_OR_ALL
-def test_gradients_have_the_same_strict_bits_on_devices(chosen, device):
-    assert_the_same_bits(partial(DeviceTarget, device=device, name="device"), (), LOSSES[chosen])
-
-
-@SOME_OR_ALL
-def test_gradients_have_the_same_strict_bits_in_glsl(chosen, gl):
+@pytest.mark.slow
+def test_gradients_have_the_same_strict_bits_in_glsl(gl):
     if gl.version < 400:
         pytest.skip("this driver has no `precise`")
-    assert_the_same_bits(partial(GlslTarget, gl=gl), ("scan", "sort"), LOSSES[chosen])  # GLSL has neither
+    assert_the_same_bits(partial(GlslTarget, gl=gl), ("scan", "sort"), LOSSES)  # GLSL has neither
 
 
 # Programs of scenes/: their main, and a number of what it returns; each argument that is not an integer is a parameter.
@@ -153,7 +151,9 @@ def type_of(name, value):
     return TYPES.get(name) or ("float" + (f"[{',' * (rank - 1)}]" if rank else ""))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in ("heat", "nbody") else n for n in EXAMPLES]
+)
 def test_gradients_of_the_example_programs_are_finite_differences(name):
     body, arrays = EXAMPLES[name]
     parameters = ", ".join(f"{type_of(n, v)} {n}" for n, v in arrays.items())
