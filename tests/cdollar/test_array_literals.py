@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError
-from tests.cdollar.evaluate import value_of
+from tests.cdollar.evaluate import error_of, value_of
 from tests.cdollar.test_schedules import all_targets
 
 GOOD = {
@@ -60,3 +60,14 @@ def test_a_literal_that_does_not_end_and_one_that_loses():
         value_of("int[] main() => [1, 2;")
     with pytest.raises(ProgramError, match="2.5 is float, but int is needed"):
         value_of("int[] main() => [1, 2.5];")
+
+
+def test_arrays_of_arrays_are_arrays_of_more_dimensions():
+    a, table = np.arange(5, dtype="f4"), np.arange(24, dtype="f4").reshape(4, 6)
+    text = "float[][] main(float[] a) { return [a, a * 2, a[::-1]]; }"
+    assert np.array_equal(value_of(text, a=a), [a, a * 2, a[::-1]])
+    assert value_of("float main(float[][] a) { return a[1][2] + sum(a[2]); }", a=table) == table[1, 2] + table[2].sum()
+    text = "float[] main(float[] a) { var m = [a, a[::-1]]; var s(i) = sum(m(i, ) * m(0, )); return s; }"
+    assert np.array_equal(value_of(text, a=a), [np.sum(a * a), np.sum(a * a[::-1])])
+    error = error_of("float[][] main(float[] a) { return [a, a[1:]]; }", a=a)
+    assert error.code == "CS0320" and "one type and domain, but these are float[] over 0..5 and 0..4" in str(error)

@@ -9,7 +9,7 @@ from renderer.cdollar.checker.primitives import Lowering
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError
-from renderer.cdollar.ir.dag import Range
+from renderer.cdollar.ir.dag import UNKNOWN, BoundVariable, Range
 from renderer.cdollar.ir.types import DTYPES, INT, Data, FunctionType, Type, component_types, widening
 
 MAX_RANK = 4
@@ -19,6 +19,8 @@ def lower_array_literal(lowering: Lowering, tree: ast.ArrayLiteral, expected: Ty
     """The array, from index 0 on; of the expected type if one is known, else of the widest of its elements' types."""
     shape, leaves = _flatten(tree)
     values = [lowering.lower_operand(leaf) for leaf in leaves]
+    if all(isinstance(v, FunctionValue) for v in values) and len(shape) == 1:
+        return _rows(lowering, tree, [v for v in values if isinstance(v, FunctionValue)])
     data = [v for v in values if isinstance(v, DataValue)]
     for value, leaf in zip(values, leaves, strict=True):
         if not isinstance(value, DataValue):
@@ -34,6 +36,44 @@ def lower_array_literal(lowering: Lowering, tree: ast.ArrayLiteral, expected: Ty
     return _array(
         lowering, tree, shape, [lowering.convert(v, element, t.span) for v, t in zip(data, leaves, strict=True)]
     )
+
+
+def _rows(lowering: Lowering, tree: ast.ArrayLiteral, rows: list[FunctionValue]) -> FunctionValue:
+    """`[a, b]`: functions over the same domain as rows of one more dimension, the first; raises CS0320."""
+    first = rows[0]
+    for row, leaf in zip(rows, tree.elements, strict=True):
+        if row.type.as_function_type != first.type.as_function_type or not _same_domain(row, first):
+            domains = " and ".join(" x ".join(map(str, f.domain_with_borders)) for f in (first, row))
+            message = f"the rows of an array have one type and domain, but these are {first.type} over {domains}"
+            if row.type.as_function_type != first.type.as_function_type:
+                message = f"the rows of an array have one type, but {first.type} and {row.type} are given"
+            raise ProgramError("CS0320", leaf.span, message)
+    builder = lowering.program.builder
+    number = BoundVariable("_", "int", Range(0, len(rows)))
+    index = DataValue(INT, (builder.dag.bound_variable(number),))
+
+    def chosen(values: list[DataValue]) -> DataValue:
+        """The row of this number."""
+        result = values[-1]
+        for k in range(len(values) - 2, -1, -1):
+            is_here = builder.binary("==", index, builder.constant(k, "int"))
+            assert is_here is not None, "int is compared"
+            selected = builder.select(is_here, values[k], result)
+            assert selected is not None, "rows have one type"
+            result = selected
+        return result
+
+    columns = lowering.promote(list(rows), chosen, tree.span)
+    assert isinstance(columns, FunctionValue) and isinstance(columns.node.attribute, tuple), "rows are functions"
+    type_ = FunctionType(columns.type.result, (INT, *columns.type.parameters))
+    node = builder.dag.function((number, *columns.node.attribute), columns.node.inputs, type_)
+    return FunctionValue(type_, node)
+
+
+def _same_domain(a: FunctionValue, b: FunctionValue) -> bool:
+    """Whether two functions have one domain, as far as it is known."""
+    pairs = zip(a.domain_with_borders, b.domain_with_borders, strict=True)
+    return all(UNKNOWN in pair or str(pair[0]) == str(pair[1]) for pair in pairs)
 
 
 def _flatten(tree: ast.ArrayLiteral) -> tuple[tuple[int, ...], list[ast.AstNode]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from renderer.cdollar.checker.program import Program
-from renderer.cdollar.checker.values import FunctionValue, Operand, Value
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import Range
@@ -31,6 +32,9 @@ class Lowering(Protocol):
 
     def host_int(self, tree: ast.AstNode) -> int | None:
         """A number that the host knows; None while it is unknown."""
+
+    def promote(self, values: list[Operand], operation: Callable[[list], DataValue], span: Span) -> Operand:
+        """An operation on the elements of functions."""
 
 
 def lower_primitive(lowering: Lowering, name: str, tree: ast.Call) -> FunctionValue:

@@ -132,6 +132,10 @@ class TypeTable:
         if tree.is_array and self.resolve(tree.result) == DomainType(1):
             return DomainType(len(tree.parameters))
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
+        if isinstance(result, FunctionType) and result.is_array and tree.is_array:  # float[][] is float[,]
+            return FunctionType(
+                result.result, (*result.parameters, *(p for p in parameters if isinstance(p, Data))), True
+            )
         if isinstance(result, FunctionType):
             written = ", ".join(map(str, parameters + result.parameters))
             message = "a function that yields a function is written with all its parameters"
