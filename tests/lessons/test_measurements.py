@@ -11,11 +11,13 @@ from renderer.lessons.lesson import LESSONS, read_lesson
 from renderer.lessons.measurements import Bench
 from renderer.lessons.measurements.band_lu import MATRICES, BandDigits, BandRate
 from renderer.lessons.measurements.base import Finding
+from renderer.lessons.measurements.kernels import intensity
 from renderer.lessons.measurements.pictures import FrameRate
 from renderer.lessons.measurements.sums import DATA, SumError
 from renderer.lessons.programs import Program, evaluate
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.numerics.matmul import variants
 from renderer.paths import SCENES
 
 
@@ -82,6 +84,16 @@ def test_a_loop_that_stands_still_loses_all_that_it_should_add(device):
     unit = (2.0**24 + count - 1) * 2.0**-24
     assert found.series["one after another"][0] == pytest.approx((count - 1) / unit)
     assert found.series["exact, rounded once"][0] <= 1 and found.series["bound of halving"][0] > 10
+
+
+def test_intensities_are_those_of_the_tiles():
+    """Bytes counted by brute force: a tile of M x N reads its rows of A and its columns of B once for each step."""
+    for name, wanted in (
+        ("coalesced", 2 / 8),
+        ("tiles", 2 * 16 * 16 / (4 * 32)),
+        ("registers", 2 * 128 * 128 / (4 * 256)),
+    ):
+        assert intensity(variants()[name]) == wanted
 
 
 def test_data_are_what_they_are_called(rng):

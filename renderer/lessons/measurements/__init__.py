@@ -5,7 +5,7 @@ A measurement ends soon after MAX_SECONDS of timing; points that it did not reac
 
 from renderer.lessons.measurements.band_lu import BandDigits, BandRate
 from renderer.lessons.measurements.base import MAX_SECONDS, Bench, Finding, Measurement
-from renderer.lessons.measurements.kernels import LaplacianRate, ProductLadder, ProductSizes
+from renderer.lessons.measurements.kernels import LaplacianRate, ProductLadder, ProductSizes, Roofline
 from renderer.lessons.measurements.pictures import FrameRate, LiveRays, Noise
 from renderer.lessons.measurements.sums import SumError, SumRate
 
@@ -19,6 +19,7 @@ MEASUREMENTS: dict[str, type[Measurement]] = {
     "band_digits": BandDigits,
     "product_ladder": ProductLadder,
     "product_sizes": ProductSizes,
+    "roofline": Roofline,
     "laplacian": LaplacianRate,
 }
 

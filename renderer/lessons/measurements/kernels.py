@@ -9,7 +9,7 @@ import numpy as np
 from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
 from renderer.lessons.programs import bind_program
 from renderer.numerics.laplacian import bind_laplacian
-from renderer.numerics.matmul import bind_matmul, choose_variant, variants
+from renderer.numerics.matmul import MatmulVariant, bind_matmul, choose_variant, variants
 from renderer.paths import SCENES
 from renderer.scene.schema import setting
 
@@ -62,6 +62,50 @@ class ProductLadder(Measurement):
         series = {f"{t} x {t}": tuple(rates.get((t, name)) for name in self.variants) for t in self.tiles}
         notes = (f"matrices of {n} x {n}",)
         return Finding(self.variants, series, "variant", "GFLOP/s", device.name, "bars", log_y=True, notes=notes)
+
+
+LADDER = ("coalesced", "tiles", "each4", "registers", "warp_tiles")
+
+
+@dataclass(frozen=True)
+class Roofline(Measurement):
+    """The ladder under the device's roof: GFLOP/s by the operations for each byte that is read from global memory.
+
+    The roof is the lower of a copy's bandwidth times the intensity and the rate of the best kernel (S. Williams,
+    A. Waterman, D. Patterson, CACM 2009). Caches may lift a kernel above the slope: it reads less than it asks for.
+    """
+
+    size: int = setting(1024, 64, MAX_SIDE)
+
+    def find(self, bench: Bench) -> Finding:
+        """Times a copy and products."""
+        device, rng = bench.gpu.device, np.random.default_rng(1)
+        n = max(16, bench.size((self.size, self.size))[0] // (2 if device.properties.scalar_threads else 1))
+        a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
+        out, best = device.buffer((n, n)), choose_variant(device, n, n, "f4")
+        runs: Runs = {"copy": (partial(out.copy_from, a), device.finish)}
+        runs["best"] = bind_matmul(device, a, b, out, best), device.finish
+        for name in LADDER:
+            runs[name] = bind_matmul(device, a, b, out, variants()[name]), device.finish
+        times = bench.time_all(runs)
+        x = tuple(intensity(variants()[name]) for name in LADDER)
+        rates = tuple(2 * n**3 / s / 1e9 if (s := times[name]) else None for name in LADDER)
+        copied, fastest = times["copy"], times["best"]
+        slope = 8 * n**2 / copied / 1e9 if copied else np.inf
+        flat = 2 * n**3 / fastest / 1e9 if fastest else np.inf
+        roof = tuple(min(slope * at, flat) if min(slope, flat) < np.inf else None for at in x)
+        notes = (f"in this order: {', '.join(LADDER)}", f"matrices of {n} x {n}, the roof's slope is {slope:.3g} GB/s")
+        unit, x_name = "GFLOP/s", "operations a byte"
+        series = {"roof": roof, "kernels": rates}
+        return Finding(x, series, x_name, unit, device.name, log_x=True, log_y=True, notes=notes)
+
+
+def intensity(variant: MatmulVariant) -> float:
+    """Operations for each byte of global memory that a variant reads: by the tile that its threads share."""
+    if variant.entry == "element_per_thread":
+        return 0.25  # two numbers of four bytes for a multiplication and an addition
+    rows, columns = variant.block_tile
+    return 2 * rows * columns / (4 * (rows + columns))
 
 
 @dataclass(frozen=True)
