@@ -107,10 +107,10 @@ class Inspection:
 
     def update(self, panel: Any, now: float) -> None:
         """Makes the views of a picture whose sample is complete; waits for its device."""
-        if not panel.shows_full_sample or panel.busy or panel.work.is_waiting:
-            return
+        if panel.frame is None or not panel.shows_full_sample or panel.busy or panel.work.is_waiting:
+            return  # a reloaded picture has no frame yet
         key = panel.sample_key
-        if self.shows_histogram and key != self._histogram_key and panel.frame is not None:
+        if self.shows_histogram and key != self._histogram_key:
             self._histogram_key, self.counts = key, histogram(panel.frame.read())
         if self.name == COLOR:
             return
