@@ -13,10 +13,11 @@ from renderer.errors import IncompleteError, InputError
 from renderer.formats.matrices import Band, read_band
 from renderer.gpu import nvrtc
 from renderer.gpu.kernel_source import preprocess
-from renderer.numerics.band_lu import BandedLU, device_residuals
+from renderer.numerics.band_lu import BandedLU, SingularMatrix, device_residuals
 from renderer.numerics.band_lu.certified import enclose
 from renderer.numerics.band_lu.complex_systems import solve_complex
 from renderer.numerics.band_lu.device_residuals import CPU_ROWS, DeviceResiduals
+from renderer.numerics.band_lu.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.band_lu.residuals import accurate_residual
 from renderer.numerics.band_lu.scaling import equilibration
@@ -347,3 +348,39 @@ def test_complex_systems_are_solved_to_all_digits(rng, kl, ku):
     assert one.x.shape == (n,) and np.array_equal(one.x, solve_complex(ab, kl, ku, a @ x).x[:, 0])
     with pytest.raises(InputError, match=r"is \(9,\); it must be \(30,\)"):
         solve_complex(ab, kl, ku, np.ones(9))
+
+
+def test_extended_factors_solve_what_float64_does_not(tmp_path, capsys, rng):
+    """Hilbert's matrix of order 16, condition 1e22: the plain answer says that it has no digits, this one has them."""
+    n = 16
+    a, b = 1 / (1.0 + np.add.outer(np.arange(n), np.arange(n))), rng.standard_normal((n, 2))
+    exact = np.array([[float(v) for v in row] for row in solve_exactly(a, b)])
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    files = [str(tmp_path / name) for name in ("a.npy", "b.npy", "x.npy")]
+    command = ["solve", *files[:2], "-o", files[2], "--json"]
+    assert main(command) == 0
+    assert "--extended computes with twice" in capsys.readouterr().err
+    assert main([*command, "--extended"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    error = np.abs(np.load(files[2]) - exact).max() / np.abs(exact).max()
+    assert told["extended"] and error <= told["forward_bound"] < 1e-12 and told["backward_error"] < 1e-15
+
+
+@pytest.mark.parametrize("kl,ku", [(3, 2), (0, 4), (4, 0), (0, 0), (11, 11)])
+def test_extended_factors_of_any_band(rng, kl, ku):
+    ab = random_band(rng, 12, kl, ku)
+    ab[0, :ku] = np.nan
+    ab[:, 6] *= 2.0**-40
+    a, b = dense(ab, kl, ku), rng.standard_normal((12, 1))
+    found = solve_extended(ExtendedFactors(ab, kl, ku), b[:, 0])
+    exact = np.array([float(v[0]) for v in solve_exactly(a, b)])
+    assert np.abs(found.x - exact).max() <= 3e-16 * np.abs(exact).max() and found.forward_bound < 1e-15
+    with pytest.raises(SingularMatrix, match="pivot of column 0"):
+        ExtendedFactors(np.zeros((kl + ku + 1, 12)), kl, ku)
+
+
+def test_extended_factors_that_would_take_hours_are_told():
+    huge = np.lib.stride_tricks.as_strided(np.zeros(1), (2049, 1 << 20), (0, 0))
+    with pytest.raises(InputError, match="in twice the precision; at most"):
+        ExtendedFactors(huge, 1024, 1024)

@@ -48,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the matrix is symmetric positive definite: L L^T on the host, half the operations",
     )
     parser.add_argument(
+        "--extended",
+        action="store_true",
+        help="factor in twice the precision of float64 too: for conditions up to 1e30, on the host, slowly",
+    )
+    parser.add_argument(
         "--least-squares",
         action="store_true",
         help="minimize |A x - b| for a matrix of more rows than columns, without normal equations",
@@ -75,7 +80,7 @@ def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     files = args.band, args.rhs, args.output
     choices = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
-    result, steps = solve_files(*files, *choices, args.least_squares)
+    result, steps = solve_files(*files, *choices, args.least_squares, args.extended)
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         print(
@@ -88,7 +93,8 @@ def command(args: argparse.Namespace) -> int:
         )
     elif result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
         sentence = f"only {result['correct_digits']} digits of the solution are certain: the matrix is ill-conditioned"
-        print(f"rayfold: {args.band}: {sentence} (rcond {result['rcond']:.1e})", file=sys.stderr)
+        advice = "" if args.extended else "; --extended computes with twice as many"
+        print(f"rayfold: {args.band}: {sentence} (rcond {result['rcond']:.1e}){advice}", file=sys.stderr)
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
@@ -116,6 +122,7 @@ def solve_files(
     certified: str | Path | None = None,
     cholesky: bool = False,
     least_squares: bool = False,
+    extended: bool = False,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
 
@@ -123,7 +130,8 @@ def solve_files(
     LAPACK's: 1 + the column whose pivot is zero. `devices` are spellings as of --device; without one a GPU if there is
     one, else the host's cores. The radii of --certified go to that file; where they cannot be proven IncompleteError
     is raised after the solution was written. With `least_squares` the matrix may have more rows than columns, and the
-    report is that of the augmented system (least_squares.py). InputError for bad files.
+    report is that of the augmented system (least_squares.py). `extended` factors in twice the precision too
+    (extended.py). InputError for bad files.
     """
     began = time.perf_counter()
     checked_block(block)
@@ -138,7 +146,7 @@ def solve_files(
     try:
         read = time.perf_counter() - began
         began = time.perf_counter()
-        choices = block, PRECISIONS.get(precision or ""), certified is not None, cholesky
+        choices = block, PRECISIONS.get(precision or ""), certified is not None or extended, cholesky
         system = System(found, trans, opened, *choices, opened[0] if opened else _residual_device(found.ab.size))
     except InputError as error:
         raise InputError(f"{band}: {error}") from error
@@ -156,7 +164,7 @@ def solve_files(
             "seconds": {"factor": factored},
         }, lu.step_seconds
     began = time.perf_counter()
-    x, refined = system.solve(b)
+    x, refined = system.solve(b, extended)
     solved = time.perf_counter() - began
     write_npy(Path(output), system_of.solution(x) if system_of else x)
     own = system.own_rhs(b)
@@ -165,7 +173,7 @@ def solve_files(
         "precision": str(lu.precision), "residual": lu.residual(refined.x, own), "rcond": lu.rcond(),
         "row_interchanges": lu.row_interchanges, "backward_error": refined.backward_error,
         "forward_bound": refined.forward_bound, "corrections": refined.corrections,
-        "correct_digits": refined.correct_digits,
+        "correct_digits": refined.correct_digits, "extended": extended,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
     if system_of:

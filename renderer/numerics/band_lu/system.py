@@ -10,6 +10,7 @@ from renderer.formats.matrices import Band
 from renderer.gpu import Device
 from renderer.numerics.band_lu.block_columns import transposed_band
 from renderer.numerics.band_lu.certified import Enclosure, enclose
+from renderer.numerics.band_lu.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.refinement import RefinedSolution, solve_refined
 from renderer.numerics.band_lu.scaling import Scaling, equilibration
 from renderer.numerics.band_lu.solver import BandedLU, checked_band
@@ -50,9 +51,16 @@ class System:
         self._scaled = scaled
         self.lu = BandedLU(scaled, self.kl, self.ku, devices, block, precision, cholesky=cholesky)
 
-    def solve(self, b: np.ndarray) -> tuple[np.ndarray, RefinedSolution]:
-        """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system."""
-        refined = solve_refined(self.lu, self.own_rhs(b), self.residual_device)
+    def solve(self, b: np.ndarray, extended: bool = False) -> tuple[np.ndarray, RefinedSolution]:
+        """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system.
+
+        With `extended` it is factored again in twice the precision (float64 systems; InputError for large ones).
+        """
+        own = self.own_rhs(b)
+        if extended:
+            refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), own)
+        else:
+            refined = solve_refined(self.lu, own, self.residual_device)
         return self._as_given(refined.x), refined
 
     def certify(
