@@ -80,6 +80,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def hint_for_unexpected(expected: str, text: str) -> str:
     """The hint for a token where another was expected."""
+    if text == "if" and expected == ";":
+        return "a choice between two values is `c ? a : b`"
+    if text == "|" and expected == "an expression":
+        return "the absolute value is `abs(x)`"
     if text == "=" and expected in (",", "]"):
         return "arguments have no names; one dimension is reduced by `var m(j) = max(a(i, j), int i)`"
     if text == ":" and expected == ",":

@@ -137,6 +137,8 @@ class TokenStream:
     def hint_for(self, expected: str) -> str:
         """What the next token, or a word of another language before it, may have been meant to be."""
         before = WORDS.get(self.previous.text, "") if self.previous.is_name else ""
+        if expected == "(" and self.previous.text == "for":
+            before = "write `for (int i = 0; i < n; i++) ...`"
         return hint_for_unexpected(expected, self.token.text) or before
 
     def fail(self, code: str, message: str, hint: str = "", span: Span | None = None) -> NoReturn:

@@ -346,7 +346,10 @@ class Parser(ExpressionParser):
             left = self.expression()
             if not self.at("++", "--", *ASSIGNMENTS):
                 message = "this statement has no effect: functions are pure"
-                self.fail("CS0112", message, "return it, or name it with `var`", left.span)
+                word = left.callee if isinstance(left, ast.Call) and self.at("{") else left  # `whlie (c) {`, `retrun 1`
+                wrong = word.name if isinstance(word, ast.Name) and not self.at(";") else ""
+                meant = did_you_mean(wrong, KEYWORDS)
+                self.fail("CS0112", message, meant or "return it, or name it with `var`", left.span)
             operator = self.advance()
         root = left
         while isinstance(root, (ast.MemberAccess, ast.Call)):
