@@ -53,6 +53,7 @@ class DeviceProperties:
     has_fp64: bool
     max_cluster_size: int = 1
     has_async_copy: bool = False  # cp.async: from global to shared memory, beside the arithmetic
+    simd_width: int = 1  # floats of a vector register of one work-item
     local_bytes: int = 48 << 10  # of local memory that a group may ask for (Kernel.reserve_local)
 
     @property

@@ -121,6 +121,7 @@ class OpenclDevice(Device):
             memory_bytes=handle.global_mem_size,
             max_buffer_bytes=handle.max_mem_alloc_size,
             has_fp64="cl_khr_fp64" in extensions,
+            simd_width=self.simd_width,
         )
 
     def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> "OpenclBuffer":

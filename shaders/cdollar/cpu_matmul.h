@@ -1,12 +1,21 @@
 // The body of a kernel that multiplies matrices on a CPU (Goto, van de Geijn 2008): a work-item packs a panel of the
 // right operand, PANEL_K x PANEL_WIDTH, and multiplies it with ROWS packed rows of the left one at a time, whose sums
-// stay in vector registers. The generated text before it defines TYPE, WIDE (a vector of 8), LOAD_LEFT(value) at (batch,
-// row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row, column). `parts` work-items share
-// the rows of a panel.
-#define ROWS 6
+// stay in vector registers. The generated text before it defines TYPE, SIMD_LANES (8, or 16 floats where registers hold
+// them), LOAD_LEFT(value) at (batch, row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row,
+// column). `parts` work-items share the rows of a panel.
 #define PANEL_K 256
-#define PANEL_WIDTH 16
+#define PANEL_WIDTH (2 * SIMD_LANES)
+#if SIMD_LANES == 16  // there are 32 registers
+#define ROWS 12
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define LOAD_WIDE vload16
+#define STORE_WIDE vstore16
+#else
+#define ROWS 6
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#define LOAD_WIDE vload8
+#define STORE_WIDE vstore8
+#endif
 
 const int across = (columns + PANEL_WIDTH - 1) / PANEL_WIDTH, item = (int)thread_index();
 const int batch = item / (across * parts), column0 = item % across * PANEL_WIDTH;
@@ -40,7 +49,7 @@ for (int k0 = 0; batch < batches && first_row < last_row && k0 < depth; k0 += PA
 #define START(r) WIDE low##r = SPLAT(WIDE, 0), high##r = SPLAT(WIDE, 0);
         EACH_ROW(START)
         for (int p = 0; p < deep; p++) {
-            const WIDE right_low = vload8(2 * p, packed), right_high = vload8(2 * p + 1, packed);
+            const WIDE right_low = LOAD_WIDE(2 * p, packed), right_high = LOAD_WIDE(2 * p + 1, packed);
 #define MULTIPLY(r)                                     \
     {                                                   \
         low##r += lines[r * PANEL_K + p] * right_low;   \
@@ -48,7 +57,7 @@ for (int k0 = 0; batch < batches && first_row < last_row && k0 < depth; k0 += PA
     }
             EACH_ROW(MULTIPLY)
         }
-#define KEEP(r) vstore8(low##r, 2 * r, edge), vstore8(high##r, 2 * r + 1, edge);
+#define KEEP(r) STORE_WIDE(low##r, 2 * r, edge), STORE_WIDE(high##r, 2 * r + 1, edge);
         EACH_ROW(KEEP)
         for (int i = 0; i < min(ROWS, last_row - row0); i++) {
             const int row = row0 + i;

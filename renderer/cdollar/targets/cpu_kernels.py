@@ -18,7 +18,7 @@ from renderer.cdollar.targets.strict_order import depends_on_order
 
 MIN_COLUMNS = 16  # of rows that are worth a loop
 SPAN = 2048  # columns of a block of a map
-LANES = 64  # columns of a block of a reduction: accumulators
+LANES = (256, 64)  # columns of a block of a reduction: accumulators; the first that leaves every core work
 ITEMS_PER_UNIT = 8  # work-items, so that cores that are late have fewer
 VECTORIZE = "#pragma clang loop vectorize(assume_safety)"
 
@@ -98,6 +98,8 @@ def plan_cpu_columns(
 ) -> KernelPlan | None:
     """A reduction to many outputs, LANES of them at a time; None if it checks bounds."""
     emitter, columns = Emitter(CpuDialect(strict), ranges_of), node.attribute[-1].range.size
+    rows = volume(node.attribute) // max(1, columns)
+    lanes = next((n for n in LANES if rows * -(-columns // n) >= ITEMS_PER_UNIT // 2 * compute_units), LANES[-1])
     loop = LoopReduction(emitter, reduction)
     with emitter.block() as row:
         emitter.delinearize(node.attribute[:-1], "row")
@@ -117,8 +119,8 @@ def plan_cpu_columns(
     types = [storage_type(t) for t in loop.passed_types]
     body = [
         *row.lines,
-        *(f"{t} lanes{k}[{LANES}];" for k, t in enumerate(types)),
-        f"for (int lane = 0; lane < {LANES}; lane++) {{",
+        *(f"{t} lanes{k}[{lanes}];" for k, t in enumerate(types)),
+        f"for (int lane = 0; lane < {lanes}; lane++) {{",
         *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(loop.state)),
         "}",
         *lines,
@@ -126,7 +128,7 @@ def plan_cpu_columns(
         f"    out0[row * columns + start + lane] = {loop.result([f'lanes{k}[lane]' for k in range(len(types))])[0]};",
         "}",
     ]
-    return block_plan(emitter, node, (columns, LANES), compute_units, body, False)
+    return block_plan(emitter, node, (columns, lanes), compute_units, body, False)
 
 
 def lane_loop(loop: LoopReduction, element: list[str]) -> list[str]:

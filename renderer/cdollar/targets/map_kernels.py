@@ -38,7 +38,7 @@ def plan_kernel(
     product = None if strict else match_matrix_product(node)
     if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
         if properties.scalar_threads:
-            return plan_cpu_matmul(product, ranges_of, properties.compute_units)
+            return plan_cpu_matmul(product, ranges_of, properties)
         if schedule == DEFAULT:
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)

@@ -14,8 +14,9 @@ from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import KernelKind, KernelPlan, finish_plan, volume
 from renderer.cdollar.targets.matrix_product import MatrixProduct, emit_operand, is_contiguous_along, operand_factors
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule
+from renderer.gpu import DeviceProperties
 
-CPU_ROWS, CPU_COLUMNS = 48, 16  # the least rows of a work-item, and the columns of its panel
+CPU_ROWS = 48  # the least rows of a work-item
 BAND_TILES = 8  # tile rows that groups traverse together, so that the L2 cache serves both operands
 LOCAL_MEMORY_BYTES = 48 * 1024  # what every device has
 MIN_OCCUPANCY = 0.9  # tiles per compute unit that a tile size must leave
@@ -62,14 +63,15 @@ def plan_tiled_matmul(product: MatrixProduct, ranges_of: RangesOf, schedule: Sch
     return plan
 
 
-def plan_cpu_matmul(product: MatrixProduct, ranges_of: RangesOf, compute_units: int) -> KernelPlan:
+def plan_cpu_matmul(product: MatrixProduct, ranges_of: RangesOf, properties: DeviceProperties) -> KernelPlan:
     """About eight work-items a core, each with a panel of columns and at least CPU_ROWS rows."""
     if product.node.attribute[-1] in product.rows:  # rows of the output are what vectors run along
         left, right, rows, columns = product.right, product.left, product.columns, product.rows
         product = replace(product, left=left, right=right, rows=rows, columns=columns)
-    panels = -(-volume(product.columns) // CPU_COLUMNS) * volume(product.batch)
-    parts = max(1, min(-(-8 * compute_units // panels), volume(product.rows) // CPU_ROWS))
-    wide = {"WIDE": f"{product.type}8"}
+    lanes = 16 if product.type == "float" and properties.simd_width >= 16 else 8
+    panels = -(-volume(product.columns) // (2 * lanes)) * volume(product.batch)
+    parts = max(1, min(-(-8 * properties.compute_units // panels), volume(product.rows) // CPU_ROWS))
+    wide: dict[str, int | str] = {"WIDE": f"{product.type}{lanes}", "SIMD_LANES": lanes}
     return plan_product(product, ranges_of, "cpu_matmul", wide, 1, panels * parts, {"parts": parts})
 
 
