@@ -142,7 +142,7 @@ def units(numbers):
 
 
 def hard_lines(rng, count, length):
-    """Lines of numbers of one size, of all sizes, that cancel, that end near ties, of small integers, and of any bits."""
+    """Lines of numbers of one size, of all sizes, that cancel, near ties, of small integers, and of any bits."""
     shape = count, length
     kind = rng.integers(0, 6, (count, 1))
     plain, signs = rng.standard_normal(shape), rng.choice([-1, 1], shape)
@@ -165,7 +165,7 @@ def hard_lines(rng, count, length):
 
 @pytest.mark.slow
 def test_many_cases_have_no_wrong_bit(device, rng):
-    """Integers of thousands of bits are the witness. 10^5 cases and more of one run had none (`make test-all`: fresh)."""
+    """Integers of thousands of bits are the witness; fresh numbers in `make test-all`."""
     for _ in range(12):
         length = int(rng.integers(1, 24))
         x, y = hard_lines(rng, 64, length), hard_lines(rng, 8, length)
