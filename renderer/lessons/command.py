@@ -12,6 +12,7 @@ from renderer.errors import KernelError, UnavailableError, UserError
 
 DEFAULT_WIDTH = 640  # pixels of a page's pictures
 MAX_WIDTH = 2048
+TRIAL_WIDTH = 128  # below which pictures and matrices of measurements are as small
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         type=arguments.positive,
         default=DEFAULT_WIDTH,
         metavar="N",
-        help="of the page's pictures, pixels (640)",
+        help="of the page's pictures, pixels (640); below 128 a trial, whose experiments are as small",
     )
     add("--samples", type=arguments.positive, metavar="N", help="of the page's pictures (default: as the lesson says)")
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
@@ -99,8 +100,8 @@ def _open_bench(args: argparse.Namespace, scenes: Any = None) -> Any:
     from renderer.gpu import open_context
     from renderer.lessons.measurements import Bench
 
-    narrow = args.width if args.width < DEFAULT_WIDTH else 0
-    return Bench(open_context(args.device), scenes or {}, args.seconds, narrow)
+    trial = args.width if args.width < TRIAL_WIDTH else 0
+    return Bench(open_context(args.device), scenes or {}, args.seconds, trial)
 
 
 def _carry_out(lesson: Any, args: argparse.Namespace) -> int:
