@@ -1182,6 +1182,7 @@ def read_request(path: Path) -> None:
         recv_into=lambda buffer, count: data.readinto(buffer[:count]),
         sendall=lambda sent: None,
         settimeout=lambda seconds: None,
+        setsockopt=lambda *option: None,
     )
     server = SimpleNamespace(viewers=viewers, access=handler.Access("a", frozenset({"localhost"})))
     handler.Handler(connection, ("127.0.0.1", 1), server)  # type: ignore[arg-type]

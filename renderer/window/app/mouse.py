@@ -41,6 +41,9 @@ def handle_mouse(
     imgui.invisible_button(f"panel {index}", (width, height), ALL_BUTTONS)
     if imgui.is_item_activated():
         app.active = index
+    is_used = imgui.is_item_hovered() or imgui.is_item_active() or imgui.is_item_deactivated()
+    if not is_used and index != app.active:
+        return
     moved_by, is_click = _drag(CLICK_RADIUS * scale)
     panel = app.panels[index]
     at = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
@@ -50,6 +53,8 @@ def handle_mouse(
         if app.inspector:
             pixel_inspector.draw(app.panels[index], rect, fonts, scale)
     if index == app.active and edit(app.panel, methodcaller("mouse", rect)):
+        return
+    if not is_used:
         return
     if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
         app.active = index

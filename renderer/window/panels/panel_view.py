@@ -1,6 +1,7 @@
 """The look of one panel: its picture, the title bar above, the status bar below, and errors over the picture."""
 
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from renderer.window.panels.pixel_zoom import draw_values
 from renderer.window.panels.statistics import rows
 
 BAR_HEIGHT = 26  # of the title bar and of the status bar, at scale 1
+MAX_WIDTHS = 1000  # of texts that are remembered
 PREPARING = "preparing: kernels are compiled when they are first used"
 
 
@@ -23,6 +25,8 @@ class PanelView:
 
     def __init__(self, fonts: theme.Fonts, scale: float):
         self.fonts, self.scale = fonts, scale
+        self._widths: dict[str, float] = {}  # of numbers in the bars
+        self._lines: WeakKeyDictionary[Panel, tuple[tuple, str]] = WeakKeyDictionary()
 
     def draw(
         self, panel: Panel, rect: Rect, image_rect: Rect, now: float, active: bool, overlay: Callable | None
@@ -112,25 +116,36 @@ class PanelView:
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
-        statistics = _fit(_statistics(panel), left - x - 2 * pad)
+        statistics = self._statistics_line(panel, left - x - 2 * pad)
         self._text(statistics, x + pad, bottom, theme.DIM, self.fonts.text, left - pad)
         if panel.target_samples > 1 and panel.samples < panel.target_samples:
             done = width * panel.samples / panel.target_samples
             low, high = (x, y + height - max(2.0, 2 * self.scale)), (x + done, y + height)
             imgui.get_window_draw_list().add_rect_filled(low, high, theme.color_u32(theme.ACCENT))
 
+    def _statistics_line(self, panel: Panel, width: float) -> str:
+        """As many statistics as fit in `width` units; made once for each report."""
+        key = panel.report, panel.transfer, panel.work.text() if panel.work.is_waiting else "", width
+        known = self._lines.get(panel)
+        if known is None or known[0][0] is not key[0] or known[0][1:] != key[1:]:
+            known = self._lines[panel] = key, _fit(_statistics(panel), width)
+        return known[1]
+
     def _text(self, text: str, x: float, y: float, color: theme.Color, font, right: float) -> None:
         """Text centered vertically in the bar whose top is `y`, clipped at `right`."""
         draw, bar = imgui.get_window_draw_list(), int(BAR_HEIGHT * self.scale)
         size = theme.FONT_SIZE * self.scale
-        draw.push_clip_rect((x, y), (max(right, x), y + bar), True)
-        draw.add_text(font, size, (x, y + (bar - size) / 2), theme.color_u32(color), text)
-        draw.pop_clip_rect()
+        clip = imgui.ImVec4(x, y, max(right, x), y + bar)
+        draw.add_text(font, size, (x, y + (bar - size) / 2), theme.color_u32(color), text, 0.0, clip)
 
     def _text_right(self, text: str, right: float, y: float, color: theme.Color) -> float:
         """Numbers that end at `right`; returns their left edge."""
-        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-            left = right - imgui.calc_text_size(text).x
+        if len(self._widths) > MAX_WIDTHS:
+            self._widths.clear()
+        if text not in self._widths:
+            with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+                self._widths[text] = imgui.calc_text_size(text).x
+        left = right - self._widths[text]
         self._text(text, left, y, color, self.fonts.numbers, right)
         return left
 

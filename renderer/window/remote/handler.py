@@ -135,6 +135,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    wbufsize, disable_nagle_algorithm = -1, True  # an answer leaves as a whole, and at once
     server_version, sys_version = "Rayfold", ""
 
     def setup(self) -> None:
@@ -234,6 +235,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+        self.wfile.flush()
 
     def log_message(self, *arguments: Any) -> None:
         """Logs nothing: stderr is for messages to the user."""

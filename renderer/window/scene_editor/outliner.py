@@ -103,20 +103,22 @@ def _list(editor: ItemEditor) -> None:
         if not shown:
             imgui.text_disabled("nothing yet: Add... or Shift+A")
         for group, count in shown.items():
-            _group(editor, settings, group, count)
+            _group(editor, group, count)
 
 
-def _group(editor: ItemEditor, settings: Any, group: str, count: int) -> None:
+def _group(editor: ItemEditor, group: str, count: int) -> None:
     selected = editor.selected
     shows_selected = selected is not None and selected.group == group and imgui.is_window_appearing()
     flags = OPEN_GROUP if count <= 40 or shows_selected else imgui.TreeNodeFlags_.span_avail_width
     if not imgui.tree_node_ex(f"{group.replace('_', ' ')}  {count}###{group}", flags):
         return
+    document = editor.document
     clipper = imgui.ListClipper()  # the rows in view cost time, not all
     clipper.begin(min(count, MAX_LISTED))
     for item in (selected, editor.renaming):  # what is scrolled to must be drawn
         if item is not None and item.group == group and item.index < min(count, MAX_LISTED):
             clipper.include_item_by_index(item.index)
+    imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
     while clipper.step():
         for index in range(clipper.display_start, clipper.display_end):
             item = Item(group, index)
@@ -124,17 +126,17 @@ def _group(editor: ItemEditor, settings: Any, group: str, count: int) -> None:
             if editor.renaming == item:
                 _name_input(editor, item)
             else:
-                _row(editor, settings, item, selected)
+                _row(editor, document, item, selected)
             imgui.pop_id()
+    imgui.pop_style_color()
     if count > MAX_LISTED:
         imgui.text_disabled(f"and {count - MAX_LISTED} more")
     imgui.tree_pop()
 
 
-def _row(editor: ItemEditor, settings: Any, item: Item, selected: Item | None) -> None:
+def _row(editor: ItemEditor, document: Document, item: Item, selected: Item | None) -> None:
     flags = imgui.SelectableFlags_.allow_double_click
-    with imgui_ctx.push_style_color(imgui.Col_.header, theme.COLORS["button_active"]):
-        clicked = imgui.selectable(f"{editor.document.label(item)}###row", item == selected, flags)[0]
+    clicked = imgui.selectable(f"{document.label(item)}###row", item == selected, flags)[0]
     if item == selected and editor.scrolled_to != item:
         imgui.set_scroll_here_y()
         editor.scrolled_to = item
@@ -151,7 +153,7 @@ def _row(editor: ItemEditor, settings: Any, item: Item, selected: Item | None) -
         documents.run_command(editor.app, lambda d: commands.duplicate(d, item), editor.panel)
     if imgui.menu_item_simple("Delete", "Delete"):
         documents.run_command(editor.app, lambda d: commands.delete(d, item), editor.panel)
-    if item.group in items.shape_groups(settings) and imgui.menu_item_simple("Add an instance of it"):
+    if item.group in items.shape_groups(document.scene.settings) and imgui.menu_item_simple("Add an instance of it"):
         documents.run_command(editor.app, lambda d: creation.instance_of(d, item), editor.panel)
     imgui.end_popup()
 

@@ -55,11 +55,16 @@ def panel_indices(node: LayoutNode) -> list[int]:
 
 def rectangles(node: LayoutNode, rect: Rect, gap: int) -> dict[int, Rect]:
     """The rectangle of each panel, at least 1 x 1, with `gap` units between neighbors."""
+    return dict(_known_rectangles(node, rect, gap))  # each frame asks for the same
+
+
+@lru_cache(64)
+def _known_rectangles(node: LayoutNode, rect: Rect, gap: int) -> dict[int, Rect]:
     if isinstance(node, int):
         return {node: rect}
     found: dict[int, Rect] = {}
     for child, inner in zip(node.children, _split_rectangle(node, rect, gap), strict=True):
-        found |= rectangles(child, inner, gap)
+        found |= _known_rectangles(child, inner, gap)
     return found
 
 
@@ -74,6 +79,7 @@ class Splitter:
     length: int
 
 
+@lru_cache(64)
 def splitters(node: LayoutNode, rect: Rect, gap: int, path: tuple[int, ...] = ()) -> list[Splitter]:
     """The gaps of a tree, which the user can drag."""
     if isinstance(node, int):
