@@ -103,7 +103,8 @@ def test_arrays_of_other_libraries_are_reduced_where_they_are(device, rng):
         axis_sum(Tensor(np.ones((64, 64), "i4")), 0, device)
 
 
-@pytest.mark.parametrize("kind", ["variance", pytest.param("product", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["variance", "product"])
 def test_teams_of_threads_share_a_line(emulated_gpu, rng, monkeypatch, kind):
     """A warp on each of a few lines, on an emulated GPU."""
     monkeypatch.setattr(exact_lines, "team_size", lambda *ignored: 32)

@@ -49,7 +49,7 @@ def close(found, wanted, inner):
     return np.abs(found - wanted).max(initial=0) <= 8 * epsilon * max(1, inner)
 
 
-# Every other rung is quick: neighbors on the ladder share most of their code.
+# Every other rung is quick: neighbors on the ladder share most of their code. The blocks of CHOICES are slow.
 THESIS_REST = [f"each{n}_{rest}" for n in (2, 4) for rest in ("looped", "looped_prefetch", "prefetch")]
 RUNGS = [*(name for name in VARIANTS if name not in THESIS_REST and VARIANTS[name].takes("f4"))]
 
@@ -57,7 +57,10 @@ RUNGS = [*(name for name in VARIANTS if name not in THESIS_REST and VARIANTS[nam
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.slow) if rung % 2 else name for rung, name in enumerate(RUNGS)),
+        *(
+            pytest.param(name, marks=pytest.mark.slow) if rung % 2 or name not in variants() else name
+            for rung, name in enumerate(RUNGS)
+        ),
         *(pytest.param(name, marks=pytest.mark.slow) for name in THESIS_REST),
     ],
 )
@@ -159,6 +162,7 @@ def test_costs_are_those_of_the_thesis():
     assert intensities == sorted(intensities)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
 def test_registers_are_those_of_the_compiler():
     """Accumulators alone take 64 registers of 8 x 8 elements; a plain loop takes few."""
@@ -185,7 +189,7 @@ def emulated_gpu():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if k > 1 else name for k, name in enumerate(MMA_SHAPES)]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if k else name for k, name in enumerate(MMA_SHAPES)]
 )
 def test_tensor_cores_multiply_any_shape(emulated_gpu, rng, name):
     """On an emulated GPU, whose copies arrive as late as they may; blocks that fit, edges, and rows of odd length."""

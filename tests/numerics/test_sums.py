@@ -143,6 +143,7 @@ def emulated_gpu():
         pytest.skip(f"no emulation: {error}")
 
 
+@pytest.mark.slow
 def test_doubles_that_expansions_do_not_hold_go_to_bins(emulated_gpu, rng):
     """On an emulated GPU: from the start, from the middle on, not at all, and with what is not finite."""
     n = 30_003
