@@ -40,7 +40,7 @@ from renderer.progress import Progress
 from renderer.scene.scene import Scene
 
 HINT_SIDE = 1024  # pixels of the middle of a still whose noise is estimated
-VISIBLE_NOISE = 0.03  # standard deviation, of white, from which on a denoiser is offered
+VISIBLE_NOISE = 0.012  # standard deviation, of white, from which on a denoiser is offered
 NOISE_SAMPLES = 100  # times the file's own samples, after which --noise gives up
 
 
@@ -176,7 +176,7 @@ def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
     noise = noise_level(np.sqrt(np.minimum(radiance, 1)))
     if noise > VISIBLE_NOISE and np.isfinite(noise):
         install = "" if is_installed() else f" ({INSTALL})"
-        text = f"noise of {100 * noise:.0f} % of white: --denoise filters it{install}, more --samples draw less of it"
+        text = f"noise of {100 * noise:.2g} % of white: --denoise filters it{install}, more --samples draw less of it"
         print(f"rayfold: {plan.output}: {text}", file=sys.stderr)
 
 
