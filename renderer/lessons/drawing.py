@@ -6,7 +6,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.export.render import RenderJob, render, tonemapped_blocks
-from renderer.images.algorithm_view import CHANNELS
+from renderer.images.algorithm_view import CHANNELS, Mark
 from renderer.images.inspection import channel_picture, layer_picture
 from renderer.images.tone_mapping import SRGB_8
 from renderer.lessons.lesson import Lesson
@@ -25,6 +25,7 @@ class DrawnPicture:
     panel: str
     caption: str
     meaning: str = ""  # of the colors, the same for all steps of an algorithm
+    marks: tuple[Mark, ...] = ()  # points with texts over the picture
 
 
 def draw_step(lesson: Lesson, number: int, bench: Bench, width: int, samples: int = 0) -> list[DrawnPicture]:
@@ -58,7 +59,7 @@ def draw_panel(
                 if step.pixels is not None:
                     head, _, rest = step.meaning.partition("; ")
                     caption = f"{name}, {found.unit} {number}: {head}"
-                    out.append(DrawnPicture(step.pixels[..., :3], name, caption, _sentence(rest)))
+                    out.append(DrawnPicture(step.pixels[..., :3], name, caption, _sentence(rest), step.marks))
             return out
         view = COLOR  # marks over the picture itself, which the window draws
     count = samples or scene.samples or picture.sample_count(settings, size)

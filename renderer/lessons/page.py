@@ -16,6 +16,7 @@ from renderer.pages.markdown import escape, targets, to_html
 from renderer.pages.plot import table_rows
 
 MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
+MAX_MARKS = 200  # that are drawn over a picture
 
 
 @dataclass
@@ -79,7 +80,10 @@ def step_parts(step: Step, result: StepResult) -> list[str]:
     """What follows a step's words."""
     parts = []
     if result.pictures:
-        figures = [page.picture(each.pixels, f"{step.title}: {each.caption}", each.caption) for each in result.pictures]
+        figures = [
+            page.picture(each.pixels, f"{step.title}: {each.caption}", each.caption, _marks(each))
+            for each in result.pictures
+        ]
         joined = "".join(figures)
         across = "two" if len(figures) in (2, 4) else "three"
         parts.append(f'<div class="strip {across}">{joined}</div>' if len(figures) > 1 else joined)
@@ -94,6 +98,21 @@ def step_parts(step: Step, result: StepResult) -> list[str]:
     if step.question is not None:
         parts.append(_question(step.question))
     return parts
+
+
+def _marks(drawn: DrawnPicture) -> str:
+    """The marks of a picture as SVG that lies over it; texts stand right of their points."""
+    if not drawn.marks:
+        return ""
+    height, width = drawn.pixels.shape[:2]
+    parts = []
+    for mark in drawn.marks[:MAX_MARKS]:
+        x, y, color = mark.x * width, mark.y * height, "#" + "".join(f"{round(255 * c):02x}" for c in mark.color[:3])
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{mark.radius:.1f}" fill="{color}"/>')
+        if mark.text:
+            where = f'x="{x + mark.radius + 4:.1f}" y="{y + 4:.1f}" fill="{color}"'
+            parts.append(f"<text {where}>{escape(mark.text)}</text>")
+    return f'<svg class="marks" viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
 
 
 def _program(found: ProgramResult) -> str:

@@ -25,12 +25,13 @@ h1 { font-size: 2rem; line-height: 1.2; margin: 1.2rem 0 .4rem } h2 { margin: 2.
 h3 { margin: 1.6rem 0 .4rem; font-size: 1.05rem } h2 .number { color: var(--soft); font-weight: 400 }
 a { color: var(--accent) } p, li { margin: .6rem 0 }
 .soft, figcaption, summary { color: var(--soft); font-size: .88rem }
-figure { margin: 1.2rem 0; break-inside: avoid } figure > img { width: 100%; height: auto; display: block;
+figure { margin: 1.2rem 0; break-inside: avoid } figure img { width: 100%; height: auto; display: block;
   border-radius: 6px; background: var(--panel) } figcaption { margin-top: .4rem; line-height: 1.45 }
 svg.figure { width: 100%; height: auto; display: block; max-width: 37rem; margin: 0 auto;
   font-family: "DejaVu Sans", Verdana, system-ui, sans-serif }
 .strip { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13.5rem), 1fr)); gap: .8rem }
 .strip.two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) } .strip figure { margin: 0 }
+.marked { position: relative } svg.marks { position: absolute; inset: 0; width: 100%; height: 100%; font-size: 11px }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1.1rem;
   margin: 1.2rem 0; break-inside: avoid } .card h3 { margin-top: 0 }
 .wide { overflow-x: auto; margin: 1rem 0 } table { border-collapse: collapse; font-size: .88rem;
@@ -50,7 +51,7 @@ nav ol, nav ul { padding-left: 1.4rem; columns: 2; column-gap: 2rem } nav li { m
   body { max-width: none; font-size: 10.5pt; padding: 0 } h2 { break-after: avoid } details { break-inside: avoid }
   details.answer::details-content, details.data::details-content { content-visibility: visible; display: block }
   pre { white-space: pre-wrap }
-  svg.figure { max-width: 12cm } figure > img { max-height: 16cm; width: auto; max-width: 100% } }
+  svg.figure { max-width: 12cm } figure img { max-height: 16cm; width: auto; max-width: 100% } }
 """
 
 
@@ -77,15 +78,20 @@ def write_page(path: Path, page: str) -> None:
         temporary.write_text(page, encoding="utf-8")
 
 
-def picture(pixels: np.ndarray, alt: str, caption: str = "") -> str:
-    """A <figure> of (height, width, 3) uint8 sRGB pixels, inside the page: a PNG, or a JPEG where that is smaller."""
+def picture(pixels: np.ndarray, alt: str, caption: str = "", over: str = "") -> str:
+    """A <figure> of (height, width, 3) uint8 sRGB pixels, inside the page: a PNG, or a JPEG where that is smaller.
+
+    `over` is an <svg class="marks"> that lies over it.
+    """
     data, kind = png_bytes(pixels), "png"
     if len(data) > MAX_PNG and len(smaller := encode_jpeg(pixels, 88)) < len(data):
         data, kind = smaller, "jpeg"
     height, width = pixels.shape[:2]
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    return f'<figure><img alt="{escape(alt)}" width="{width}" height="{height}" src="{source}">{below}</figure>'
+    image = f'<img alt="{escape(alt)}" width="{width}" height="{height}" src="{source}">'
+    image = f'<div class="marked">{image}{over}</div>' if over else image
+    return f"<figure>{image}{below}</figure>"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

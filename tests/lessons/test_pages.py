@@ -12,6 +12,7 @@ from PIL import Image
 
 from renderer import cli
 from renderer.formats.images import write_png
+from renderer.images.algorithm_view import Mark
 from renderer.lessons.drawing import DrawnPicture
 from renderer.lessons.lesson import LESSONS, read_lesson
 from renderer.lessons.measurements import Finding
@@ -151,6 +152,16 @@ def check_page(text: str, lesson) -> Balance:
     links = {value for tag, name, value in page.attributes if (tag, name) == ("a", "href")}
     assert len(ids) == len(lesson.steps) and {f"#{each}" for each in ids} <= links
     return page
+
+
+def test_marks_lie_over_their_picture_and_are_text(folder, tmp_path, rng):
+    lesson = read_lesson(folder)
+    results = made_up(lesson, rng)
+    marks = (Mark(0.25, 0.5, (1.0, 0.5, 0.0, 1.0), 4.0, "<b>x : 0..8"),)
+    results[0].pictures = [DrawnPicture(np.zeros((6, 8, 3), "u1"), "set", "graph", "", marks)]
+    text = lesson_page(lesson, results, tmp_path / "x.html", "here")
+    assert "<b>x : 0..8" in check_page(text, lesson).words
+    assert '<circle cx="2.0" cy="3.0" r="4.0" fill="#ff8000"/>' in text
 
 
 @pytest.mark.parametrize("name", ["small", "stencil", "cdollar"])
