@@ -45,6 +45,7 @@ def test_a_product_costs_two_operations_a_term_and_three_matrices(make_target, r
     assert part.seconds > 0
 
 
+@pytest.mark.slow
 def test_operations_count_as_often_as_what_they_depend_on(make_target, rng):
     a = rng.standard_normal((6, 50)).astype("f4")
     text = "float(int, int) main(float[,] a) { var r(i, j) = a(i, j) * sin(a(i, 0)) + sum(a(i, k)); return r; }"

@@ -1,0 +1,67 @@
+"""Kernels of processors: blocks of columns of any width, reductions of neighbors, exp; NumPy is the witness."""
+
+import numpy as np
+import pytest
+
+import renderer
+from renderer.cdollar.targets.cpu_kernels import LANES, MIN_COLUMNS, SPAN
+from renderer.cdollar.targets.device_target import DeviceTarget
+from tests.cdollar.evaluate import value_of
+
+WIDTHS = [1, MIN_COLUMNS - 1, LANES[1] - 1, LANES[1], LANES[1] + 1, 2 * LANES[0] + 3]
+
+
+def on(device):
+    return lambda dag: DeviceTarget(dag, device, "device")
+
+
+@pytest.mark.parametrize("columns", [MIN_COLUMNS, *(pytest.param(w, marks=pytest.mark.slow) for w in WIDTHS)])
+def test_reductions_with_neighboring_outputs(device, rng, columns):
+    a = rng.standard_normal((37, columns)).astype("f4")
+    text = "float[] main(float[,] a) { var s(j) = sum(a(i, j)); return s; }"
+    assert np.allclose(value_of(text, on(device), a=a), a.sum(0, dtype="f8"), rtol=1e-5, atol=1e-5)
+    text = "float[] main(float[,] a) { var s(j) = max(a(i, j)); return s; }"
+    assert np.array_equal(value_of(text, on(device), a=a), a.max(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [4095, 4096, 9000])
+def test_long_sums_of_columns_keep_what_rounding_loses(device, rng, rows):
+    a = (1e4 + rng.standard_normal((rows, 70))).astype("f4")
+    text = "float[] main(float[,] a) { var s(j) = sum(a(i, j)); return s; }"
+    worst = np.abs(value_of(text, on(device), a=a) / a.sum(0, dtype="f8") - 1).max()
+    assert worst < (2e-7 if rows >= 4096 else 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [5, MIN_COLUMNS + 4, SPAN + 5])
+def test_convolutions_and_stencils_of_any_width(device, rng, width):
+    a, w = rng.standard_normal((9, width)).astype("f4"), rng.standard_normal((3, 5)).astype("f4")
+    text = "float[,] main(float[,] a, float[,] w) { var c(i, j) = sum(a(i + p, j + q) * w(p, q)); return c; }"
+    expected = sum(w[p, q] * a[p : 7 + p, q : width - 4 + q] for p in range(3) for q in range(5))
+    assert np.allclose(value_of(text, on(device), a=a, w=w), expected, rtol=1e-5, atol=1e-5)
+    text = f"float[,] main(float[,] a) {{ var r(i, j : 1..{width - 1}) = a(i, j - 1) + a(i, j + 1); return r; }}"
+    assert np.allclose(value_of(text, on(device), a=a), a[:, :-2] + a[:, 2:], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_bounds_check_in_a_row_is_reported(device, rng):
+    text = "float[,] main(float[,] a, int[] k) { var r(i : 0..3, j : 0..40) = a(i, k(j)); return r; }"
+    a, k = rng.standard_normal((3, 40)).astype("f4"), rng.permutation(40).astype("i4")
+    assert np.array_equal(value_of(text, on(device), a=a, k=k), a[:, k])
+    k[17] = 40
+    with pytest.raises(renderer.InputError, match="CS0317"):
+        value_of(text, on(device), a=a, k=k)
+
+
+def test_exp_of_processors_is_right_to_an_ulp(device):
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.7228, 88.73, -87.4, -103.9, -104.5, 1e-30]
+    x = np.concatenate([np.linspace(-104, 88.7, 100_003), np.linspace(-0.01, 0.01, 1001), edges]).astype("f4")
+    found = value_of("float[] main(float[] a) => exp(a);", on(device), a=x)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype("f8"))
+        single = exact.astype("f4")
+        finite = np.isfinite(single)
+        assert np.array_equal(found[~finite], single[~finite], equal_nan=True)
+        apart = np.abs(found[finite] - exact[finite]) / np.spacing(single[finite])
+    assert apart.max() < (1.1 if device.properties.scalar_threads else 2.0)
