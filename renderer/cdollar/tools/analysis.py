@@ -25,7 +25,7 @@ from renderer.errors import UserError
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 MEMBERS = ("x", "y", "z", "w", *ast.BORDER_MODES)
 TYPES = (*ast.PRIMITIVES, *ast.VECTORS)
-MAX_CHARACTERS = 1 << 18  # of a program that is checked while it is typed
+MAX_CHARACTERS = 1 << 16  # of a program that is checked while it is typed
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,12 @@ class Context:
 def format_text(text: str, name: str = "program") -> str:
     """The formatted text of a program. Raises ProgramError where the text has no tokens."""
     source = SourceFile(name, text)
-    before = [(token.kind, token.text) for token in tokenize(source)]  # raises for what is no token
+    tokenize(source)  # raises for what is no token
+    given = split_lines(text)
     lines: list[str] = []
     context, depths = Context(), [0]
     is_continued = False
-    for pieces in split_lines(text):
+    for pieces in given:
         if not pieces:
             if lines and lines[-1]:
                 lines.append("")
@@ -83,8 +84,7 @@ def format_text(text: str, name: str = "program") -> str:
             inside = bool(context.brackets) and context.brackets[-1] != "{"
             is_continued = not inside and words[-1].text not in (";", "{", "}", ",")
     result = "\n".join(lines).rstrip("\n") + "\n" if any(lines) else ""
-    after = [(token.kind, token.text) for token in tokenize(SourceFile(name, result))]
-    if before != after or comments_of(text) != comments_of(result):
+    if words_of(given) != words_of(split_lines(result)):
         raise ProgramError("CS0101", Span(source, 0, 1), "this program cannot be formatted without changing it")
     return result
 
@@ -109,9 +109,9 @@ def split_lines(text: str) -> list[list[Piece]]:
     return lines
 
 
-def comments_of(text: str) -> list[str]:
-    """The comments of a text."""
-    return [piece.text for line in split_lines(text) for piece in line if piece.kind == "comment"]
+def words_of(lines: list[list[Piece]]) -> list[tuple[str, str]]:
+    """The tokens and comments of some lines."""
+    return [(piece.kind, piece.text) for line in lines for piece in line]
 
 
 def indentation(pieces: list[Piece], depths: list[int]) -> int:
