@@ -15,6 +15,7 @@ from renderer.window.panels.statistics import is_empty
 from renderer.window.state import view_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.file_watcher import FileWatcher
+from renderer.window.state.layout import rectangles
 from renderer.window.state.session import Session
 from tests.window.headless import Clock, center, finish, frames, hold, point, press, view, window
 
@@ -146,4 +147,6 @@ def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):
     wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "compact", "off")]
     assert found == [*wavefronts, ("megakernel", "bits"), ("regenerate", "bits")]
     assert all(panel.free_run for panel in app.panels[1:]) and not app.panels[0].free_run
+    places = rectangles(app.layout, (0, 0, 1208, 908), 4)
+    assert len({places[index][2:] for index in range(1, 7)}) == 1 and len(places) == 7  # costs of one size
     app.close()

@@ -44,7 +44,11 @@ LayoutNode = Split | int
 def grid_layout(count: int, size: tuple[int, int], columns: int) -> LayoutNode:
     """Rows of panels, as renderer.scene.cameras.grid arranges pictures of that size; 0 columns are automatic."""
     cells = enumerate(grid(count, size, columns))
-    rows = [[index for index, _ in row] for _, row in groupby(cells, key=lambda cell: cell[1][1])]
+    return rows_layout([[index for index, _ in row] for _, row in groupby(cells, key=lambda cell: cell[1][1])])
+
+
+def rows_layout(rows: list[list[int]]) -> LayoutNode:
+    """These rows of panels, equally high; the panels of a row are equally wide."""
     return _join(False, [(_join(True, [(index, 1.0) for index in row]), 1.0) for row in rows])
 
 

@@ -9,6 +9,7 @@ from renderer.window.controls.step import next_item
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.app_state import AppState
+from renderer.window.state.layout import rows_layout
 
 
 def focus(app: AppState, u: float, v: float) -> None:
@@ -94,8 +95,12 @@ def compare_schedules(app: AppState) -> None:
         replace(scene, title=f"{title}: {scene.title}", settings=replace(scene.settings, **values))
         for title, values in SCHEDULES.items()
     ]
+    before = len(app.panels)
     app.add_panels(scenes)
-    for panel in app.panels[-len(scenes) :]:
+    ways = list(range(before, len(app.panels)))
+    half = -(-len(ways) // 2)
+    app.layout = rows_layout([row for row in (list(range(before)), ways[:half], ways[half:]) if row])  # of one size
+    for panel in app.panels[before:]:
         panel.free_run = True
 
 
