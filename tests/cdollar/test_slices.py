@@ -36,6 +36,7 @@ def test_slices_take_bound_variables_and_numbers_of_the_host():
         ("a[::0]", "the step of a slice is not 0"),
         ("sin[1:2]", "a slice is a part of an array"),
         ("f[1:]", "needs both ends"),
+        ("domain(a)[1:3]", "only in the brackets of an array"),
     ],
 )
 def test_slices_that_do_not_fit(expression, words):

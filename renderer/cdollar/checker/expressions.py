@@ -66,6 +66,9 @@ class ExpressionLowering(ElementLowering):
     def _lower_Blank(self, tree: ast.Blank) -> Value:
         raise ProgramError("CS0205", tree.span, "an argument is missing here")
 
+    def _lower_Slice(self, tree: ast.Slice) -> Value:
+        raise ProgramError("CS0322", tree.span, "a slice has a meaning only in the brackets of an array")
+
     def _lower_LetIn(self, tree: ast.LetIn) -> Value:
         value = self.let_bind(self._operand(tree.value), tree.value.span)
         with self.body.block() as scope:
