@@ -102,7 +102,8 @@ def table(paths: list[Path]) -> str:
     for name in sorted({row["scene"] for rows in files for row in rows}):
         found = [next((row for row in rows if row["scene"] == name), None) for rows in files]
         some = next(row for row in found if row)
-        flip = next((f"{row['flip']:.3f}" for row in found if row and "flip" in row), "exact")
+        unknown = "exact" if some["samples"] == 1 else ""
+        flip = next((f"{row['flip']:.3f}" for row in found if row and "flip" in row), unknown)
         cells = [f"{row['seconds']:.3g}" if row else "" for row in found]
         size = f"{some['size'][0]} x {some['size'][1]}"
         lines.append(f"| `{name}` | {size} | {some['samples']} | {flip} | " + " | ".join(cells) + " |")
@@ -137,9 +138,7 @@ def main() -> None:
             print(name, row, flush=True)
         for row, future in zip(rows, waiting, strict=True):
             row |= future.result() if future else {}
-            print(
-                f"{row['scene']:18} {row['samples']:6} {row['seconds']:8.2f} s  {row.get('flip', 'exact')}", flush=True
-            )
+            print(f"{row['scene']:18} {row['samples']:6} {row['seconds']:8.2f} s  {row.get('flip', '')}", flush=True)
     if args.output:
         args.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
