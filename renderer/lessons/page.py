@@ -101,7 +101,7 @@ def step_parts(step: Step, result: StepResult) -> list[str]:
 
 
 def _marks(drawn: DrawnPicture) -> str:
-    """The marks of a picture as SVG that lies over it; texts stand right of their points."""
+    """The marks of a picture as SVG that lies over it, with texts beside their points."""
     if not drawn.marks:
         return ""
     height, width = drawn.pixels.shape[:2]
@@ -110,7 +110,10 @@ def _marks(drawn: DrawnPicture) -> str:
         x, y, color = mark.x * width, mark.y * height, "#" + "".join(f"{round(255 * c):02x}" for c in mark.color[:3])
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{mark.radius:.1f}" fill="{color}"/>')
         if mark.text:
-            where = f'x="{x + mark.radius + 4:.1f}" y="{y + 4:.1f}" fill="{color}"'
+            if mark.x < 0.75:
+                where = f'x="{x + mark.radius + 4:.1f}" y="{y + 4:.1f}" fill="{color}"'
+            else:  # near the edge the text stands above, and ends with the picture
+                where = f'x="{width - 4}" y="{y - mark.radius - 4:.1f}" text-anchor="end" fill="{color}"'
             parts.append(f"<text {where}>{escape(mark.text)}</text>")
     return f'<svg class="marks" viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
 
