@@ -31,6 +31,7 @@ from renderer.pictures import load, open_picture
 MIN_REFERENCE = 4
 FLIP_SIDE = 512
 DEFAULT_SIZE = (640, 360)
+NOT_MEANS = ("ink", "lightfield")  # whose samples are steps of one result
 LEFT_OUT = ("demo",)  # shows other scenes
 
 
@@ -54,7 +55,7 @@ def measure(name: str, gpu: Any, reference_seconds: float, few: int | None) -> t
     draw(picture, scene.settings, size, drawn)
     seconds = time.perf_counter() - begin
     row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn}
-    if wanted == 1 or few:
+    if wanted == 1 or few or scene.picture in NOT_MEANS:
         return row, []
     facts, shown = displayed(scene, picture, size, reference_seconds)
     return row | facts, shown
