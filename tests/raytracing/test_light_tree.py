@@ -202,21 +202,24 @@ def test_every_emissive_instance_of_a_shape_is_sampled(picture, rng, sampler, li
 
 @pytest.mark.slow
 def test_as_few_point_lights_as_the_tree_takes_keep_the_mean(picture, rng):
-    """The irradiance of a floor by a sum over the lights; by the tree it varies at most half as much as by power."""
-    place = rng.uniform((-2, 0.3, -2), (2, 1.5, 2), (MIN_TREE_POINTS, 3))
-    strength = rng.uniform(0.2, 1, MIN_TREE_POINTS)
-    points = tuple(PointLight(tuple(map(float, p)), (float(s),) * 3) for p, s in zip(place, strength, strict=True))
-    scene = floor_scene(point_lights=points)
-    render(picture, scene, samples=1)
-    assert picture._lights.constants["LIGHT_TREE"] == 1
-    wanted = 0.5 / np.pi * (strength * place[:, 1] / np.linalg.norm(place, axis=1) ** 3).sum()
-    found, spread = [], []
-    for sampler in ("auto", "power"):
-        values = render(picture, replace(scene, light_sampler=sampler), samples=64).mean(-1)
-        found.append(values.mean())
-        spread.append(values.std())
-        assert abs(values.mean() - wanted) < 4.5 * values.std() / np.sqrt(values.size) + 5e-3 * wanted, sampler
-    assert spread[0] ** 2 < spread[1] ** 2 / 2
+    """The irradiance of a floor by a sum over the lights; by the tree it varies less than by power in most layouts."""
+    ratios = []
+    for _ in range(9):
+        place = rng.uniform((-2, 0.3, -2), (2, 1.5, 2), (MIN_TREE_POINTS, 3))
+        strength = rng.uniform(0.2, 1, MIN_TREE_POINTS)
+        points = tuple(PointLight(tuple(map(float, p)), (float(s),) * 3) for p, s in zip(place, strength, strict=True))
+        scene = floor_scene(point_lights=points)
+        render(picture, scene, samples=1)
+        assert picture._lights.constants["LIGHT_TREE"] == 1
+        wanted = 0.5 / np.pi * (strength * place[:, 1] / np.linalg.norm(place, axis=1) ** 3).sum()
+        spread = []
+        for sampler in ("auto", "power"):
+            values = render(picture, replace(scene, light_sampler=sampler), samples=64).mean(-1)
+            spread.append(values.std())
+            bound = 4.5 * values.std() / np.sqrt(values.size) + 5e-3 * wanted
+            assert abs(values.mean() - wanted) < bound, (sampler, place)
+        ratios.append(spread[0] / spread[1])
+    assert np.median(ratios) ** 2 < 0.5, ratios
 
 
 def test_few_lights_are_chosen_by_power(picture):
