@@ -103,7 +103,14 @@ class CudaDevice(Device):
         self._stream: Any = None  # the current stream; None is the default one
         cluster = PORTABLE_CLUSTER if capability >= (9, 0) else 1
         self.properties = DeviceProperties(
-            queries.multiprocessors, 32, memory, memory, True, cluster, capability >= (8, 0), queries.local_bytes
+            queries.multiprocessors,
+            32,
+            memory,
+            memory,
+            True,
+            cluster,
+            capability >= (8, 0),
+            local_bytes=queries.local_bytes,
         )
         self._copy_stream = Stream(self)  # beside the default stream, which kernels use
         with self:
