@@ -29,6 +29,7 @@ from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.flame import scene_of_keyframe
 from renderer.pictures.picture import Picture
 from renderer.progress import Progress
+from renderer.scene.animation import without_tracks_of
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path
 
@@ -154,7 +155,8 @@ def _prepare(
         source = scene_of_keyframe(source)
     scene = source if isinstance(source, Scene) else load(Path(source))
     for key, value in settings.items():
-        scene = replace(scene, settings=replace_path(scene.settings, [key], value, "render"))
+        settings_asked = replace_path(scene.settings, [key], value, "render")
+        scene = replace(without_tracks_of(scene, key), settings=settings_asked)
     size = size or scene.size or DEFAULT_SIZE
     if not (len(size) == 2 and all(isinstance(n, int) and 1 <= n <= 1 << 17 for n in size)):
         raise UserError(f"size is {size}; it must be (width, height), each 1 to {1 << 17}")

@@ -17,6 +17,7 @@ from renderer.images import denoise
 from renderer.pictures import load, picture_class, recipe_of
 from renderer.plain import format_value
 from renderer.raytracing.environment_presets import PRESETS
+from renderer.scene.animation import without_tracks_of
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
@@ -221,6 +222,7 @@ def load_scene(options: ExportOptions) -> Scene:
             tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
             settings = set_from_text(settings, key, text)
+            scene = without_tracks_of(scene, key)
     if options.seed is not None:
         if "seed" not in [f.name for f in fields(settings)]:
             raise UserError(f"--seed {options.seed}: a {scene.picture} picture has no random numbers")

@@ -20,7 +20,7 @@ from renderer.pages.plot import Plot
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import expand_layout, load, picture_class
 from renderer.plain import format_value, is_finite_number
-from renderer.scene.animation import remove_track
+from renderer.scene.animation import without_tracks_of
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
 
@@ -162,8 +162,7 @@ class Lesson:
 def _with(scene: Scene, values: Any, context: str) -> Scene:
     """The scene with these values of its settings, which lose their key frames."""
     for key, value in values.items():
-        if scene.animation and any(track.path == key for track in scene.animation.tracks):
-            scene = remove_track(scene, key)
+        scene = without_tracks_of(scene, key)
         scene = replace(scene, settings=replace_in_file(scene.settings, key, value, f"{context}: {key}"))
     return scene
 

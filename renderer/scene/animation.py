@@ -208,6 +208,16 @@ def remove_track(scene: Scene, path: str) -> Scene:
     return replace(scene, settings=settings, animation=replace(scene.animation, tracks=tracks) if tracks else None)
 
 
+def without_tracks_of(scene: Scene, path: str) -> Scene:
+    """The scene without the key frames of a setting and of its parts: a value that was asked for holds at all times."""
+    asked = split_path(path)
+    tracks = scene.animation.tracks if scene.animation else ()
+    kept = tuple(track for track in tracks if split_path(track.path)[: len(asked)] != asked)
+    if scene.animation is None or len(kept) == len(tracks):
+        return scene
+    return replace(scene, animation=replace(scene.animation, tracks=kept))  # with its duration, a film's
+
+
 def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
     """The scene whose settings at `time` are `after`: animated settings get a key frame, the others change."""
     before = settings_at(scene, time)

@@ -15,6 +15,7 @@ from renderer.scene.animation import (
     keyframe_times,
     read_animation,
     settings_at,
+    without_tracks_of,
     write_animation,
 )
 from renderer.scene.cameras import Camera, View2D
@@ -143,6 +144,16 @@ def test_keys_are_added_moved_and_removed(rng):
     bare = delete_keyframe(delete_keyframe(moved, 0.0), keyframe_times(moved.animation)[1])
     assert bare.animation is None and bare.settings.view.position == (7.0, 2.0, 3.0)
     assert delete_keyframe(still, 1.0) == still
+
+
+def test_a_value_that_is_asked_for_holds_at_all_times():
+    keys = [{"time": t, "set": {"view.target": [t, 0.0, 0.0], "view.fov_degrees": 40 + t, "depth": 1}} for t in (0, 4)]
+    moving = scene(keys)
+    still = without_tracks_of(moving, "view")
+    assert [track.path for track in still.animation.tracks] == ["depth"]
+    assert settings_at(still, 3.0).view == Camera() and still.animation.duration == moving.animation.duration
+    assert settings_at(without_tracks_of(moving, "view.fov_degrees"), 2.0).view.target == pytest.approx((2.0, 0, 0))
+    assert without_tracks_of(moving, "name") is moving and without_tracks_of(still, "view") is still
 
 
 def test_changed_paths_are_what_set_takes(rng):
