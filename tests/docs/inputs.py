@@ -10,7 +10,8 @@ from tests.formats.test_gltf_animation import animate
 
 
 def write_inputs(folder: Path) -> None:
-    """Writes teapot.obj, lantern.glb, fox.glb, sheep.flame, pack.flame, box.png and arrays into `folder`."""
+    """Writes program.cb, teapot.obj, lantern.glb, fox.glb, sheep.flame, pack.flame, box.png, arrays into `folder`."""
+    (folder / "program.cb").write_text("float main()=>1;\n")
     corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
     faces = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
     lines = ["v {} {} {}".format(*corner) for corner in corners] + ["f {} {} {} {}".format(*face) for face in faces]
