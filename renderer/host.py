@@ -25,6 +25,7 @@ except ImportError:  # not Windows
     msvcrt = None
 
 IS_LINUX = sys.platform.startswith("linux")
+NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # flags of a file that children do not get
 IMPORTED = time.perf_counter()  # about when the process started
 
 

@@ -10,11 +10,6 @@
 #endif
 
 #ifndef GLSL
-#ifdef __OPENCL_VERSION__
-typedef long int64;
-#else
-typedef long long int64;
-#endif
 DEVICE int64 divide_long(int64 a, int64 b) { return b == 0 ? 0 : b == -1 ? (int64)(0 - (ulong)a) : a / b; }
 DEVICE int64 remainder_long(int64 a, int64 b) { return b == 0 || b == -1 ? 0 : a % b; }
 DEVICE int64 float_to_long(float x) {

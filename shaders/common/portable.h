@@ -9,6 +9,7 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long long ulong;
+typedef long long int64;
 #ifdef MIN_GROUPS_PER_SM  // resident groups per multiprocessor, which limit the registers of a thread
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE, MIN_GROUPS_PER_SM)
 #else
@@ -356,6 +357,7 @@ ASYNC_COPY(16, "cg")
 #ifdef cl_khr_int64_extended_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #endif
+typedef long int64;
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #define KERNEL_MIN_GROUPS(groups) KERNEL
 #define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses stores to LOCAL memory in real calls

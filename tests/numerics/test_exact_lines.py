@@ -99,8 +99,9 @@ def test_arrays_of_other_libraries_are_reduced_where_they_are(device, rng):
     a, b = spread(rng, (9, 12), 150), spread(rng, (12, 5), 150)  # some products are in doubt
     assert same(matmul(Tensor(a), Tensor(b), device), matmul(a, b))
     assert same(axis_mean(Tensor(a), 0, device), axis_mean(a, 0))
-    with pytest.raises(InputError, match="int32 on a device"):
-        axis_sum(Tensor(np.ones((64, 64), "i4")), 0, device)
+    if device.properties.scalar_threads:  # the array lies on the device; for a GPU it comes through the host
+        with pytest.raises(InputError, match="int32 on a device"):
+            axis_sum(Tensor(np.ones((64, 64), "i4")), 0, device)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.triangles import WindowTransform
-from tests.window.headless import finish, frames, press, wait_for_undo_step, window
+from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
 
 WIDTH, HEIGHT = 900, 460
 
@@ -270,7 +270,8 @@ def test_a_variant_is_selected_by_click(screen):
     press(screen, "V")
     finish(screen)
     variants = editor(screen).variants
-    assert len(variants.textures) == 9 and variants.flames[4] == before
+    until(screen, lambda: len(variants.textures) == 9)
+    assert variants.flames[4] == before
     pictures = [texture.read() for texture in variants.textures]
     assert pictures[4][..., :3].max() > 60
     assert sum(not np.array_equal(picture, pictures[4]) for picture in pictures) >= 6

@@ -36,6 +36,7 @@ def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
     picture = (slice(60, 240), slice(100, 300))
     wait_for(lambda: frame("desk")[picture].std() > 10, process)
     wait_for(lambda: frame("phone")[150:400].std() > 10, process)
+    wait_for(lambda: is_steady(lambda: frame("phone")), process)  # the whole picture, not its first strips
     before = [frame(name) for name in ("desk", "phone")]
     drag = [{"kind": "move", "x": 200, "y": 150}, {"kind": "button", "button": 0, "down": True}]
     drag += [{"kind": "move", "x": 300, "y": 150}, {"kind": "button", "button": 0, "down": False}]
@@ -46,6 +47,13 @@ def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
     request(address, "events?viewer=phone", key_events("KeyQ", ctrl=True))
     wait_for(lambda: request(address, "frame?viewer=phone&after=0")[0] == 410, process)
     assert frame("desk").shape == (300, 600, 3) and process.poll() is None, "who quits closes only that window"
+
+
+def is_steady(frame) -> bool:
+    """Whether two frames half a second apart are nearly equal."""
+    first = frame()
+    time.sleep(0.5)
+    return np.abs(frame() - first).mean() < 1
 
 
 async def value(command, expression: str):

@@ -313,10 +313,12 @@ class ExpressionParser(TokenStream):
         """An int, uint or long literal; 2147483648 is allowed after a minus sign."""
         text, is_hex = token.text.replace("_", "").lower(), token.kind == "hex"
         is_long, digits = text.endswith("l"), text.rstrip("ul")
-        hint = "write it as a floating-point number: 1e30" if is_long else f"write it as long, `{digits}L`, or as 1e30"
+        hint = "write it as a floating-point number: 1e30"
         if len(digits) > 20:
             self.fail("CS0114", "this number is too large for int", hint, token.span)
         value = int(digits, 16 if is_hex else 10)
+        if not is_long and value < 2**63:
+            hint = f"write it as long, `{digits}L`, or as 1e30"
         if is_long:
             if value >= 2**63:
                 self.fail("CS0114", f"{digits} is too large for long", hint, token.span)

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from renderer.host import NEVER_WAITS
+
 IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x2, 0x4, 0x8, 0x80, 0x100, 0x200
 MASK = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE
 PAUSE_SECONDS = 0.25  # between two reports: a file that is written in pieces is one change
@@ -27,7 +29,7 @@ class FolderEvents:
         if not sys.platform.startswith("linux"):
             raise OSError("inotify is Linux's")
         self._libc, self._wake = ctypes.CDLL(None, use_errno=True), wake
-        self._events = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._events = self._libc.inotify_init1(NEVER_WAITS)
         if self._events < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._end, self._ender = os.pipe()
