@@ -404,7 +404,9 @@ def test_a_lost_device_ends_the_window_at_once(screen):
     screen.app.lost_device = ""
 
 
-@pytest.mark.parametrize(("seed", "events"), [(17, 1500), pytest.param(18, 5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seed", "events"), [(17, 500), *(pytest.param(*run, marks=pytest.mark.slow) for run in ((17, 1500), (18, 5000)))]
+)
 def test_monkey(gl, tmp_path, seed, events):
     """Seeded events over all scenes: no exit, no internal error, and the session can be restored."""
     with counted_errors() as errors, monkey(gl, tmp_path, seed) as user:

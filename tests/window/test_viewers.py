@@ -73,6 +73,7 @@ async def screenshot(command, path) -> np.ndarray:
     return read_pixels(path)[..., :3]
 
 
+@pytest.mark.slow
 def test_a_telephone_in_a_real_browser(served, browser, tmp_path):  # noqa: F811
     """One finger drags, two zoom, the toolbar's buttons take taps; the window is narrow and sharp."""
     process, address = served
