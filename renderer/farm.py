@@ -33,7 +33,7 @@ WORKER_SECONDS = 60.0  # that a scheduler may be without any worker
 MAX_LOCAL = 999
 KEPT = "what was complete is kept, and the same command resumes"
 INSTALL = "pip install distributed cryptography"
-# Workers that listen for browsers tell everybody of their tasks and files: no page is served.
+# Workers that listen for browsers publish their tasks and files: no page is served.
 CONFIGURATION: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 

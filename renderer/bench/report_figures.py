@@ -43,13 +43,13 @@ def subsystem_of(row: dict) -> str:
 
 
 def short_device(device: str) -> str:
-    """A device's name without what tells equal ones apart, for titles."""
+    """A device's name without the numbers that distinguish equal ones, for titles."""
     name = re.sub(r"^pthread-(\w+-)*?(?=[A-Z])| \((opencl|cuda)(:\d+)+\)$|/PCIe.*$", "", device)
     return name[:48] or "unknown device"
 
 
 def peer_name(row: dict) -> str:
-    """What a record's peer is, by its own name; "the vendor's" is told by the device."""
+    """What a record's peer is, by its own name; "the vendor's" depends on the device."""
     name = str(row["peer"].get("name") or "peer")
     if name in VENDOR:
         return f"{'cuBLAS' if 'NVIDIA' in row['device'] else 'host BLAS'}, {VENDOR[name]}"

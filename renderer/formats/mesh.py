@@ -145,7 +145,7 @@ def _read_ply(data: bytes, path: Path) -> MeshFile:
 
 
 def _read_stl(data: bytes) -> MeshFile:
-    """Binary files by their one record, which their size tells from text; the others by trimesh."""
+    """Binary files by their one record, which their size distinguishes from text; the others by trimesh."""
     count = int.from_bytes(data[STL_HEADER - 4 : STL_HEADER], "little")
     if len(data) >= STL_HEADER and len(data) == STL_HEADER + count * STL_TRIANGLE.itemsize:
         corners = np.frombuffer(data, STL_TRIANGLE, offset=STL_HEADER)["corners"]

@@ -98,12 +98,12 @@ def interruptible(work: Callable[[], T]) -> T:
     """What work() returns; Ctrl-C ends the wait for it even while it runs in a driver."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    future = start(work)
+    future = start_thread(work)
     _block([future])
     return future.result()
 
 
-def start(work: Callable[[], T]) -> Future[T]:
+def start_thread(work: Callable[[], T]) -> Future[T]:
     """Starts work() on a thread of its own, for which the end of the process does not wait."""
     future: Future[T] = Future()
     unfinished_work.add(future)

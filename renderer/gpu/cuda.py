@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError
 from renderer.gpu import nvrtc
-from renderer.gpu.compilation import Compiler, start
+from renderer.gpu.compilation import Compiler, start_thread
 from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import Buffer, Device, Kernel, ReadbackBuffer
@@ -50,7 +50,7 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
 def start_driver(index: int) -> None:
     """Starts the driver and opens a GPU's context on a thread, where that works: it takes 0.2 s, beside imports."""
     if not _why_unusable():
-        start(partial(_retain_context, index))
+        start_thread(partial(_retain_context, index))
 
 
 def _retain_context(index: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
-from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result, start
+from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result, start_thread
 from renderer.gpu.dlpack import CPU, Tensor
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
 from renderer.profile import stage
@@ -277,7 +277,7 @@ class Device(Protocol):
         if program.key not in self._programs and program.key not in self._compiling:
             work = partial(self._compile, program)
             pool = self.compile_pool
-            self._compiling[program.key] = pool.submit(work) if pool else start(partial(work, None))
+            self._compiling[program.key] = pool.submit(work) if pool else start_thread(partial(work, None))
 
     def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, Any]) -> Any:
         program = self._program_text(file, group_size, constants)

@@ -74,7 +74,7 @@ class Tensor(NamedTuple):
 
 
 class _Consumed:
-    """A managed tensor that was taken over; the library that made it is told when it is no longer needed."""
+    """A managed tensor that was taken over; the library that made it is notified when it is no longer needed."""
 
     def __init__(self, managed: int, source: Any) -> None:
         self._managed, self._source = managed, source

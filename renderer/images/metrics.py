@@ -10,7 +10,7 @@ def psnr(a: np.ndarray, b: np.ndarray, peak: float = 255.0) -> float:
 
 
 def noise_level(displayed: np.ndarray) -> float:
-    """The standard deviation of the noise of a (height, width) picture, in its own unit; 0 for one too small to tell.
+    """The standard deviation of the noise of a (height, width) picture, in its own unit; 0 if it is too small.
 
     J. Immerkaer, "Fast Noise Variance Estimation", 1996: a filter that leaves neither slopes nor straight edges. Its
     median stands for its mean, so that textures and edges of less than half of the picture do not count.

@@ -94,7 +94,10 @@ class LightSampler:
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
         profiled = [light for light in settings.point_lights if light.file]
         has_directory = bool(profiled) or has_volumes(settings)
-        self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
+        self.constants = self.usual_constants | {
+            "INSTANCED_LIGHTS": int(len(triangles) > 0),
+            "LIGHT_TREE": int(has_tree),
+        }
         self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
             "non_area_lights": len(table) + len(triangles) + has_directory,

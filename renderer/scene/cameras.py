@@ -112,7 +112,7 @@ class Camera(View):
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Dollies towards the target: a step takes an eighth of the way.
 
-        It ends where the numbers of the position could no longer tell it from the target, and at a great distance.
+        It ends where the position, in floating point, would become the target, and at a great distance.
         """
         offset = np.subtract(self.position, self.target)
         distance = float(np.linalg.norm(offset))

@@ -47,8 +47,8 @@ class Containment:
             self._frame is not None and self._frame == _open_frame()
         ):  # work that waited for a compiler is in a later one
             imgui.internal.error_recovery_try_to_recover_state(self._stacks)
-        is_told = self._refusals and isinstance(error, self._refusals)
-        self._show(error, str(error) if is_told else sentence(error, self._doing))
+        is_expected = self._refusals and isinstance(error, self._refusals)
+        self._show(error, str(error) if is_expected else sentence(error, self._doing))
         return True  # the boundary: nothing that fails inside ends the window
 
 

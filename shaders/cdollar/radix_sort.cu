@@ -77,7 +77,7 @@ DEVICE uint match_digit(uint digit) {
     return mask;
 }
 
-// The keys of this digit in all tiles before this one; later tiles are told those up to this one.
+// The keys of this digit in all tiles before this one; those up to this one are published for later tiles.
 DEVICE uint look_back(GLOBAL volatile uint *status, int tile, uint own) {
     const int digit = (int)local_index();
     uint before = 0;

@@ -1,9 +1,7 @@
 // A work item carries LANES points: 1 where the hardware joins work items into vectors (GPUs), 4 to 16 on CPUs, whose
-// compilers
-// do not join divergent work items. `real`, `whole` and `bits` are a float, an int and a uint of every point; `mask`
-// tells what
-// a comparison of them gives. `condition ? a : b` selects point by point, so kernels over these words have no other
-// branches.
+// compilers do not join divergent work items. `real`, `whole` and `bits` are a float, an int and a uint of every point;
+// a comparison of them is a `mask`. `condition ? a : b` selects point by point, so kernels over these words have no
+// other branches.
 #if LANES == 1
 typedef float real;
 typedef int whole;

@@ -6,8 +6,8 @@
 //  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
 //     so the edges are swapped.
 //  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT,
-//     LIGHT_PROFILE - index of its photometric profile or, for a sun, 1 - cos(angular radius), 0 for a delta direction | radiance,
-//     intensity (point), irradiance (delta sun) or, in x, an upper bound of the environment's luminance, integrated over
+//     LIGHT_PROFILE - index of its photometric profile or, for a sun, 1 - cos(angular radius), 0 for a delta direction
+//     | radiance, intensity (point), irradiance (delta sun) or, in x, an upper bound of the environment's luminance, integrated over
 //     the sphere, w = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF; then, two to a

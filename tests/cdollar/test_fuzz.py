@@ -177,7 +177,7 @@ def test_devices_match_numpy_bit_for_bit_in_strict_mode(device, text, seed):
 @given(programs(primitives=False), st.integers(0, 99))
 def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
     if gl.version < 400:
-        pytest.skip("this driver has no `precise`")
+        pytest.skip("this driver has no `precise` (GLSL 4.00), without which it may contract a * b + c")
     arrays, numbers = arguments(seed)
     expected = value_of(text, STRICT, numbers, **arrays)
     assert_same_bits(value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), numbers, **arrays), expected, text)

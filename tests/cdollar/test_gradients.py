@@ -111,7 +111,7 @@ def test_gradients_have_the_same_strict_bits_on_devices(device):
 @pytest.mark.slow
 def test_gradients_have_the_same_strict_bits_in_glsl(gl):
     if gl.version < 400:
-        pytest.skip("this driver has no `precise`")
+        pytest.skip("this driver has no `precise` (GLSL 4.00), without which it may contract a * b + c")
     assert_the_same_bits(partial(GlslTarget, gl=gl), ("scan", "sort"), LOSSES)  # GLSL has neither
 
 

@@ -35,16 +35,16 @@ def test_run_writes_the_result(matrices, tmp_path, capsys, device, gl, target):
     a, b, given = matrices
     out = tmp_path / "c.npy"
     assert main(["run", PRODUCT, *given, "--target", target, "-o", str(out), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["target"] == target and told["shape"] == [4, 5] and told["output"] == str(out)
+    report = json.loads(capsys.readouterr().out)
+    assert report["target"] == target and report["shape"] == [4, 5] and report["output"] == str(out)
     assert np.allclose(np.load(out), a @ b, atol=1e-5)
 
 
 def test_run_prints_the_result_and_json_holds_it(matrices, capsys):
     a, b, given = matrices
     assert main(["run", PRODUCT, *given, "--target", "numpy", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert np.allclose(told["value"], a @ b, atol=1e-5) and told["dtype"] == "float32"
+    report = json.loads(capsys.readouterr().out)
+    assert np.allclose(report["value"], a @ b, atol=1e-5) and report["dtype"] == "float32"
     assert main(["run", PRODUCT, *given, "--target", "numpy"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
 
@@ -127,8 +127,8 @@ def test_element_types_convert_or_raise_an_error(tmp_path, capsys):
     for dtype in ("i1", "u1", "i2", ">i4", "f2", "f8", ">f4", "u4"):
         np.save(tmp_path / "a.npy", np.arange(5).astype(dtype))
         assert main(["run", program, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == 0
-        told = capsys.readouterr()
-        assert float(told.out) == 10 and ("float64" in told.err) == (dtype == "f8")
+        report = capsys.readouterr()
+        assert float(report.out) == 10 and ("float64" in report.err) == (dtype == "f8")
     whole = write(tmp_path, "int main(int[] a) => sum(a);", "whole.cb")
     for value, code in ((7, 0), (2**40, 5)):
         np.save(tmp_path / "a.npy", np.array([value]))
@@ -148,8 +148,8 @@ def test_results_keep_types_and_origins(tmp_path, capsys):
         tmp_path, "final class P { int n; float2 v; } P[] main() { var p(i : 2..4) = P(i, float2(i, -i)); return p; }"
     )
     assert main(["run", program, "--json", "--target", "numpy"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["value"] == [{"n": 2, "v": [2, -2]}, {"n": 3, "v": [3, -3]}] and told["origin"] == [2]
+    report = json.loads(capsys.readouterr().out)
+    assert report["value"] == [{"n": 2, "v": [2, -2]}, {"n": 3, "v": [3, -3]}] and report["origin"] == [2]
 
 
 def test_repl_shows_type_domain_and_value():

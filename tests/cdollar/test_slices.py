@@ -69,7 +69,11 @@ def test_generic_functions_are_made_for_the_types_of_each_call():
     [
         (GENERIC + "float main() { return total(3); }", "CS0411", "it is `T total<T>(T[] v)`"),
         (GENERIC + "float main() { return twice(true); }", "CS0403", "`+` is not defined for bool"),
-        ("T f<T>(int x) => x; float main() { return f(3); }", "CS0217", "no parameter of f tells what the type `T` is"),
+        (
+            "T f<T>(int x) => x; float main() { return f(3); }",
+            "CS0217",
+            "the type `T` cannot be inferred from the parameters of f",
+        ),
         ("T f<T, T>(T x) => x; float main() { return f(3); }", "CS0109", "the type `T` is declared twice"),
         ("T main<T>(T x) => x;", "CS0217", "`main` cannot be generic"),
         ("T f<T>(T x) => x.q; float main() { return f(3.0); }", "CS0206", "float has no member `q`"),

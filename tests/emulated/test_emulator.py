@@ -114,7 +114,7 @@ def turned_by(device, forgets):
 
 
 @pytest.mark.parametrize("run", [reversed_by, turned_by])
-def test_a_forgotten_barrier_changes_results_and_is_told_as_a_race(run, seed):
+def test_a_forgotten_barrier_changes_results_and_is_reported_as_a_race(run, seed):
     plain, checked = (emulated.cuda_machine(1, seed, races).CudaDevice(0) for races in (False, True))
     assert all(run(plain, 0) for _ in range(20)) and run(checked, 0)
     assert not all(run(plain, 1) for _ in range(20))

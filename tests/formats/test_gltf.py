@@ -395,7 +395,7 @@ def test_lying_trees_never_crash(tmp_path, rng):
             assert "\n" not in str(error) and len(str(error)) < 1000
 
 
-def test_deep_json_is_told(tmp_path):
+def test_deep_json_is_reported(tmp_path):
     path = tmp_path / "deep.gltf"
     path.write_text("[" * 100_000)
     with pytest.raises(InputError, match="not a glTF file"):

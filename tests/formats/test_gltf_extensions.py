@@ -380,7 +380,7 @@ def test_draco_meshes_are_what_was_compressed(tmp_path):
     lambda data: data[:100], lambda data: data[: len(data) // 2], lambda data: b"DRACO" + bytes(60), lambda data: b"x",
     lambda data: data[:40] + bytes(len(data) - 40),
 ])  # fmt: skip
-def test_damaged_draco_is_told_in_one_sentence(tmp_path, spoil):
+def test_damaged_draco_is_reported_in_one_sentence(tmp_path, spoil):
     path, _ = draco_ball(tmp_path, spoil)
     with pytest.raises(InputError, match=r"^[^\n]*model\.glb: meshes\[0\]\.primitives\[0\][^\n]* [^\n]*$"):
         gltf.load(path)

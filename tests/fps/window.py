@@ -32,7 +32,10 @@ def cases(gpu) -> list[Case]:
 
 
 class ProcessorClock:
-    """A device whose clock is this thread's processor time, which other work on the machine changes little."""
+    """A device whose clock is this thread's processor time, which other work on the machine changes little.
+
+    The metronome has one too: case files are read alone, so neither imports the other.
+    """
 
     name, driver, has_reliable_timer = "processor", "", True
 

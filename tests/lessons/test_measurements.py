@@ -19,6 +19,7 @@ from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.matmul import variants
 from renderer.paths import SCENES
+from tests.numerics.band_matrices import dense
 
 
 def bench_on(device, seconds=0.05) -> Bench:
@@ -27,25 +28,16 @@ def bench_on(device, seconds=0.05) -> Bench:
     return Bench(gpu, {}, seconds)
 
 
-def full(ab: np.ndarray, k: int) -> np.ndarray:
-    n = ab.shape[1]
-    a = np.zeros((n, n))
-    for i in range(n):
-        for j in range(max(0, i - k), min(n, i + k + 1)):
-            a[i, j] = ab[k + i - j, j]
-    return a
-
-
 def test_the_matrices_are_what_the_lesson_says(rng):
     n, k = 24, 5
-    growing = full(MATRICES["growing"](rng, n, k), k)
+    growing = dense(MATRICES["growing"](rng, n, k), k, k)
     wilkinson = np.tril(-np.ones((n, n)), -1) + np.eye(n)
     inside = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= k
     wanted = np.where(inside, wilkinson, 0)
     wanted[n - 1 - k :, -1] = 1
     assert np.array_equal(growing[:, :-1], wanted[:, :-1]) and (growing[n - k :, -1] == 1).all()
-    ill = full(MATRICES["ill"](rng, n, k), k)
-    assert 1e9 < np.linalg.cond(ill) < 1e14 and np.linalg.cond(full(MATRICES["dominant"](rng, n, k), k)) < 10
+    ill = dense(MATRICES["ill"](rng, n, k), k, k)
+    assert 1e9 < np.linalg.cond(ill) < 1e14 and np.linalg.cond(dense(MATRICES["dominant"](rng, n, k), k, k)) < 10
 
 
 def test_digits_are_those_of_exact_arithmetic(device):
@@ -55,7 +47,7 @@ def test_digits_are_those_of_exact_arithmetic(device):
     for index, name in enumerate(("dominant", "ill")):
         ab = MATRICES[name](rng, 12, 3)
         b = rng.integers(-9, 10, 12).astype("f8")
-        exact = solved_in_fractions(full(ab, 3), b)
+        exact = solved_in_fractions(dense(ab, 3, 3), b)
         x = solve_refined(BandedLU(ab, 3, 3), b).x
         error = max(abs(Fraction(float(v)) - e) for v, e in zip(x, exact, strict=True)) / max(map(abs, exact))
         assert float(error) <= 10 ** -found.series["refined"][index] * 1.001

@@ -74,7 +74,7 @@ def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
         assert factor_residual(factors, ab, kl, ku) < 30
 
 
-def test_an_error_of_a_core_is_told_and_ends_the_others(rng, monkeypatch):
+def test_an_error_of_a_core_is_reported_and_ends_the_others(rng, monkeypatch):
     monkeypatch.setattr(multicore, "available_cores", lambda: 3)
     monkeypatch.setattr(multicore, "MIN_COLUMNS_PER_CORE", 1)
     ab = random_band(rng, 900, 40, 33)

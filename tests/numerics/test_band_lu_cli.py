@@ -170,7 +170,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
     assert "truncated" in capsys.readouterr().err
 
 
-def test_too_little_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsys):
+def test_too_little_memory_is_reported_before_it_starts(monkeypatch, tmp_path, capsys):
     for module in (memory, matrices):
         monkeypatch.setattr(module, "available_memory", lambda: 100_000)
     assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4

@@ -5,32 +5,22 @@ import pytest
 
 from renderer.numerics.band_lu import BandedLU, device_columns
 from tests.numerics.band_matrices import dense, factor_residual, lapack_factors, random_band, scheduled
-from tests.seeds import seed_of
 
-emulated = pytest.importorskip("tests.emulated")
 SIZE, BAND = 120, (20, 17)
 
 
-@pytest.fixture(scope="module")
-def machine():
-    try:
-        return emulated.cuda_machine(devices=3, seed=seed_of("streams of band LU"))
-    except (OSError, RuntimeError) as error:
-        pytest.skip(f"no emulation: {error}")
-
-
-def devices_of(machine, count):
-    return [machine.CudaDevice(index) for index in range(count)]
+def devices_of(emulated_machine, count):
+    return [emulated_machine.CudaDevice(index) for index in range(count)]
 
 
 @pytest.mark.parametrize("clusters", [True, False], ids=["cluster", "leaves"])
-def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch, clusters):
+def test_factors_are_the_same_in_any_order_of_streams(emulated_machine, rng, monkeypatch, clusters):
     """Panels by one launch, and by a graph that is recorded while the urgent queue is entered."""
     monkeypatch.setattr(device_columns, "has_clusters", lambda device: clusters)
     ab, first = random_band(rng, SIZE, *BAND), None
     for count in (1, 3):
         for residency in ("resident", "streamed"):
-            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, **scheduled("device", residency, "own"))
+            lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), 16, **scheduled("device", residency, "own"))
             downloaded = lu._factors.download()
             first = first or downloaded
             assert np.array_equal(downloaded.flat, first.flat), (count, residency)
@@ -39,11 +29,11 @@ def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch,
 
 
 @pytest.mark.parametrize("block", [16, pytest.param(32, marks=pytest.mark.slow)])
-def test_solutions_are_the_same_on_any_number_of_devices(machine, rng, block):
+def test_solutions_are_the_same_on_any_number_of_devices(emulated_machine, rng, block):
     """Blocks of 32 on one device are solved by one launch for all steps, on several by a launch for each."""
     ab, b, first = random_band(rng, SIZE, *BAND), rng.standard_normal(SIZE), {}
     for count in (1, 3):
-        lu = BandedLU(ab, *BAND, devices_of(machine, count), block, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), block, **scheduled("device", gemm="own"))
         assert lu._factors._made_substitution().is_fused == (block == 32)
         for trans in "NT":
             x = lu.solve(b, trans)
@@ -60,7 +50,7 @@ SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
 
 @pytest.mark.parametrize("rows,width", SHAPES)
 @pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
-def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype, rows, width):
+def test_a_cluster_factors_panels_as_leaves_do(emulated_machine, rng, monkeypatch, dtype, rows, width):
     """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
@@ -73,7 +63,7 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
     for clusters, count in ((8, 1), (16, 2), (0, 1)):
         monkeypatch.setattr(device_columns, "has_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
-        lu = BandedLU(ab, *band, devices_of(machine, count), 64, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 64, **scheduled("device", gemm="own"))
         assert bool(lu._factors.per_device[0]._factor_panel) == (clusters > 0)
         assert not clusters or lu._factors.per_device[0]._cluster == clusters
         made.append(lu._factors.download())
@@ -84,10 +74,10 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
         assert np.allclose(made[0].flat, made[2].flat, rtol=0, atol=1e-11 * np.abs(made[2].flat).max())
 
 
-def test_gpus_of_two_kinds_share_a_matrix(machine, device, rng):
+def test_gpus_of_two_kinds_share_a_matrix(emulated_machine, device, rng):
     """A panel goes from one driver to another through the host, from and to the urgent queue."""
     ab = random_band(rng, SIZE, *BAND)
-    for devices in ([*devices_of(machine, 1), device], [device, *devices_of(machine, 2)]):
+    for devices in ([*devices_of(emulated_machine, 1), device], [device, *devices_of(emulated_machine, 2)]):
         lu = BandedLU(ab, *BAND, devices, 16, **scheduled("device", gemm="own"))
         assert factor_residual(lu._factors.download(), ab, *BAND) < 1
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])

@@ -129,7 +129,7 @@ def test_only_u_plus_one_block_columns_are_resident(device):
     assert share.matrix.nbytes == 4 * layout.stride * 8
 
 
-def test_first_of_several_singular_columns_is_told(four):
+def test_first_of_several_singular_columns_is_reported(four):
     ab = random_band(np.random.default_rng(5), 100, 6, 4)
     ab[:, [20, 35, 90]] = 0
     for count in (1, 2, 4):
@@ -137,7 +137,7 @@ def test_first_of_several_singular_columns_is_told(four):
             assert BandedLU(ab, 6, 4, four[:count], 16, **scheduled(panels)).info == 21
 
 
-def test_memory_is_told_before_it_starts(monkeypatch):
+def test_memory_is_reported_before_it_starts(monkeypatch):
     ab = np.ones((41, 1000))
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     with pytest.raises(UnavailableError, match="take .* MiB of memory"):

@@ -8,22 +8,13 @@ from renderer.images.band_lu_picture import OUTSIDE, PIVOT, ZERO, band_lu_view, 
 from renderer.numerics.band_lu.solver import BandedLU
 from renderer.numerics.band_lu.stepped import MAX_ORDER, SteppedFactors, time_line
 from renderer.pictures.band_lu import Settings, band_of
+from tests.numerics.band_matrices import dense
 
 
-def dense_of(ab, kl, ku):
-    """The matrix (n, n) of a band."""
-    n = ab.shape[1]
-    dense = np.zeros((n, n))
-    for row in range(n):
-        for column in range(max(0, row - kl), min(n, row + ku + 1)):
-            dense[row, column] = ab[ku + row - column, column]
-    return dense
-
-
-def eliminations(dense):
+def eliminations(matrix):
     """The matrix after each column's elimination with partial pivoting, (n + 1, n, n), and the pivot rows (n,)."""
-    states, pivots, a = [dense.copy()], [], dense.copy()
-    for k in range(len(dense)):
+    states, pivots, a = [matrix.copy()], [], matrix.copy()
+    for k in range(len(matrix)):
         pivot = k + int(np.abs(a[k:, k]).argmax())
         pivots.append(pivot)
         a[[k, pivot]] = a[[pivot, k]]
@@ -55,9 +46,9 @@ def applied(name, i, t):
 )
 def test_every_part_is_that_of_elimination_by_columns(settings):
     ab, kl, ku = band_of(settings)
-    dense = dense_of(ab, kl, ku)
+    matrix = dense(ab, kl, ku)
     stepped = SteppedFactors(ab, kl, ku, settings.block)
-    states, pivots = eliminations(dense)
+    states, pivots = eliminations(matrix)
     s, n, p = settings.block, settings.n, stepped.layout.p
     assert len(stepped.parts) == p + (p - 1) + p - sum(
         i + 1 > stepped.layout.last_updated(i) for i in range(p - 1)
@@ -88,9 +79,9 @@ def test_a_band_as_lapack_stores_it(rng):
     for settings in (Settings(n=30, kl=4, ku=7, seed=int(rng.integers(99))), Settings(n=9, kl=30, ku=0)):
         ab, kl, ku = band_of(settings)
         assert ab.shape == (kl + ku + 1, settings.n) and kl <= settings.n - 1
-        dense = np.random.default_rng(settings.seed).normal(size=(settings.n, settings.n))
+        matrix = np.random.default_rng(settings.seed).normal(size=(settings.n, settings.n))
         away = np.subtract.outer(np.arange(settings.n), np.arange(settings.n))
-        assert np.array_equal(dense_of(ab, kl, ku), np.where((away <= kl) & (away >= -ku), dense, 0))
+        assert np.array_equal(dense(ab, kl, ku), np.where((away <= kl) & (away >= -ku), matrix, 0))
     with pytest.raises(InputError, match=f"n is {MAX_ORDER + 1}; at most {MAX_ORDER}"):
         SteppedFactors(np.ones((1, MAX_ORDER + 1)), 0, 0, 8)
 

@@ -9,16 +9,6 @@ from renderer.errors import InputError
 from renderer.numerics.sums import axis_mean, axis_sum, axis_variance, exact_lines, matmul, matvec
 from renderer.numerics.sums.exact_sum import round_to_format, rounded_fraction
 from tests.numerics.test_exact_blas import spread
-from tests.seeds import seed_of
-
-
-@pytest.fixture(scope="module")
-def emulated_gpu():
-    emulated = pytest.importorskip("tests.emulated")
-    try:
-        return emulated.cuda_machine(devices=1, seed=seed_of("exact lines")).CudaDevice(0)
-    except (OSError, RuntimeError) as error:
-        pytest.skip(f"no emulation: {error}")
 
 
 def same(found, wanted):
@@ -127,7 +117,7 @@ def test_fractions_agree(device, rng):
     assert axis_mean(x, 1, device).tolist() == [rounded_fraction(m) for m in means]
 
 
-def test_what_does_not_fit_is_told(device):
+def test_what_does_not_fit_is_reported(device):
     with pytest.raises(InputError, match=r"they must be \(m, k\) and \(k, n\)"):
         matmul(np.ones((2, 3)), np.ones((2, 3)), device)
     with pytest.raises(InputError, match="axis is 2"):

@@ -22,7 +22,6 @@ from renderer.numerics.matmul import (
 )
 from renderer.numerics.matmul_costs import registers, thread_costs
 from renderer.paths import ROOT
-from tests.seeds import seed_of
 
 SHAPES = [(1, 1, 1), (5, 7, 3), (64, 64, 64), (33, 130, 65), (128, 128, 40)]
 
@@ -163,7 +162,7 @@ def test_costs_are_those_of_the_thesis():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
 def test_registers_are_those_of_the_compiler():
     """Accumulators alone take 64 registers of 8 x 8 elements; a plain loop takes few."""
     known = variants()
@@ -179,15 +178,6 @@ MMA_SHAPES = {
 }
 
 
-@pytest.fixture(scope="module")
-def emulated_gpu():
-    emulated = pytest.importorskip("tests.emulated")
-    try:
-        return emulated.cuda_machine(devices=1, seed=seed_of("products by tensor cores")).CudaDevice(0)
-    except (OSError, RuntimeError) as error:
-        pytest.skip(f"no emulation: {error}")
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if k else name for k, name in enumerate(MMA_SHAPES)]
 )
@@ -200,7 +190,7 @@ def test_tensor_cores_multiply_any_shape(emulated_gpu, rng, name):
         assert close(out.read(), wanted, shape[2]), shape
 
 
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
 @pytest.mark.parametrize(
     "variant,size",
     [

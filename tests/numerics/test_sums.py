@@ -21,7 +21,6 @@ from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum, exact_sum_host, round_to_format, rounded_fraction, rounded_root
 from renderer.numerics.sums.textbook import textbook_sums
-from tests.seeds import seed_of
 
 MAX = np.finfo("f8").max
 ULP = 2.0**-52
@@ -134,15 +133,6 @@ def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
     assert summed_by_one_group(x, y).fraction() == wanted
 
 
-@pytest.fixture(scope="module")
-def emulated_gpu():
-    emulated = pytest.importorskip("tests.emulated")
-    try:
-        return emulated.cuda_machine(devices=1, seed=seed_of("sums by bins")).CudaDevice(0)
-    except (OSError, RuntimeError) as error:
-        pytest.skip(f"no emulation: {error}")
-
-
 @pytest.mark.slow
 def test_doubles_that_expansions_do_not_hold_go_to_bins(emulated_gpu, rng):
     """On an emulated GPU: from the start, from the middle on, not at all, and with what is not finite."""
@@ -170,7 +160,7 @@ def test_products_that_expansions_do_not_hold_go_to_bins(emulated_gpu, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
 @pytest.mark.parametrize("dot", [False, True])
 def test_sums_by_bins_compile_for_cuda(dot):
     constants = dict(

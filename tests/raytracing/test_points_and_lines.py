@@ -84,7 +84,7 @@ def test_a_point_alone_fills_a_picture(tmp_path):
     assert distance * np.tan(np.radians(view.fov_degrees) / 2) < 3 * POINT_RADIUS
 
 
-def test_emission_beside_colors_is_told(tmp_path):
+def test_emission_beside_colors_is_reported(tmp_path):
     maker = Maker()
     material = maker.add(
         "materials", {"emissiveFactor": [1, 0, 0], "pbrMetallicRoughness": {"baseColorFactor": [0, 1, 0, 1]}}

@@ -91,7 +91,7 @@ def test_how_long_a_window_waits_for_an_event(screen, monkeypatch):
     assert idle.wait() == IDLE_WAIT, "until what is displayed has settled"
     app.now.seconds += SETTLE_SECONDS + 0.1
     assert not idle.needs_frame() and idle.wait() == IDLE_WAIT, "nobody reports edited files"
-    monkeypatch.setattr(FileWatcher, "is_told", True)
+    monkeypatch.setattr(FileWatcher, "is_notified", True)
     assert idle.wait() == TOLD_WAIT
     app.panel.comparison.mode = "flip"
     assert idle.wait() == SLOW_WAIT

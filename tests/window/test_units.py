@@ -167,19 +167,19 @@ def test_the_system_reports_an_edited_file(tmp_path):
     scene, woken = tmp_path / "a.toml", threading.Event()
     scene.write_text("1")
     watch = FileWatcher()
-    assert not watch.is_told and watch.is_due(1.0) and watch.poll({scene}, 1.0) == set()
+    assert not watch.is_notified and watch.is_due(1.0) and watch.poll({scene}, 1.0) == set()
     watch.listen(woken.set)
-    assert not watch.is_told and watch.is_due(2.0) and watch.poll({scene}, 2.0) == set()
-    assert watch.is_told and not watch.is_due(3.0) and not watch.is_due(16.9), "nothing was reported"
+    assert not watch.is_notified and watch.is_due(2.0) and watch.poll({scene}, 2.0) == set()
+    assert watch.is_notified and not watch.is_due(3.0) and not watch.is_due(16.9), "nothing was reported"
     assert watch.is_due(17.1), "a folder of another machine reports nothing"
     assert watch.is_due(3.0, "another scene") and not watch.is_due(3.0, "another scene")
     scene.write_text("22")
-    assert woken.wait(20) and not watch.is_told and watch.is_due(4.0, "another scene")
-    assert watch.poll({scene}, 4.0) == {scene} and watch.is_told
+    assert woken.wait(20) and not watch.is_notified and watch.is_due(4.0, "another scene")
+    assert watch.poll({scene}, 4.0) == {scene} and watch.is_notified
     watch.poll({tmp_path / "none" / "b.toml"}, 5.0)
-    assert not watch.is_told, "a folder that is not there cannot be watched"
+    assert not watch.is_notified, "a folder that is not there cannot be watched"
     watch.close()
-    assert not watch.is_told and watch.is_due(6.0)
+    assert not watch.is_notified and watch.is_due(6.0)
 
 
 def test_tables_as_toml_round_trip(rng):

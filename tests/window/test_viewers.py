@@ -212,7 +212,7 @@ def test_a_browser_that_takes_nothing_stalls_no_other(monkeypatch):
     assert not thread.is_alive()
 
 
-def test_a_page_beyond_the_last_is_told_so(monkeypatch):
+def test_a_page_beyond_the_last_is_reported_so(monkeypatch):
     monkeypatch.setattr(viewers_module, "MAX_VIEWERS", 1)
     remote = RemoteServer("127.0.0.1", 0)
     try:

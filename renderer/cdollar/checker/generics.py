@@ -29,7 +29,7 @@ class Generics:
         return self.for_types(name, types)
 
     def for_types(self, name: str, types: Sequence[Type | None]) -> list[UserFunction]:
-        """The instances for types of arguments; None is one that tells nothing."""
+        """The instances for types of arguments; None is an argument of unknown type."""
         found = []
         for declaration in self.program.functions.generics.get(name, ()):
             if len(types) <= len(declaration.parameters):
@@ -55,7 +55,7 @@ class Generics:
         return self.instances[key]
 
     def _infer(self, declaration: ast.FunctionDeclaration, types: Sequence[Type | None]) -> Types | None:
-        """The types that arguments give; None if one is not told or is told in two ways."""
+        """The type parameters, inferred from arguments; None if one is unknown or has two answers."""
         bound: Types = {}
         for parameter, type_ in zip(declaration.parameters, types, strict=False):
             if type_ is not None and not self._match(parameter.type, type_, declaration.type_parameters, bound):

@@ -242,7 +242,7 @@ class FunctionTable:
                 self.declare(item)
 
     def declare_generic(self, item: ast.FunctionDeclaration) -> None:
-        """Adds a generic function; raises CS0217 if its parameters do not tell its types."""
+        """Adds a generic function; raises CS0217 if its type parameters cannot be inferred."""
         check_generic(item)
         self.generics.setdefault(item.name, []).append(item)
 
@@ -266,11 +266,11 @@ class FunctionTable:
 
 
 def check_generic(item: ast.FunctionDeclaration) -> None:
-    """Raises CS0217 unless the parameters of a generic function tell its types."""
+    """Raises CS0217 unless the type parameters of a generic function can be inferred from its parameters."""
     named = {t.name for p in item.parameters for t in ast.walk(p.type) if isinstance(t, ast.NamedType)}
     for name in item.type_parameters:
         if name not in named:
-            message = f"no parameter of {item.name} tells what the type `{name}` is"
+            message = f"the type `{name}` cannot be inferred from the parameters of {item.name}"
             raise ProgramError("CS0217", item.name_span, message, f"use it in a parameter: `{name} x`, `{name}[] a`")
     if item.name == "main" or item.name.startswith("operator"):
         raise ProgramError("CS0217", item.name_span, f"`{item.name.removeprefix('operator')}` cannot be generic")

@@ -392,7 +392,7 @@ class ReverseMode:
         return self.dag.access(sums, indices, (None,) * len(indices))
 
     def unsorted(self, node: ir.Node, order: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
-        """What sorted elements are given, at the places where they came from."""
+        """The gradient of sorted elements, at the places where they came from."""
         (variable,) = variables
         size = variable.range.size
         values = self.function_of(given, variables)

@@ -194,7 +194,7 @@ class Container:
             target = (folder / name).resolve()
             if "\\" in name or not target.is_relative_to(folder) or target.exists():
                 return False
-        except (OSError, ValueError):  # a name that no file can have; content() tells it
+        except (OSError, ValueError):  # a name that no file can have; content() reports it
             return False
         self.linked[target] = stamp_of(target)
         return True

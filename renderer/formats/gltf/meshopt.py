@@ -287,7 +287,7 @@ def _exponential(rows: np.ndarray) -> np.ndarray:
 
 
 def _color(rows: np.ndarray) -> np.ndarray:
-    """RGBA of YCoCg; the highest bit of the fourth component tells the number of bits."""
+    """RGBA of YCoCg; the highest bit of the fourth component gives the number of bits."""
     width = rows.shape[1] // 4
     values = rows.view(f"<u{width}").astype("i4")
     y, alpha = values[:, 0], values[:, 3]

@@ -124,7 +124,7 @@ class Node:
     """A node of the scene: nodes[`number`] of the file, and what hangs from it.
 
     `matrix` (4, 4) to its parent is that at rest; an animated node has translation, rotation (a quaternion x, y, z, w)
-    and scale instead. `deforms` tells whether a skin or morph weights give its mesh a shape of its own.
+    and scale instead. `deforms` says whether a skin or morph weights give its mesh a shape of its own.
     """
 
     number: int
@@ -148,7 +148,7 @@ class Node:
 class Rig:
     """What rig.py poses: the nodes, parents first, and the meshes before they are deformed.
 
-    `is_shared` tells of each mesh whether a node draws it as it is.
+    `is_shared` says of each mesh whether a node draws it as it is.
     """
 
     path: Path

@@ -39,7 +39,7 @@ def without_light(
     """Points and lines without normals get materials that no light changes, as the specification asks (3.9.7).
 
     Their radiance is the sum of base color and emission. With a texture or vertex colors, which multiply the base color
-    alone, the emission is left out, and `ignore` is told.
+    alone, the emission is left out, and `ignore` is called.
     """
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -128,7 +128,7 @@ class Noise(_Sweep):
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
         """Raises InputError for a picture without a seed."""
         super().check(context, scenes)
-        if not hasattr(scenes[self.panel].settings, "seed"):
+        if not any(field.name == "seed" for field in fields(scenes[self.panel].settings)):
             raise InputError(f"{context}: panel: a {scenes[self.panel].picture} picture has no seed, and no noise")
         vary(scenes[self.panel], {self.key: self.reference}, f"{context}: reference")
 

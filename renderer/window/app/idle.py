@@ -26,7 +26,7 @@ class IdleWatch:
         """Seconds to wait for an event before the next look at what is to do; 0 for none."""
         app, now = self._app, self._app.now()
         activity = app.activity(now)
-        if activity == "idle" and now >= self._awake_until and app.file_watcher.is_told and not _is_typing():
+        if activity == "idle" and now >= self._awake_until and app.file_watcher.is_notified and not _is_typing():
             return TOLD_WAIT
         return WAITS[activity]
 

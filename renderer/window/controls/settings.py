@@ -23,7 +23,7 @@ MAX_ITEMS = 24  # of a list, that are displayed
 def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
     """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons.
 
-    `path` is that of the settings themselves; a value that they refuse is told to the context.
+    `path` is that of the settings themselves; a value that they refuse is reported to the context.
     """
     settings_class: Any = type(settings)
     height, all_count = imgui.get_frame_height(), _all_count()

@@ -18,7 +18,7 @@ class FrameExchange:
     """A thread-safe event queue and a slot for one numbered frame."""
 
     def __init__(self, wake: Callable[[], None]):
-        """`wake` tells the drawing thread that there are events, or a viewer that waits for a frame."""
+        """`wake` notifies the drawing thread that there are events, or a viewer that waits for a frame."""
         self._condition, self._wake = threading.Condition(), wake
         self._events: list[dict] = []
         self._frame: np.ndarray | None = None

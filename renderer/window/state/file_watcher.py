@@ -27,7 +27,7 @@ class FileWatcher:
             self._events = FolderEvents(wake)
 
     @property
-    def is_told(self) -> bool:
+    def is_notified(self) -> bool:
         """Whether changes of all files are reported and none was, so that nothing is to be looked for."""
         events = self._events
         return events is not None and not events.changed and events.covers({path.parent for path in self._stamps})
@@ -51,7 +51,7 @@ class FileWatcher:
             return False
         is_new, self._subject = subject != self._subject, subject
         is_reported = self._events is not None and self._events.take()
-        return is_new or is_reported or not self.is_told or passed >= REPORTED_SECONDS
+        return is_new or is_reported or not self.is_notified or passed >= REPORTED_SECONDS
 
     def poll(self, paths: set[Path], now: float) -> set[Path]:
         """Those of `paths` that were saved since the last poll; a path not polled before counts from now on.

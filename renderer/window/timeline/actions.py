@@ -7,6 +7,7 @@ from renderer.window.document.document import Document
 from renderer.window.document.items import groups, value_of
 from renderer.window.state.app_state import AppState
 
+CAMERA_PLACES = ("position", "target", "fov_degrees")
 PLACES = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")  # of items
 FRAMES_PER_SECOND = 24  # of the steps of step_frame()
 
@@ -87,7 +88,7 @@ def add_keyframe(app: AppState) -> None:
 def _places(document: Document) -> list[str]:
     """The settings that move the camera, where there is one, and those that move the selected item."""
     settings, item = document.scene.settings, document.selected
-    paths = [f"view.{name}" for name in ("position", "target", "fov_degrees") if hasattr(settings.view, name)]
+    paths = [f"view.{f.name}" for f in fields(settings.view) if f.name in CAMERA_PLACES]
     if item is not None:
         value = value_of(settings, item)
         paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in PLACES]
