@@ -44,7 +44,8 @@ def kernel_source() -> GeneratedSource:
     text = (
         _surfaces()
         + microfacet.table_source()
-        + _includes("materials", MATERIALS)
+        + '#include "raytracing/microfacet.h"\n'  # before the materials, of which a scene compiles some
+        + "".join(_where_used(name, f'#include "raytracing/materials/{name}.h"\n') for name in MATERIALS)
         + "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
         "                        BsdfSample *out) {\n"
         + _switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
@@ -59,13 +60,13 @@ def _includes(folder: str, names: tuple[str, ...]) -> str:
     return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
 
 
+def _where_used(name: str, text: str) -> str:
+    """The text, compiled only in scenes that have the material if it is an optional one."""
+    return f"#if {name.upper()}\n{text}#endif\n" if name in OPTIONAL_MATERIALS else text
+
+
 def _switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
-    cases = "".join(
-        f"#if {name.upper()}\n    case {index}: return {name}_{call};\n#endif\n"
-        if name in OPTIONAL_MATERIALS
-        else f"    case {index}: return {name}_{call};\n"
-        for index, name in enumerate(names)
-    )
+    cases = "".join(_where_used(name, f"    case {index}: return {name}_{call};\n") for index, name in enumerate(names))
     return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
 
 

@@ -22,7 +22,10 @@ ANISOTROPIC_LAYERS = 5, 16, 12, 2  # inputs, hidden units and outputs of the fit
 
 @cache
 def table_source() -> str:
-    """The tables as kernel source: ggx_table and glass_table, and macros of their sizes."""
+    """The tables as kernel source, those of optional lobes where they are compiled, and macros of their sizes.
+
+    Compilers take 0.3 s for glass_table and sheen_table.
+    """
     with np.load(ASSET, allow_pickle=False) as stored:
         names = {"ggx_table": "reflector", "glass_table": "dielectric", "sheen_table": "sheen"}
         values = {name: stored[key].ravel() for name, key in names.items()}
@@ -35,8 +38,13 @@ def table_source() -> str:
     }  # fmt: skip
     floats = dict(GLASS_MAX_IOR=f"{GLASS_MAX_IOR}f", MIN_ALPHA=f"{MIN_ALPHA}f")
     defines = "".join(f"#define {name} {value}\n" for name, value in (sizes | floats).items())
+    arrays = {name: _array(name, table) for name, table in values.items()}
     anisotropic = "".join(_array(f"anisotropic_fit_{index + 1}", layer) for index, layer in enumerate(layers))
-    return defines + "".join(map(_array, values, values.values())) + f"#if ANISOTROPY\n{anisotropic}#endif\n"
+    optional = {
+        "GLASS || TRANSMISSION": arrays["glass_table"], "SHEEN": arrays["sheen_table"], "ANISOTROPY": anisotropic
+    }  # fmt: skip
+    blocks = "".join(f"#if {condition}\n{text}#endif\n" for condition, text in optional.items())
+    return defines + arrays["ggx_table"] + blocks
 
 
 def _layers(weights: np.ndarray) -> list[np.ndarray]:

@@ -75,6 +75,7 @@ DEVICE float2 ggx_split_sum(float cosine, float roughness) {
     return sum;
 }
 
+#if GLASS || TRANSMISSION
 // Weights of Catmull and Rom's cubic at x, 0 to count - 1, for the entries from the returned index on, clamped to the
 // table. At its ends the table continues as a parabola.
 DEVICE int cubic_weights(float x, int count, float *w) {
@@ -119,6 +120,7 @@ DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
     }
     return albedo;
 }
+#endif
 
 // A GGX reflector for v and l, without its Fresnel term.
 typedef struct {
