@@ -154,18 +154,15 @@ def test_mistakes_in_a_bench_table(tmp_path, table, message):
     assert message in str(caught.value) and "m.toml" in str(caught.value)
 
 
-DEAR = ("bokeh", "city", "clockwork", "demo", "dragon", "focus")  # scenes whose kernels compile long
+# One scene of a kind of picture, whose kernels other quick tests compile anyway; those of others take seconds.
+QUICK = ("band_factors", "fern", "ink", "julia", "laplacian", "lightfield", "menger", "reduction", "tetrahedron")
 
 
 def scenes_to_count():
-    """Every scene that is a case; all but one of each kind of picture are slow tests."""
-    seen = set()
+    """Every scene that is a case; all but QUICK are slow tests."""
     for path in [ROOT / f"scenes/{name}.toml" for name in sources()]:
         if path.exists() and not (ROOT / f"tests/fps/{path.stem}.py").exists():
-            kind = tomllib.loads(path.read_text())["picture"]
-            is_slow = kind in seen or path.stem in DEAR
-            yield pytest.param(path.stem, marks=[pytest.mark.slow] if is_slow else [])
-            seen |= set() if is_slow else {kind}
+            yield pytest.param(path.stem, marks=[] if path.stem in QUICK else [pytest.mark.slow])
 
 
 @pytest.mark.parametrize("name", list(scenes_to_count()))

@@ -321,7 +321,7 @@ def test_long_sums_keep_infinities_and_nan(device, gl):
 
 
 @pytest.mark.parametrize("text", [
-    PRODUCT.replace("float[,] main", "float(int, int) main"),
+    pytest.param(PRODUCT.replace("float[,] main", "float(int, int) main"), marks=pytest.mark.slow),
     "float add(float s, float x) => s + x;\nfloat main(float[,] a) { return fold(add, 0.0, a(i, j)); }",
     pytest.param("float main(float[,] a) { return sum(a(i, j)); }", marks=pytest.mark.slow),
 ], ids=["product", "fold", "sum"])  # fmt: skip
