@@ -256,7 +256,7 @@ def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
     assert facts["samples"] == read_recipe(tmp_path / "here.png")["samples"]
 
 
-@pytest.mark.parametrize(("bad", "passes"), [(False, 1), (True, 1), (True, 3)])
+@pytest.mark.parametrize(("bad", "passes"), [(False, 1), (True, 1), pytest.param(True, 3, marks=pytest.mark.slow)])
 def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, passes):
     """Also where points are bad and steps are made once more for them, and where hits are counted besides, by pass."""
     text = tomllib.loads(FLAME.replace("BLEND", "linear"))

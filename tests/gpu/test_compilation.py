@@ -184,7 +184,9 @@ def test_a_kernel_in_the_cache_needs_no_child(pool, tmp_path):
         assert (buffer.read() == 1).all() and len(pids(tmp_path)) == expected
 
 
-@pytest.mark.parametrize("body", ["for (;;) values[0] += 1.0f;", "*(GLOBAL float *)16 = 1.0f;"])
+@pytest.mark.parametrize(
+    "body", [pytest.param("for (;;) values[0] += 1.0f;", marks=pytest.mark.slow), "*(GLOBAL float *)16 = 1.0f;"]
+)
 def test_a_kernel_that_runs_on_or_dies_in_the_child_is_compiled_all_the_same(cpu, tmp_path, body):
     text = ADD.replace("if (i < count) values[i] += 1.0f;", f"if (count == 0) {{ {body} }} else values[i] += 1.0f;")
     add, buffer = cpu.kernel(source(text), "add", group_size=64), cpu.buffer(64).fill(0)

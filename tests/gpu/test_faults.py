@@ -219,10 +219,7 @@ GL_FAULTS = {  # variables, {folder} filled in, and what is said
 @needs_compiler
 @pytest.mark.parametrize(
     "fault",
-    [
-        name if name.startswith("vendor") or name == "no driver" else pytest.param(name, marks=slow)
-        for name in GL_FAULTS
-    ],
+    [name if name == "vendor library" else pytest.param(name, marks=slow) for name in GL_FAULTS],
 )
 def test_faults_of_gl(machine, fault):
     variables, told = GL_FAULTS[fault]

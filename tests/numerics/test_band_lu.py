@@ -117,7 +117,7 @@ def test_thin_bands_take_the_unblocked_routine(rng):
     assert np.allclose(thin.solve(b), solve_banded((2, 1), ab, b), rtol=1e-6, atol=1e-6 * np.abs(thin.solve(b)).max())
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
 @pytest.mark.parametrize(
     "n,kl,ku,block",
     [

@@ -39,7 +39,7 @@ class Compiler:
     staging_buffer = readback_buffer = priority_queue = vendor_blas = lambda self, *ignored: None
 
 
-QUICK_BLOCKS = (128, 256)
+QUICK_BLOCKS = (256,)
 
 
 @pytest.mark.parametrize(

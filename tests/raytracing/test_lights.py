@@ -220,9 +220,11 @@ def test_meshes_rotate_as_their_help_text_says(picture, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "metallic",
         "rough glass",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("mirror", "diffuse", "conductor", "glass", "checker")),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("metallic", "mirror", "diffuse", "conductor", "glass", "checker")
+        ),
     ],
 )
 def test_white_furnace_by_an_environment(picture, tmp_path, name):

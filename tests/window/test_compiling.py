@@ -132,7 +132,7 @@ def ends_soon(process, folder, code):
     wait_until(lambda: not any(map(is_alive, pids(folder))), 2, "a compiler lives on")
 
 
-@pytest.mark.parametrize("way", ["close", "SIGTERM"])
+@pytest.mark.parametrize("way", [pytest.param("close", marks=pytest.mark.slow), "SIGTERM"])
 def test_serve_ends_while_a_kernel_compiles(tmp_path, way):
     process = start(tmp_path, "serve", SCENES / "mandelbrot.cb", "--port", "0", "--device", "cpu", "--size", "300x200")
     try:
@@ -148,7 +148,7 @@ def test_serve_ends_while_a_kernel_compiles(tmp_path, way):
         process.communicate()
 
 
-@pytest.mark.parametrize("way", ["close", "SIGINT"])
+@pytest.mark.parametrize("way", ["close", pytest.param("SIGINT", marks=pytest.mark.slow)])
 def test_view_ends_while_a_kernel_compiles(display, tmp_path, way):  # noqa: F811
     environment = {"DISPLAY": display, "WAYLAND_DISPLAY": ""}
     words = ["view", SCENES / "mandelbrot.cb", "--device", "cpu", "--size", "300x200"]
