@@ -9,6 +9,59 @@
 #define UINT_OF(x) ((uint)(x))
 #endif
 
+// half: float rounded to the nearest number of 16 bits, ties to even; arrays hold its bits.
+#ifdef GLSL
+#define AS_UINT floatBitsToUint
+#define AS_FLOAT uintBitsToFloat
+#define FLOAT_OF(x) float(x)
+#else
+#define AS_UINT as_uint
+#define AS_FLOAT as_float
+#define FLOAT_OF(x) ((float)(x))
+#endif
+#if defined(__CUDACC_RTC__)
+DEVICE ushort float_to_half(float x) {
+    ushort bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+DEVICE float half_to_float(ushort bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
+DEVICE float round_to_half(float x) { return half_to_float(float_to_half(x)); }
+#else
+// By integers: 13 bits of the mantissa go, or, below 2^-14, all beyond 2^-24.
+DEVICE float round_to_half(float x) {
+    uint bits = AS_UINT(x), size = bits & 0x7fffffffu, sign = bits & 0x80000000u;
+    if (size >= 0x7f800000u) return x;
+    if (size < 0x38800000u) {
+        uint shift = 126u - (size >> 23), mantissa = (size & 0x7fffffu) | 0x800000u;
+        if (shift > 25u) return AS_FLOAT(sign);
+        uint odd = (mantissa >> shift) & 1u, units = (mantissa + (1u << (shift - 1u)) - 1u + odd) >> shift;
+        return AS_FLOAT(sign | AS_UINT(FLOAT_OF(units) * 5.9604644775390625e-8f));
+    }
+    size = (size + 0xfffu + ((size >> 13) & 1u)) & ~0x1fffu;
+    return AS_FLOAT(sign | (size >= 0x47800000u ? 0x7f800000u : size));
+}
+#ifndef GLSL
+DEVICE ushort float_to_half(float x) {
+    const uint bits = as_uint(round_to_half(x)), size = bits & 0x7fffffffu, sign = (bits >> 16) & 0x8000u;
+    if (size > 0x7f800000u) return (ushort)(sign | 0x7e00u);
+    if (size >= 0x47800000u) return (ushort)(sign | 0x7c00u);
+    if (size < 0x38800000u) return (ushort)(sign | (uint)(as_float(size) * 16777216.0f));
+    return (ushort)(sign | ((size >> 13) - 0x1c000u));
+}
+DEVICE float half_to_float(ushort half_bits) {
+    const uint size = half_bits & 0x7fffu, sign = ((uint)half_bits & 0x8000u) << 16;
+    if (size >= 0x7c00u) return as_float(sign | 0x7f800000u | (size & 0x3ffu) << 13);
+    if (size < 0x400u) return as_float(sign | as_uint((float)size * 5.9604644775390625e-8f));
+    return as_float(sign | ((size << 13) + 0x38000000u));
+}
+#endif
+#endif
+
 #ifndef GLSL
 DEVICE int64 divide_long(int64 a, int64 b) { return b == 0 ? 0 : b == -1 ? (int64)(0 - (ulong)a) : a / b; }
 DEVICE int64 remainder_long(int64 a, int64 b) { return b == 0 || b == -1 ? 0 : a % b; }

@@ -59,6 +59,7 @@ float3 walk(float x) {
 }
 Pair count(Pair p, float x) { const bool more = true; return x > 0 && more ? new Pair(p.x + x, p.n + 1) : p; }
 int digits(int state, float x) => state * 3 + (x > 0 ? 1 : 0);
+half nearly(half x, byte n) { half y = x; for (int i = 0; i < (n & 3); i++) y = (half) (y * 1.25); return y; }
 [Associative] float larger(float x, float y) => x < y ? y : x;
 float mean2(float x, float y) => 0.5 * (x + y);
 float twice(curve f, float x) => f(f(x));
@@ -73,8 +74,20 @@ float[] raised(float[] v) {
     return r;
 }
 """
-MAIN = "float[,] a, float[] b, int[] k, float[] q, float[] w, float s"
-WHOLE = ["i", "j", "3", "k(j)", "(-2)", "2147483647", "k(j) * 715827883", "(-2147483648)", "127"]
+MAIN = "float[,] a, float[] b, int[] k, float[] q, float[] w, half[] h, byte[] t, float s"
+WHOLE = [
+    "i",
+    "j",
+    "t.clamp(j)",
+    "(byte) (i * 77 - j)",
+    "3",
+    "k(j)",
+    "(-2)",
+    "2147483647",
+    "k(j) * 715827883",
+    "(-2147483648)",
+    "127",
+]
 REAL = ["1.5", "0.25", "-2", "3", "0.1", "s", "b(j)", "a(i, j)", "a[::-1](i, j)", "a[2, ::-1](j)", "a[2:, 1](i / 2)"]
 REAL += [
     "a(3)(j)",
@@ -92,6 +105,7 @@ CLOSED += ["(float) argmin(a).y", "(any(q > 2) ? s : 1.5)", "(all(q > -9) ? 2.5 
 CLOSED += ["total(Ramp(s))", "total(Ramp(0.5), 6)", "sum(Window(2, 5))", "ones(common(2..90, b))", "part(b)"]
 CLOSED += ["sum(a(l, n), (l, n) : (0..2) * (1..4) | (1..4) * (2..5))", "max(b(l), l : (0..2) | (3..5))"]
 CLOSED += ["prod(b(l), l : (0..1) | (2..4))", "min(-a(l, n), (l, n) : (1..3) * (0..5))", "sum(a(, j))", "(+ a(i))"]
+CLOSED += ["sum(h)", "max(h * h)", "(float) sum(t)", "(float) argmax(t)", "nearly(h(3), t(4))", "(float) max(t)"]
 WIDE = ["(float) sum((long) (w * 1e9))", "(float) (sum((double) w) * 0.5d)", "fmod(s)"]
 VECTORS = ["walk({0})", "float3({0}, {1}, 1)", "float3(a(i, j), b(j), s).zyx", "({0} * float3(1, 2, 3))"]
 VECTORS += ["cross(float3({0}, 1, 2), float3(s, {1}, -1))", "reflect(float3({0}, 1, 2), float3(0, 1, 0))"]
@@ -111,6 +125,7 @@ ARRAYS += [
     "clamp(q, -1, 1)",
     "q[20:90:3] * q[:24]",
 ]
+ARRAYS += ["(half) (q * s)", "h * h", "t + 0.5", "(byte) (kk * 100)", "(byte) (q * 300)", "nearly(h, 2)", "[h, h](1,)"]
 ARRAYS += ["c0.norm()", "(-c0).scale(s).x", "(c0 + c0).both(2.5) + 0 * q", "abs(q)", "c0[::-1].after(2)"]
 WIDE_ARRAYS = [
     "(float) ((long) kk * 5000000000000000000L - kk)",
@@ -209,6 +224,9 @@ class RandomPrograms:
             f"(-{x})",
         ]
         forms += [
+            f"nearly((half) {x}, (byte) {self.whole(1)})",
+            f"(float) (byte) {x}",
+            f"(half) ({x})",
             f"(float) turns({self.whole(1)} & 31)",
             f"(float) (mixed((uint) {self.whole(1)}) >> 8)",
             f"mix({x}, s, {y})",
@@ -362,6 +380,8 @@ def arguments(seed: int) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         "q": rng.standard_normal(150).astype("f4"),  # sums of more than one block of strict_order.py
         "w": rng.standard_normal(5000).astype("f4"),  # of more than one thread's
     }
+    arrays["h"] = rng.standard_normal(150).astype("f2")
+    arrays["t"] = rng.integers(0, 256, 150).astype("u1")
     return arrays, {"s": repr(float(np.float32(rng.standard_normal())))}
 
 

@@ -19,8 +19,8 @@ from renderer.formats.npy import read_header
 
 # The scalar type of a file's elements, by NumPy's kind and size.
 ELEMENTS = {
-    "b1": "bool", "i1": "int", "i2": "int", "i4": "int", "u1": "int", "u2": "int", "u4": "uint", "i8": "int",
-    "u8": "uint", "f2": "float", "f4": "float", "f8": "double",
+    "b1": "bool", "i1": "int", "i2": "int", "i4": "int", "u1": "byte", "u2": "int", "u4": "uint", "i8": "int",
+    "u8": "uint", "f2": "half", "f4": "float", "f8": "double",
 }  # fmt: skip
 
 

@@ -315,7 +315,7 @@ class CallLowering(DomainLowering):
             return self._reduce_to_index(name, variables, value, span)
         if isinstance(value.type, ty.Record):
             return self.reduce_by_function("operator" + name, variables, value, span)
-        builder = self.builder
+        builder, value = self.builder, self.builder.promoted(value)
         if name == "+" and value.type == ty.BOOL:
             counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
             assert counted is not None
@@ -327,6 +327,7 @@ class CallLowering(DomainLowering):
         return DataValue(value.type, tuple(part.node for part in parts))
 
     def _reduce_to_index(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        value = self.builder.promoted(value)
         if not isinstance(value.type, ty.Scalar) or value.type == ty.BOOL:
             raise ProgramError("CS0311", span, f"{name} compares numbers, but these are {value.type}")
         if len(variables) > 4:

@@ -15,7 +15,7 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
-from renderer.cdollar.ir.types import INT, UINT, FunctionType, Scalar, Type
+from renderer.cdollar.ir.types import INT, PROMOTED, UINT, FunctionType, Scalar, Type
 
 MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
 
@@ -105,7 +105,7 @@ class DomainLowering(OverloadResolver, ABC):
         """A bound variable in the current scope and context; what its declaration leaves open, a statement may say."""
         restrictions = [r for r in (declared, self.body.scope.restriction(name)) if r is not None]
         type_ = next((r.type for r in restrictions if r.type is not None), INT)
-        if not isinstance(type_, Scalar) or type_.name in ("bool", "long"):
+        if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
             message = f"a bound variable cannot be {type_}"
             raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
         range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE

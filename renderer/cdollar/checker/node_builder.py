@@ -66,7 +66,8 @@ class NodeBuilder:
         types = ["double" if untyped and node.type == "float" else node.type for node in operands]
         type_ = "double" if untyped and name == "convert" else result
         number = evaluate_numbers(name, type_, [node.attribute.number for node in operands], types)
-        return self.dag.constant(float(number) if result in ty.FLOATS else number, result, untyped)
+        is_float = ty.promoted_type(result) in ty.FLOATS
+        return self.dag.constant(float(number) if is_float else number, result, untyped)
 
     def convert(self, value: DataValue, scalar_type: str) -> DataValue:
         """The value over another scalar type; constants are rounded once, so that 0.1 as double is 0.1."""
@@ -77,6 +78,8 @@ class NodeBuilder:
         """A scalar node converted to another type."""
         if node.type == type_:
             return node
+        if node.type in ty.PROMOTED or type_ in ty.PROMOTED:
+            return self._convert_stored(node, type_)
         if node.is_constant:
             number, untyped = node.attribute.number, node.attribute.untyped
             if type_ in ty.FLOATS and node.type != "bool":
@@ -86,6 +89,25 @@ class NodeBuilder:
             if type_ in ty.INTEGERS and node.type in ty.INTEGERS and 0 <= number < 2**31:
                 return self.dag.constant(number, type_)
         return self.apply("convert", type_, node)
+
+    def _convert_stored(self, node: Node, type_: str) -> Node:
+        """A conversion from or to half or byte, by float or int; a float becomes 0..255 at most, an int wraps."""
+        if node.type in ty.PROMOTED:
+            promoted = self.apply("convert", ty.PROMOTED[node.type], node)
+            return self.convert_node(promoted, type_)
+        is_float = node.type in ty.FLOATS
+        node = self.convert_node(node, ty.PROMOTED[type_])
+        if node.is_constant and node.attribute.untyped:
+            node = self.dag.constant(ty.DTYPES["float"](node.attribute.number).item(), "float")
+        if type_ == "byte" and is_float:
+            low, high = (self.dag.constant(number, "int") for number in (0, 255))
+            node = self.apply("min", "int", self.apply("max", "int", node, low), high)
+        return self.apply("convert", type_, node)
+
+    def promoted(self, value: DataValue) -> DataValue:
+        """The value as operations take it: half as float, byte as int."""
+        scalar = ty.scalar_type_of(value.type)
+        return self.convert(value, ty.PROMOTED[scalar]) if scalar in ty.PROMOTED else value
 
     def common_scalar_type(self, a: DataValue, b: DataValue) -> str | None:
         """The scalar type that both convert to implicitly."""
@@ -101,6 +123,7 @@ class NodeBuilder:
 
     def binary(self, name: str, a: DataValue, b: DataValue) -> DataValue | None:
         """A binary operator; == and != of vectors compare them as a whole."""
+        a, b = self.promoted(a), self.promoted(b)
         type_ = self.common_scalar_type(a, b)
         if type_ is None or type_ not in operand_types(name):
             return None
@@ -130,6 +153,7 @@ class NodeBuilder:
 
     def unary(self, name: str, value: DataValue) -> DataValue | None:
         """A unary operator."""
+        value = self.promoted(value)
         type_ = ty.scalar_type_of(value.type)
         if type_ is None or type_ not in operand_types(name) or (name, type_) == ("-", "uint"):
             return None
@@ -140,7 +164,7 @@ class NodeBuilder:
 
     def function(self, name: str, values: list[DataValue]) -> DataValue | None:
         """An operation that is written as a call: `max(a, b)`."""
-        operation = OPERATIONS[name]
+        operation, values = OPERATIONS[name], [self.promoted(value) for value in values]
         types = [ty.scalar_type_of(value.type) for value in values]
         if len(values) != len(operation.parameters) or None in types or "bool" in types:
             return None
@@ -154,6 +178,7 @@ class NodeBuilder:
     def select(self, condition: DataValue, if_true: DataValue, if_false: DataValue) -> DataValue | None:
         """`condition ? if_true : if_false`."""
         if if_true.type != if_false.type:
+            if_true, if_false = self.promoted(if_true), self.promoted(if_false)
             type_ = self.common_scalar_type(if_true, if_false)
             if type_ is None:
                 return None
@@ -174,6 +199,7 @@ class NodeBuilder:
 
     def call(self, name: str, values: list[DataValue]) -> DataValue | None:
         """The built-in function `name` of these values."""
+        values = [self.promoted(value) for value in values]
         if name in OPERATIONS:
             return self.function(name, values)
         function = getattr(self, name) if name in COMPOSED else None

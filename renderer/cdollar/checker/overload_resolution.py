@@ -14,6 +14,7 @@ from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, Node
 from renderer.cdollar.ir.operations import OPERATIONS
 
+MAX_HALF, EXACT_HALF = 65504, 2048  # the greatest half, and the integers up to which all are halves
 BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
 
@@ -55,7 +56,7 @@ class OverloadResolver(FunctionBuilder):
             return None if cost is None else 10 + cost
         if not isinstance(value, DataValue):
             return None
-        return 1 if fits_uint(value, target) else ty.widening(value.type, target)
+        return 1 if fits(value, target) else ty.widening(value.type, target)
 
     def fail_overload(self, name: str, overloads: list[UserFunction], values: list, span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
@@ -268,9 +269,16 @@ class OverloadResolver(FunctionBuilder):
         return DataValue(target, tuple(nodes))
 
 
-def fits_uint(value: DataValue, target: ty.Type) -> bool:
-    """Whether the value is a literal int that is a uint just as well."""
-    return value.is_literal and (value.type, target) == (ty.INT, ty.UINT) and value.node.attribute.number >= 0
+def fits(value: DataValue, target: ty.Type) -> bool:
+    """Whether the value is a literal that is as well a uint, a byte, or, without a suffix, a half."""
+    if not value.is_literal or value.type not in (ty.INT, ty.FLOAT):
+        return False
+    number = value.node.attribute.number
+    if value.type == ty.FLOAT:
+        return target == ty.Scalar("half") and value.node.attribute.untyped and not abs(number) > MAX_HALF
+    limits = {ty.UINT: (0, 2**31), ty.Scalar("byte"): (0, 255), ty.Scalar("half"): (-EXACT_HALF, EXACT_HALF)}
+    low, high = limits.get(target, (1, 0)) if isinstance(target, ty.Scalar) else (1, 0)
+    return low <= number <= high
 
 
 def describe(value: Value) -> str:

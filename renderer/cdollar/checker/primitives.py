@@ -11,7 +11,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import Range
 from renderer.cdollar.ir.primitives import SUMMED, primitive
-from renderer.cdollar.ir.types import INT, FunctionType, Scalar, Type
+from renderer.cdollar.ir.types import INT, PROMOTED, FunctionType, Scalar, Type
 
 SIGNATURES = {
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
@@ -71,6 +71,10 @@ def _function(lowering: Lowering, name: str, tree: ast.AstNode) -> FunctionValue
         raise ProgramError("CS0319", tree.span, f"{name} takes whole functions, but {excerpt} is {value.type}", hint)
     if any(p != INT for p in value.type.parameters):
         raise ProgramError("CS0319", tree.span, f"{name} takes functions of int indices, not {value.type}")
+    scalar = value.type.result.name if isinstance(value.type.result, Scalar) else ""
+    if scalar in PROMOTED:
+        value = lowering.promote([value], lambda v: lowering.program.builder.promoted(v[0]), tree.span)
+        assert isinstance(value, FunctionValue), "it was one"
     if value.node.free_variables:
         names = ", ".join(sorted(v.name for v in value.node.free_variables))
         message = f"{excerpt} depends on `{names}`, but {name} computes one array for all of its indices"

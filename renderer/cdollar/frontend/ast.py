@@ -8,8 +8,8 @@ from typing import Any, dataclass_transform
 
 from renderer.cdollar.frontend.diagnostics import Span
 
-PRIMITIVES = ("bool", "int", "uint", "long", "float", "double")
-VECTORS = tuple(f"{scalar}{n}" for scalar in ("int", "uint", "float", "double") for n in (2, 3, 4))
+PRIMITIVES = ("bool", "byte", "int", "uint", "long", "half", "float", "double")
+VECTORS = tuple(f"{scalar}{n}" for scalar in ("byte", "int", "uint", "half", "float", "double") for n in (2, 3, 4))
 BORDER_MODES = ("clamp", "wrap", "mirror", "zero")
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import evaluate_numbers
-from renderer.cdollar.ir.types import DTYPES, FLOATS
+from renderer.cdollar.ir.types import DTYPES, FLOATS, promoted_type
 
 
 class NoDerivative(Exception):
@@ -78,6 +78,7 @@ class Algebra:
 
     def convert(self, x: ir.Node, type_: str) -> ir.Node:
         """A conversion between float and double."""
+        type_ = promoted_type(type_)  # a derivative by a half is a float
         return x if x.type == type_ else self.dag.apply("convert", type_, x)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, promoted_type
 
 
 def divide(a, b):
@@ -166,6 +166,15 @@ REDUCER_NAMES = {
 def wrap_int32(number, type_: str):
     """The number as its type stores it: an int of 2^31 and more becomes negative."""
     return int(number) - 2**32 if type_ == "int" and number >= 2**31 else number
+
+
+def argument_of(number, type_: str) -> Any:
+    """A number of the host as kernels take it, in the type of registers; a half is rounded to one."""
+    if type_ == "bool":
+        return np.int32(bool(number))
+    with np.errstate(over="ignore"):
+        stored = np.float16(np.float32(number)) if type_ == "half" else wrap_int32(number, type_)
+        return DTYPES[promoted_type(type_)](stored)
 
 
 def evaluate_numbers(name: str, type_: str, numbers: list, types: list[str]) -> Any:

@@ -8,20 +8,24 @@ import numpy as np
 
 DTYPES = {
     "bool": np.bool_, "int": np.int32, "uint": np.uint32, "long": np.int64, "float": np.float32, "double": np.float64,
+    "half": np.float16, "byte": np.uint8,
 }  # fmt: skip
 NUMBERS = ("int", "uint", "long", "float", "double")
 INTEGERS = ("int", "uint", "long")
 FLOATS = ("float", "double")
+PROMOTED = {"half": "float", "byte": "int"}  # types of elements of arrays; operations convert them to these
 # The implicit (widening) conversions and their cost in overload resolution.
 WIDENING_COST = {
     ("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1,
     ("int", "long"): 1, ("uint", "long"): 1, ("long", "float"): 1, ("long", "double"): 2,
+    ("byte", "int"): 1, ("byte", "uint"): 2, ("byte", "long"): 2, ("byte", "float"): 3, ("byte", "double"): 4,
+    ("half", "float"): 1, ("half", "double"): 2,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """bool, int, uint, long, float or double."""
+    """bool, byte, int, uint, long, half, float or double."""
 
     name: str
 
@@ -111,6 +115,11 @@ def fields(type_: Type) -> list[tuple[str, Data, int]]:
         result.append((name, field, first))
         first += len(component_types(field))
     return result
+
+
+def promoted_type(scalar_type: str) -> str:
+    """The scalar type in which values of another are computed, and kept in registers."""
+    return PROMOTED.get(scalar_type, scalar_type)
 
 
 def scalar_type_of(type_: Type) -> str | None:

@@ -11,6 +11,7 @@ import inspect
 import threading
 import weakref
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.ir.operations import argument_of
+from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, component_types
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
 from renderer.cdollar.runtime.parameters import (
@@ -41,6 +43,8 @@ from renderer.plain import format_value
 
 MAX_RECORDINGS = 64  # of one function: for arguments of so many shapes, types and values of integers
 FLOATS = ("float", "double")
+# The scalar types of tensors, by NumPy's kind and size.
+SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
 
 
 def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
@@ -188,7 +192,7 @@ class Function:
         if known is not None and (tensor.pointer, tensor.shape, tensor.dtype) == known[:3]:
             known[3].representation.buffers[0].keep(tensor)
             return known[3]
-        scalar = {"f4": "float", "f8": "double", "i4": "int", "u4": "uint", "i8": "long"}.get(tensor.dtype.str[1:])
+        scalar = SCALARS.get(tensor.dtype.str[1:])
         if scalar and isinstance(self.target, DeviceTarget) and (buffer := self.target.device.borrow(tensor)):
             ranges = tuple(Range(0, size) for size in tensor.shape)
             array = Array(Scalar(scalar), Scalar(scalar), (), self.target, Representation(ranges, [buffer], (scalar,)))
@@ -370,7 +374,7 @@ class _RecordedCall:
 
     def _uses_of(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, Any]]:
         """Where a number is an argument of a launch, with the type that it has there."""
-        dtype = DTYPES[value.node.type]
+        dtype = partial(argument_of, type_=value.node.type)
         return [
             (k, launch, position, dtype)
             for launch in self._launches

@@ -16,11 +16,25 @@ from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.frontend.expression_parser import MAX_FLOAT
 from renderer.cdollar.ir.dag import Dag
-from renderer.cdollar.ir.types import DTYPES, INT, INTEGERS, Data, FunctionType, Record, Scalar, Type, component_types
+from renderer.cdollar.ir.types import (
+    DTYPES,
+    FLOATS,
+    INT,
+    INTEGERS,
+    Data,
+    FunctionType,
+    Record,
+    Scalar,
+    Type,
+    component_types,
+    promoted_type,
+)
 from renderer.cdollar.runtime.pictures import READ_SUFFIXES, read_picture
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
 
+# What decimal numbers of a table must be below: the rounding to half makes 65520 infinite.
+MAX_NUMBER = {"half": 65520.0, "float": MAX_FLOAT, "double": MAX_FLOAT}
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
 PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
 
@@ -82,7 +96,7 @@ def picture_parameter(dag: Dag, number: Any, type_: Data, name: str) -> DataValu
     if len(types) != len(numbers):
         wanted = "float2" if len(numbers) == 2 else "a number"
         raise ArgumentError(f"--set {name}: a picture's `{name}` is {wanted}, not {type_}")
-    converted = tuple(int(n) if t in INTEGERS else float(n) for n, t in zip(numbers, types, strict=True))
+    converted = tuple(int(n) if promoted_type(t) in INTEGERS else float(n) for n, t in zip(numbers, types, strict=True))
     return runtime_value(dag, converted, type_, name)
 
 
@@ -148,7 +162,7 @@ def array_of_table(path: Path, type_: FunctionType, shown: str) -> np.ndarray:
 def _as_scalar(values: np.ndarray, scalar: str) -> np.ndarray:
     """Decimal numbers as floats of a parameter; those that are too large, and integers, are checked as arrays are."""
     dtype = DTYPES[scalar]
-    if scalar in ("float", "double") and not np.any(np.isfinite(values) & (np.abs(values) >= MAX_FLOAT)):
+    if promoted_type(scalar) in FLOATS and not np.any(np.isfinite(values) & (np.abs(values) >= MAX_NUMBER[scalar])):
         return values.astype(dtype)
     if scalar == "bool" and values.dtype.kind == "i" and np.isin(values, (0, 1)).all():
         return values.astype(dtype)
@@ -196,7 +210,7 @@ def parse_component(text: str, type_: str, option: str) -> bool | int | float:
             raise ArgumentError(f"{option}: bool is true or false")
         return text.lower() in ("true", "1")
     try:
-        if type_ not in INTEGERS:
+        if promoted_type(type_) not in INTEGERS:
             return float(text)
         number = int(text, 0)
     except ValueError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.cdollar.ir.types import Data, Scalar, Vector, component_types
+from renderer.cdollar.ir.types import FLOATS, Data, Scalar, Vector, component_types, promoted_type
 from renderer.errors import UserError
 
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".exr", ".webp", ".tif", ".tiff", ".bmp")
@@ -26,7 +26,7 @@ def pixels_of(array: np.ndarray, element: Data) -> np.ndarray:
 
     values = _channels(array, element)
     scalar = component_types(element)[0]
-    if scalar in ("float", "double"):
+    if promoted_type(scalar) in FLOATS:
         pixels = linear_to_srgb(values)
         if pixels.shape[2] == 4:
             alpha = np.clip(np.nan_to_num(values[..., 3], nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
@@ -69,7 +69,7 @@ def read_picture(path: Path, element: Data) -> np.ndarray:
     """
     from renderer.formats.images import read_image, read_pixels
 
-    count, is_float = len(component_types(element)), component_types(element)[0] in ("float", "double")
+    count, is_float = len(component_types(element)), promoted_type(component_types(element)[0]) in FLOATS
     pixels = read_image(path) if is_float else read_pixels(path).astype("i4")
     if count == 1:
         return pixels[..., :3] @ LUMINANCE if is_float else pixels[..., :3].sum(axis=2, dtype="i4") // 3

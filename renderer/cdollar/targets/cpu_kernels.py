@@ -67,7 +67,7 @@ def emit_stores(emitter: Emitter, node: Node) -> str | None:
     """Emit a function's body and the stores of its components; returns the variable with their poison."""
     values = [emitter.value(body) for body in node.inputs]
     for k, value in enumerate(values):
-        emitter.line(f"out{k}[linear_index] = {value.names[0]};")
+        emitter.line(f"out{k}[linear_index] = {emitter.dialect.stored(node.inputs[k].type, value.names[0])};")
     return emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, promoted_type
 
 # The texts of operations that differ from those of the table in ir/operations.py, by scalar type.
 INTEGER_TEXTS = {
@@ -74,7 +74,11 @@ class CDialect:
     def load(self, buffer: str, index: str, type_: str) -> str:
         """An element of an array."""
         element = f"{buffer}[{index}]"
-        return f"({element} != 0)" if type_ == "bool" else element
+        return {"bool": f"({element} != 0)", "half": f"half_to_float({element})"}.get(type_, element)
+
+    def stored(self, type_: str, value: str) -> str:
+        """A value as an element of an array."""
+        return {"half": f"float_to_half({value})", "byte": f"((uchar){value})"}.get(type_, value)
 
 
 class CpuDialect(CDialect):
@@ -126,6 +130,7 @@ class GlslDialect(CDialect):
 
 def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
     """The start value of a reduction; that of min and max of floats is NaN, which they ignore beside a number."""
+    type_ = promoted_type(type_)
     if name not in ("min", "max"):
         return literal(NEUTRAL_ELEMENTS.get(name, 0), type_, dialect)
     if type_ in INTEGERS:
@@ -136,6 +141,7 @@ def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
 
 def literal(number: Any, type_: str, dialect: CDialect) -> str:
     """A number as a literal of a scalar type."""
+    type_ = promoted_type(type_)
     if type_ == "bool":
         return "true" if number else "false"
     if type_ == "uint":
@@ -167,6 +173,9 @@ def operation_text(
     """One operation on variables of scalar type `type_`; `can_overflow`: an integer result may not fit its type."""
     if name == "select":
         return "({} ? {} : {})".format(*operands)
+    if name == "convert" and result in ("half", "byte"):
+        return f"round_to_half({operands[0]})" if result == "half" else f"({operands[0]} & 255)"
+    type_ = promoted_type(type_)
     if name == "convert":
         if type_ in FLOATS and result in INTEGERS:
             return f"{type_}_to_{result}({operands[0]})"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, scalar_types, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
-from renderer.cdollar.ir.types import FLOATS
+from renderer.cdollar.ir.types import FLOATS, promoted_type
 from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS, has_loops
 from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
@@ -49,7 +49,8 @@ class LoopReduction:
         self.is_compensated = is_float_sum and not is_strict
         self.is_compensated &= length >= MIN_COMPENSATED_LENGTH and emitter.dialect.keeps_rounding
         lost = self.types if self.is_compensated else ()
-        self.passed_types = (*self.types, *best, *lost, *(() if self.has_start else ("int",)))
+        passed = (*self.types, *best, *lost, *(() if self.has_start else ("int",)))
+        self.passed_types = tuple(map(promoted_type, passed))
         self.state: list[str] = []
         self.blocks: list[str] = []  # the unfinished block of each level, the first of which is the state
         self.count = ""  # of elements

@@ -16,22 +16,31 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.ir.dag import Dag, Node, Range
-from renderer.cdollar.ir.operations import wrap_int32
+from renderer.cdollar.ir.operations import argument_of
 from renderer.cdollar.ir.passes import PASSES
-from renderer.cdollar.ir.types import DTYPES
+from renderer.cdollar.ir.types import promoted_type
 from renderer.cdollar.targets.dialects import GlslDialect, indented
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf
 from renderer.cdollar.targets.glsl_sums import SumsByKey
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
-from renderer.cdollar.targets.kernel_plan import KernelPlan
+from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext
 from renderer.gpu.kernel_source import GeneratedSource
 
 SAMPLER_TYPES = {"float": "sampler2D", "int": "isampler2D", "uint": "usampler2D", "bool": "usampler2D"}
-OUTPUT_TYPES = {"float": "float", "int": "int", "uint": "uint", "bool": "uint", "vec4": "vec4"}
-TEXEL_TYPES = {"float": "f4", "int": "i4", "uint": "u4", "bool": "u4"}
+SAMPLER_TYPES |= {"half": "sampler2D", "byte": "isampler2D"}  # a texel has 32 bits
+OUTPUT_TYPES = {
+    "float": "float",
+    "int": "int",
+    "uint": "uint",
+    "bool": "uint",
+    "vec4": "vec4",
+    "half": "float",
+    "byte": "int",
+}
+TEXEL_TYPES = {"float": "f4", "int": "i4", "uint": "u4", "bool": "u4", "half": "f4", "byte": "i4"}
 WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array whose last dimension is too long for a row
 MAX_RENDER_TARGETS = 8
 MAX_SAMPLERS = 16
@@ -184,7 +193,7 @@ class GlslPasses(GraphTarget):
         if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
             raise UnavailableError("--target glsl: the program uses long; use opencl, cuda or numpy")
         head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
-        text = "\n".join([*head, "void main() {", *indented(body), "}"]) + "\n"
+        text = in_registers("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
         plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)
         if poison:
             self.checks.append(PendingCheck(lambda: int(status.read().max()), plan))
@@ -204,5 +213,5 @@ class GlslPasses(GraphTarget):
             for k, (type_, buffer) in enumerate(zip(representation.types, representation.buffers, strict=True)):
                 uniforms[f"{name}_{k}"] = (SAMPLER_TYPES[type_], buffer)
         for name, type_, number in emitter.arguments.values():
-            uniforms[name] = (type_, DTYPES[type_](wrap_int32(number, type_)).item())
+            uniforms[name] = (promoted_type(type_), argument_of(number, type_).item())
         return uniforms

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
-from renderer.cdollar.ir.operations import wrap_int32
-from renderer.cdollar.ir.types import DTYPES, FunctionType
+from renderer.cdollar.ir.operations import argument_of
+from renderer.cdollar.ir.types import PROMOTED, FunctionType
 from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import Emitter
 
@@ -57,9 +57,19 @@ class KernelPlan:
         return hashlib.sha256(f"{self.kind}\n{self.text}".encode()).hexdigest()[:16]
 
 
+STORAGE = {"bool": "uchar", "byte": "uchar", "half": "ushort"}
+# The C types of variables: long has 32 bits in some compilers; half and byte are the types of elements only.
+REGISTERS = PROMOTED | {"long": "int64"}
+
+
 def storage_type(type_: str) -> str:
     """The C type in which arrays of a scalar type are stored."""
-    return "uchar" if type_ == "bool" else type_
+    return STORAGE.get(type_, type_)
+
+
+def in_registers(text: str) -> str:
+    """A kernel's text with the C types of variables in the place of the language's."""
+    return re.sub(rf"\b({'|'.join(REGISTERS)})\b", lambda match: REGISTERS[match[0]], text)
 
 
 def output_types(node: Node) -> tuple[str, ...]:
@@ -105,10 +115,10 @@ def finish_plan(
         if isinstance(key, RuntimeScalar):
             scalars[len(arguments)] = key
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
-        arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
+        arguments.append(argument_of(number, type_))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
     lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
-    text = re.sub(r"\blong\b", "int64", "\n".join(lines) + "\n")  # long has 32 bits in some compilers
+    text = in_registers("\n".join(lines) + "\n")
     return KernelPlan(
         node, kind, text, group_size, group_count, arguments, scalars, emitter.check_sites,
         emitter.has_doubles or "double" in inputs, emitter.writes_status,

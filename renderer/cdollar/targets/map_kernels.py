@@ -105,7 +105,7 @@ def emit_outputs(emitter: Emitter, node: Node) -> None:
     poison = emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
     for k, value in enumerate(values):
         target = f"out{k}_vector.{emitter.component}" if emitter.component else f"out{k}[linear_index]"
-        emitter.line(f"{target} = {value.names[0]};")
+        emitter.line(f"{target} = {emitter.dialect.stored(node.inputs[k].type, value.names[0])};")
     emitter.blocks[-1].lines += emitter.report_poison(poison)
 
 

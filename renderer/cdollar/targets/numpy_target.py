@@ -16,7 +16,7 @@ from renderer.cdollar.checker.arrays import EvaluatedArray, evaluated_array
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine
-from renderer.cdollar.ir.operations import evaluate, wrap_int32
+from renderer.cdollar.ir.operations import argument_of, evaluate
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
 from renderer.cdollar.ir.primitives import recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
@@ -133,7 +133,7 @@ class NumpyTarget(NumpyReductions):
     def compute(self, node: ir.Node, space: IterationSpace) -> Evaluated:
         """The values of a node whose inputs are known."""
         if node.op == "scalar":
-            return np.asarray(wrap_int32(node.attribute.number, node.type)).astype(DTYPES[node.type]), None
+            return np.asarray(argument_of(node.attribute.number, node.type)).astype(DTYPES[node.type]), None
         if node.op == "variable":
             return variable_values(node, space), None
         if node.op == "let":

@@ -198,6 +198,7 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
     count = range(len(state.passed_types))
     values, nexts = [f"value{k}" for k in count], [f"next{k}" for k in count]
     types = [storage_type(t) for t in state.passed_types]
+    results = state.result([f"shared{k}[0]" for k in count])
     lines = [
         "const int output = (int)group_index();",
         "const int chunk = (partials + GROUP_SIZE - 1) / GROUP_SIZE, threads = (partials + chunk - 1) / chunk;",
@@ -210,7 +211,7 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         "}",
         *tree(state, values, True, "threads"),
         "if (local_index() == 0) {",
-        *(f"    out{k}[output] = {v};" for k, v in enumerate(state.result([f"shared{k}[0]" for k in count]))),
+        *(f"    out{k}[output] = {emitter.dialect.stored(state.types[k], v)};" for k, v in enumerate(results)),
         "}",
     ]
     return finish_plan(
