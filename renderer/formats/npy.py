@@ -230,7 +230,7 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS) -> PipeSource:
 
 @dataclass(frozen=True)
 class HostArray(ArraySource):
-    """The numbers of a C-order array in memory."""
+    """The numbers of a C-order array in memory, in either byte order."""
 
     array: np.ndarray
 
@@ -247,10 +247,9 @@ def as_source(numbers: Any) -> ArraySource:
     if isinstance(numbers, (str, os.PathLike)):
         return open_npy(Path(numbers), any_layout=True)
     array = np.ascontiguousarray(numbers)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    check_numbers(array.dtype, "array", NUMBERS)
-    return HostArray("array", array.dtype, array.shape, array)
+    native = array.dtype.newbyteorder("=")
+    check_numbers(native, "array", NUMBERS)
+    return HostArray("array", native, array.shape, array)
 
 
 def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False) -> NpyFile:

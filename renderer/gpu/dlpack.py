@@ -6,6 +6,7 @@ The structures are those of dlpack.h; the capsule's protocol is the Python array
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 from typing import Any, NamedTuple
@@ -63,7 +64,11 @@ _capsules: list[tuple[Any, int]] = []  # that were given away, with the addresse
 
 
 class Tensor(NamedTuple):
-    """A tensor in C order of another library; its memory lives as long as `owner`."""
+    """A tensor of another library without gaps, in C order of `shape`; its memory lives as long as `owner`.
+
+    `axes` are the owner's axes from the slowest to the fastest in memory, to which the shape belongs; () where they are
+    in order.
+    """
 
     pointer: int
     device_type: int
@@ -71,6 +76,7 @@ class Tensor(NamedTuple):
     dtype: np.dtype
     shape: tuple[int, ...]
     owner: Any
+    axes: tuple[int, ...] = ()
 
 
 class _Consumed:
@@ -85,8 +91,11 @@ class _Consumed:
             _Free(deleter)(self._managed)
 
 
-def import_tensor(source: Any) -> Tensor:
-    """The tensor behind an object with `__dlpack__`; BufferError if it is not in C order or has no NumPy type."""
+def import_tensor(source: Any, any_order: bool = False) -> Tensor:
+    """The tensor behind an object with `__dlpack__`; BufferError if it is not in C order or has no NumPy type.
+
+    With `any_order` its axes may lie in another order, but without gaps.
+    """
     device_type, index = source.__dlpack_device__()
     if device_type in (CUDA, CUDA_MANAGED):
         capsule = source.__dlpack__(stream=NO_WAIT if _is_on_default_stream(source, index) else LEGACY_STREAM)
@@ -102,13 +111,32 @@ def import_tensor(source: Any) -> Tensor:
     if dtype is None:
         raise BufferError(f"a tensor of DLPack type {code} with {bits} bits has no NumPy type")
     shape = _numbers_at(shape_at, ndim)
-    if strides_at and 0 not in shape:
-        expected = 1
-        for size, stride in zip(reversed(shape), reversed(_numbers_at(strides_at, ndim)), strict=True):
-            if size != 1 and stride != expected:
-                raise BufferError("the tensor is not in C order; make it contiguous first")
-            expected *= size
-    return Tensor(data + offset, kind, number, dtype, shape, owner)
+    axes: tuple[int, ...] = ()
+    if strides_at:
+        shape, axes = dense_order(shape, _numbers_at(strides_at, ndim), any_order)
+    return Tensor(data + offset, kind, number, dtype, shape, owner, axes)
+
+
+def dense_order(
+    shape: tuple[int, ...], strides: tuple[int, ...], any_order: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape in the order of memory, and its axes as Tensor has them, of strides in elements.
+
+    BufferError for elements with gaps between them, and without `any_order` for another order than C's.
+    """
+    if 0 in shape:
+        return shape, ()
+    axes = tuple(range(len(shape)))
+    if any_order:
+        axes = tuple(sorted(axes, key=lambda axis: -strides[axis] if shape[axis] > 1 else -math.inf))
+    expected = 1
+    for axis in reversed(axes):
+        if shape[axis] != 1 and strides[axis] != expected:
+            wanted = "has gaps between its elements" if any_order else "is not in C order"
+            raise BufferError(f"the tensor {wanted}; make it contiguous first")
+        expected *= shape[axis]
+    is_plain = tuple(axis for axis in axes if shape[axis] > 1) == tuple(k for k, n in enumerate(shape) if n > 1)
+    return (shape, ()) if is_plain else (tuple(shape[axis] for axis in axes), axes)
 
 
 def _is_on_default_stream(source: Any, index: int) -> bool:

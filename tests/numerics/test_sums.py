@@ -458,8 +458,18 @@ def test_arrays_of_other_libraries_are_added_where_they_are(device, rng, monkeyp
     assert product.fraction() == sum(Fraction(float(v)) ** 2 for v in numbers)
     with pytest.raises(InputError, match="must both be|of shape"):
         array_sum([device], Foreign(numbers), y=Foreign(numbers[:-1]))
-    with pytest.raises(InputError, match="not in C order"):
-        array_sum([device], Foreign(numbers[:4000].reshape(40, 100).T))
+    transposed = Foreign(numbers[:4000].reshape(40, 100).T)
+    before = device.counters.uploads
+    assert array_sum([device], transposed).rounded() == math.fsum(numbers[:4000])
+    assert not device.properties.scalar_threads or (device.counters.uploads == before) == (offset == 0)
+    squares = sum(Fraction(float(v)) ** 2 for v in numbers[:4000])
+    assert array_sum([device], transposed, y=transposed).fraction() == squares
+    other = numbers[:4000].reshape(100, 40)
+    product = array_sum([device], transposed, y=Foreign(other))  # streamed
+    assert product.fraction() == sum(
+        Fraction(u) * Fraction(v) for u, v in zip(other.flat, transposed.array.flat, strict=True)
+    )
+    assert array_sum([device], Foreign(numbers[::3])).rounded() == math.fsum(numbers[::3])  # streamed
 
 
 # ------------------------------------------------------------------------------------------------- rounding on the host

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from renderer.errors import InputError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
+from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of, rounded_fraction
+from renderer.numerics.sums.tensors import borrow_tensor, is_tensor, parts_of
 
 
 def mean(devices: list[Device], numbers: Numbers) -> float:
@@ -28,7 +31,7 @@ def mean(devices: list[Device], numbers: Numbers) -> float:
 
 def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
     """The mean squared deviation from the mean, rounded once; the divisor is count - ddof."""
-    x = as_source(numbers)
+    x = _read_again(numbers)
     return variance_of(array_sum(devices, x), array_sum(devices, x, y=x), ddof)
 
 
@@ -41,7 +44,7 @@ def variance_of(sums: ExactSum, squares: ExactSum, ddof: int = 0) -> float:
 
 def norm(devices: list[Device], numbers: Numbers) -> float:
     """The Euclidean norm, rounded once; squares neither overflow nor underflow on the way."""
-    x = as_source(numbers)
+    x = _read_again(numbers)
     return norm_of(array_sum(devices, x, y=x))
 
 
@@ -52,11 +55,16 @@ def norm_of(squares: ExactSum) -> float:
 
 def weighted_mean(devices: list[Device], numbers: Numbers, weights: Numbers) -> float:
     """The sum of the products with the weights over the sum of the weights, rounded once; NaN where that is zero."""
-    x, w = as_source(numbers), as_source(weights)
+    x, w = _read_again(numbers), _read_again(weights)
     products, total = array_sum(devices, x, y=w), array_sum(devices, w)
     if products.non_finite is not None or total.non_finite is not None or total.fraction() == 0:
         return math.nan
     return rounded_fraction(products.fraction() / total.fraction())
+
+
+def _read_again(numbers: Numbers) -> Any:
+    """Numbers that several sums read: another library's array where it is, or a source."""
+    return numbers if is_tensor(numbers) else as_source(numbers)
 
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
@@ -69,37 +77,64 @@ def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int]
 
     `index_range` (first, end) restricts them. InputError for no numbers.
     """
-    x = as_source(numbers)
+    found = borrow_tensor(numbers, devices, any_order=True) if is_tensor(numbers) else numbers
+    if isinstance(found, tuple):
+        return _minmax_in_place(*found)
+    x = as_source(found)
     first, end = index_range or (0, x.count)
     if first >= end:
         raise InputError(f"{x.path}: the array is empty; it has no minimum")
-    device, dtype, plan = devices[0], x.dtype, LaunchPlan.of(devices[0])
-    value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
-    constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "IS_HALF": int(dtype == np.float16)}
-    kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=plan.group, **constants)
-    chunk = chunk_length(device, dtype)
-    staging, out = (
-        device.staging_buffer(min(chunk, end - first) * dtype.itemsize),
-        device.buffer(2 * plan.groups, value),
-    )
-    nans, found = device.buffer(1, "u4").fill(0), []
+    extremes, chunk = _Extremes(devices[0], x.dtype), chunk_length(devices[0], x.dtype)
+    staging = devices[0].staging_buffer(min(chunk, end - first) * x.dtype.itemsize)
     for start in range(first, end, chunk):
         count = min(chunk, end - start)
-        tiles_per_group = -(-count // (8 * plan.group * plan.groups))
-        used = -(-count // (8 * plan.group * tiles_per_group))
-        x.read_into(staging.map()[: count * dtype.itemsize], start)
+        x.read_into(staging.map()[: count * x.dtype.itemsize], start)
+        staging.upload_then(count * x.dtype.itemsize, partial(extremes.add, count))
+        extremes.collect()
+    return extremes.result()
+
+
+def _minmax_in_place(device: Device, tensor: Tensor) -> tuple:
+    """The extremes of another library's array in a device's memory."""
+    extremes = _Extremes(device, tensor.dtype)
+    for part in parts_of(tensor):
+        buffer = device.borrow(part)
+        assert buffer is not None  # as the whole of it was
+        extremes.add(part.shape[0], buffer)
+        extremes.collect()
+    return extremes.result()
+
+
+class _Extremes:
+    """The extremes of device buffers (numerics/minmax.cu)."""
+
+    def __init__(self, device: Device, dtype: np.dtype):
+        self._plan = LaunchPlan.of(device)
+        value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
+        constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "IS_HALF": int(dtype == np.float16)}
+        self._kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=self._plan.group, **constants)
+        self._out, self._nans = device.buffer(2 * self._plan.groups, value), device.buffer(1, "u4").fill(0)
+        self._found: list[np.ndarray] = []
+        self._used = 0
+
+    def add(self, count: int, numbers: Buffer) -> None:
+        """Launches the extremes of the first `count` numbers, which collect() takes."""
+        group = self._plan.group
+        tiles_per_group = -(-count // (8 * group * self._plan.groups))
+        self._used = -(-count // (8 * group * tiles_per_group))
         sizes = np.uint64(count), np.uint64(tiles_per_group)
-        launch = partial(_launch_minmax, kernel, used * plan.group, sizes, out, nans)
-        staging.upload_then(count * dtype.itemsize, launch)
-        found.append(out.read()[: 2 * used])
-    if nans.read()[0]:
-        return math.nan, math.nan
-    extremes = np.concatenate(found)
-    return extremes[::2].min().item(), extremes[1::2].max().item()
+        self._kernel(self._used * group, numbers, *sizes, self._out, self._nans)
 
+    def collect(self) -> None:
+        """Keeps the extremes of the groups of the last launch."""
+        self._found.append(self._out.read()[: 2 * self._used])
 
-def _launch_minmax(kernel: Kernel, threads: int, sizes: tuple, out: Buffer, nans: Buffer, numbers: Buffer) -> None:
-    kernel(threads, numbers, *sizes, out, nans)
+    def result(self) -> tuple:
+        """The minimum and the maximum as Python numbers; NaN if any number was."""
+        if self._nans.read()[0]:
+            return math.nan, math.nan
+        extremes = np.concatenate(self._found)
+        return extremes[::2].min().item(), extremes[1::2].max().item()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_from_limbs
-from renderer.numerics.sums.tensors import borrow_tensor, is_tensor, parts_of
+from renderer.numerics.sums.tensors import borrow_tensor, is_on_host, is_tensor, on_host, parts_of
 
 MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
@@ -244,7 +244,7 @@ def array_sum(
         found = _tensor_sum(devices, numbers, mode, y, magnitudes)
         if found is not None:
             return found
-    numbers, y = (np.from_dlpack(cast(Any, v)) if is_tensor(v) else v for v in (numbers, y))
+    numbers, y = _in_order_of_memory(*(on_host(v) if is_tensor(v) else v for v in (numbers, y)))
     x = as_source(numbers)
     factors = None if y is None else as_source(y)
     if factors is not None and (x.shape != factors.shape or x.dtype != factors.dtype):
@@ -267,17 +267,30 @@ def array_sum(
     return sum(itertools.chain(*states), start=empty_sum(mode, x.dtype))
 
 
+def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
+    """Arrays in Fortran order as transposed ones in C order, so that they need no copy; any others as they are."""
+    given = [v for v in (x, y) if v is not None]
+    if all(isinstance(v, np.ndarray) and v.flags.f_contiguous and v.shape == x.shape for v in given):
+        return x.T, None if y is None else y.T
+    return x, y
+
+
 def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> ArraySum | None:
     """The sum of another library's array where it is; None for one in the host's memory that is read in chunks."""
-    found = borrow_tensor(numbers, devices)
+    found = borrow_tensor(numbers, devices, any_order=True)
     if isinstance(found, np.ndarray):
         return None
     device, x = found
     pieces: list[tuple[Tensor, Tensor | None]] = [(part, None) for part in parts_of(x)]
     if y is not None:
-        other = borrow_tensor(y, [device]) if is_tensor(y) else y
-        if not isinstance(other, tuple) or (other[1].dtype, other[1].shape) != (x.dtype, x.shape):
-            raise InputError(f"the arrays of a product must both be {x.dtype} {x.shape} in the memory of {device.name}")
+        other = borrow_tensor(y, [device], any_order=True) if is_tensor(y) else y
+        wanted = f"{x.dtype} {x.shape} in the memory of {device.name}"
+        if not isinstance(other, tuple) or (other[1].dtype, sorted(other[1].shape)) != (x.dtype, sorted(x.shape)):
+            raise InputError(f"the arrays of a product must both be {wanted}")
+        if (other[1].shape, other[1].axes) != (x.shape, x.axes):
+            if is_on_host(numbers) and is_on_host(y):
+                return None
+            raise InputError(f"the arrays of a product must both be {wanted}, their axes in one order")
         pieces = list(zip(parts_of(x), parts_of(other[1]), strict=True))
     if mode == "reproducible" and (y is not None or magnitudes):
         mode = "exact"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,35 +19,52 @@ from renderer.errors import InputError
 from renderer.gpu import Device
 from renderer.host import available_cores
 from renderer.numerics.error_free import split
+from renderer.numerics.sums.aggregates import mean, variance
 from renderer.numerics.sums.by_key import KeyedAggregates, aggregate_runs
+from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_lines import Operand, Strides, place, reduce_lines
 from renderer.numerics.sums.exact_sum import rounded_fraction
-from renderer.numerics.sums.tensors import is_tensor
+from renderer.numerics.sums.tensors import as_given, is_tensor, on_host
 
 BLOCK = 1 << 19  # numbers that are added together
 PRODUCT_RANGE = 2.0**-950, 2.0**990  # of products of which both halves are normal doubles
 
 
-def axis_sum(x: Any, axis: int = -1, device: Device | None = None) -> np.ndarray:
-    """The sums along an axis of real numbers of any shape: float64, rounded once; zeros along an axis of length 0."""
+def axis_sum(x: Any, axis: int | None = -1, device: Device | None = None) -> Any:
+    """The sums along an axis of real numbers of any shape: float64, rounded once; zeros along an axis of length 0.
+
+    The result is an array of x's library, in the memory where x is. With `axis` None it is the sum of all numbers, an
+    array of no dimensions.
+    """
+    if axis is None:
+        return as_given(x, _all_of(x, device, lambda devices, v: array_sum(devices, v).rounded(), axis_sum), device)
     if device:
-        return _Lines(device, x, axis).reduced("sum", axis_sum)
-    return _along(x, axis, lambda rows: _runs(rows).rounded_sums(), 0.0)
+        return as_given(x, _Lines(device, x, axis).reduced("sum", axis_sum), device)
+    return as_given(x, _along(x, axis, lambda rows: _runs(rows).rounded_sums(), 0.0), device)
 
 
-def axis_mean(x: Any, axis: int = -1, device: Device | None = None) -> np.ndarray:
-    """The means along an axis, rounded once; NaN along an axis of length 0."""
+def axis_mean(x: Any, axis: int | None = -1, device: Device | None = None) -> Any:
+    """The means along an axis, or of all numbers, rounded once; NaN along an axis of length 0. See axis_sum."""
+    if axis is None:
+        return as_given(x, _all_of(x, device, mean, axis_mean), device)
     if device:
         lines = _Lines(device, x, axis)
-        return lines.reduced("sum", axis_mean, lines.shape[2]) + 0.0  # no mean is -0
-    return _along(x, axis, lambda rows: _runs(rows).rounded_means(), np.nan)
+        return as_given(x, lines.reduced("sum", axis_mean, lines.length) + 0.0, device)  # no mean is -0
+    return as_given(x, _along(x, axis, lambda rows: _runs(rows).rounded_means(), np.nan), device)
 
 
-def axis_variance(x: Any, axis: int = -1, ddof: int = 0, device: Device | None = None) -> np.ndarray:
-    """The mean squared deviations from the means along an axis, rounded once; the divisor is the length - ddof."""
+def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device | None = None) -> Any:
+    """The mean squared deviations from the means along an axis, or of all numbers; see axis_sum.
+
+    Rounded once; the divisor is the length - ddof.
+    """
+    if axis is None:
+        of_all = partial(variance, ddof=ddof)
+        return as_given(x, _all_of(x, device, of_all, lambda v: axis_variance(v, ddof=ddof)), device)
     if device:
         lines = _Lines(device, x, axis)
-        return lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.shape[2] - ddof)
+        found = lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.length - ddof)
+        return as_given(x, found, device)
 
     def work(rows: np.ndarray) -> np.ndarray:
         length = rows.shape[1]
@@ -61,29 +79,39 @@ def axis_variance(x: Any, axis: int = -1, ddof: int = 0, device: Device | None =
             out[i] = rounded_fraction((squares - sums.fraction() ** 2 / length) / (length - ddof))
         return out
 
-    return _along(x, axis, work, np.nan)
+    return as_given(x, _along(x, axis, work, np.nan), device)
 
 
-def matvec(a: Any, x: Any, device: Device | None = None) -> np.ndarray:
+def matvec(a: Any, x: Any, device: Device | None = None) -> Any:
     """The product (m,) of a (m, k) and x (k,), every element rounded once; with rows of weights, weighted sums."""
-    if is_tensor(x):
-        return matmul(a, x.reshape(-1, 1), device)[:, 0] if x.ndim == 1 else matmul(a, x, device)
-    return matmul(a, np.asarray(x)[:, None], device)[:, 0] if np.ndim(x) == 1 else matmul(a, x, device)
+    return matmul(a, x, device)
 
 
-def matmul(a: Any, b: Any, device: Device | None = None) -> np.ndarray:
+def matmul(a: Any, b: Any, device: Device | None = None) -> Any:
     """The product (m, n) of a (m, k) and b (k, n), float64, every element rounded once.
 
-    InputError for arrays that are no real matrices of fitting shapes.
+    One that is (k,) is a row or a column, and the result has one dimension less: that of two is their dot product. It
+    is an array of a's library, in the memory where a is. InputError for arrays that are no real matrices of fitting
+    shapes.
     """
+    left, right = (v if device and is_tensor(v) else _checked(v, name) for v, name in ((a, "a"), (b, "b")))
+    shapes = tuple(left.shape), tuple(right.shape)
+    if not all(1 <= len(shape) <= 2 for shape in shapes) or shapes[0][-1] != shapes[1][0]:
+        raise InputError(f"a is {shapes[0]} and b is {shapes[1]}; they must be (m, k) and (k, n)")
+    out_shape = shapes[0][:-1] + shapes[1][1:]
+    sizes = math.prod(shapes[0][:-1]), math.prod(shapes[1][1:]), shapes[1][0]
+    if not math.prod(sizes):
+        return as_given(a, np.zeros(out_shape), device)
     if device:
-        return _device_matmul(device, a, b)
-    a, b = (_real(v, name) for v, name in ((a, "a"), (b, "b")))
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise InputError(f"a is {a.shape} and b is {b.shape}; they must be (m, k) and (k, n)")
+        return as_given(a, _device_product(device, left, right, sizes).reshape(out_shape), device)
+    left, right = (v.astype("f8", copy=False) for v in (left, right))
+    out = _host_product(left.reshape(sizes[0], -1), right.reshape(-1, sizes[1]))
+    return as_given(a, out.reshape(out_shape), device)
+
+
+def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two matrices by all cores."""
     length, columns = b.shape
-    if not a.size or not b.size:
-        return np.zeros((len(a), columns))
     across = np.ascontiguousarray(b.T)
     step_columns = min(columns, max(1, BLOCK // length))
     step_rows = max(1, BLOCK // (length * step_columns))
@@ -135,26 +163,26 @@ def _runs(rows: np.ndarray) -> KeyedAggregates:
     return aggregate_runs(np.arange(len(rows)), rows.ravel(), np.arange(len(rows)) * rows.shape[1])
 
 
-def _device_matmul(device: Device, a: Any, b: Any) -> np.ndarray:
-    left, right = (v if is_tensor(v) else _checked(v, name) for v, name in ((a, "a"), (b, "b")))
-    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
-        raise InputError(f"a is {tuple(left.shape)} and b is {tuple(right.shape)}; they must be (m, k) and (k, n)")
-    (rows, length), columns = left.shape, right.shape[1]
-    if not rows * length * columns:
-        return np.zeros((rows, columns))
+def _device_product(device: Device, left: Any, right: Any, sizes: tuple[int, int, int]) -> np.ndarray:
+    """The product (rows, columns) of lines of `length` numbers, sizes (rows, columns, length)."""
+    rows, columns, length = sizes
     single = all(not is_tensor(v) and v.dtype == np.float32 for v in (left, right))
     x, y = place(device, left, single), place(device, right, single)
     if x.buffer.dtype != y.buffer.dtype:
         raise InputError(f"a is {x.buffer.dtype} and b is {y.buffer.dtype}; on a device both must be of one type")
-    strides = Strides(length, 0, 1), Strides(0, 1, columns)
-    out, doubts = reduce_lines(device, "product", (rows, columns, length), (x, strides[0]), (y, strides[1]))
+    strides = (
+        Strides(1, 0, rows) if x.axes else Strides(length, 0, 1),
+        Strides(0, length, 1) if y.axes else Strides(0, 1, columns),
+    )
+    out, doubts = reduce_lines(device, "product", sizes, (x, strides[0]), (y, strides[1]))
     if doubts.any():
-        host, across = x.read(), np.ascontiguousarray(y.read().T)
+        host = x.read().T if x.axes else x.read().reshape(rows, length)
+        across = y.read() if y.axes else np.ascontiguousarray(y.read().reshape(length, columns).T)
         for row in np.flatnonzero(doubts.any(axis=1)):
             at = np.flatnonzero(doubts[row])
             for first in range(0, len(at), step := max(1, BLOCK // length)):
                 part = at[first : first + step]
-                out[row, part] = _products(host[row : row + 1], across[part])[0]
+                out[row, part] = _products(np.ascontiguousarray(host[row : row + 1]), across[part])[0]
     return out
 
 
@@ -164,37 +192,53 @@ class _Lines:
     def __init__(self, device: Device, x: Any, axis: int):
         given = x if is_tensor(x) else _checked(x, "x")
         self.device, ndim, dims = device, given.ndim, tuple(given.shape)
-        if not -ndim <= axis < ndim:
-            raise InputError(f"axis is {axis}; x has {ndim} axes")
-        axis %= ndim
-        self.shape = math.prod(dims[:axis]), math.prod(dims[axis + 1 :]), dims[axis]
-        self.out_shape = (*dims[:axis], *dims[axis + 1 :])
-        self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
+        axis = _checked_axis(axis, ndim)
+        self.length = dims[axis]
+        self.out_shape, self._out_axes = (*dims[:axis], *dims[axis + 1 :]), tuple(range(ndim - 1))
         self._operand: Operand | None = None
         if math.prod(dims):
             self._operand = place(device, given, not is_tensor(given) and given.dtype == np.float32)
+            if axes := self._operand.axes:  # as they lie in memory
+                kept = [a for a in axes if a != axis]
+                self._out_axes = tuple(kept.index(a) for a in sorted(kept))
+                axis, dims = axes.index(axis), self._operand.shape
+        self.shape = math.prod(dims[:axis]), math.prod(dims[axis + 1 :]), dims[axis]
+        self._kept_shape = (*dims[:axis], *dims[axis + 1 :])
+        self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
 
     def reduced(self, kind: str, on_host: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
         """The results of all lines; those in doubt by on_host(lines)."""
         if self._operand is None or divisor <= 0:  # a divisor of 1 here is that of a sum: lines have no numbers
-            return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.shape[2] else np.nan)
+            return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.length else np.nan)
         operand, centers = (self._operand, self._strides), None
         if kind == "variance":
-            centers, _ = reduce_lines(self.device, "sum", self.shape, operand, divisor=self.shape[2])
+            centers, _ = reduce_lines(self.device, "sum", self.shape, operand, divisor=self.length)
         out, doubts = reduce_lines(self.device, kind, self.shape, operand, None, divisor, centers)
         if doubts.any():
             before, behind, length = self.shape
             lines = self._operand.read().reshape(before, length, behind).transpose(0, 2, 1)
             out[doubts] = on_host(lines[doubts])
-        return out.reshape(self.out_shape)
+        return np.ascontiguousarray(out.reshape(self._kept_shape).transpose(self._out_axes))
+
+
+def _all_of(x: Any, device: Device | None, of_all: Callable, along: Callable) -> float:
+    """A statistic of all numbers: of_all(devices, x) on a device, or along the one axis of a flat array."""
+    if device:
+        return of_all([device], x)
+    return along(on_host(x).reshape(-1))
+
+
+def _checked_axis(axis: int, ndim: int) -> int:
+    """The axis counted from the first, or InputError."""
+    if not -ndim <= axis < ndim:
+        raise InputError(f"axis is {axis}; x has {ndim} axes")
+    return axis % ndim
 
 
 def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], of_nothing: float) -> np.ndarray:
     """work(rows) of the lines of x along an axis, a block of rows at a time by all cores."""
-    x = _real(x, "x")
-    if not -x.ndim <= axis < x.ndim:
-        raise InputError(f"axis is {axis}; x has {x.ndim} axes")
-    lines = np.moveaxis(x, axis, -1)
+    x = _checked(x, "x").astype("f8", copy=False)
+    lines = np.moveaxis(x, _checked_axis(axis, x.ndim), -1)
     rows = lines.reshape(-1, lines.shape[-1]) if x.size else np.zeros((0, 1))
     if not x.size:
         return np.full(lines.shape[:-1], of_nothing)
@@ -211,14 +255,9 @@ def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], o
     return out.reshape(lines.shape[:-1])
 
 
-def _real(values: np.ndarray, name: str) -> np.ndarray:
-    """The numbers in float64; InputError unless it holds them all."""
-    return _checked(values, name).astype("f8", copy=False)
-
-
 def _checked(values: Any, name: str) -> np.ndarray:
-    """An array of numbers that float64 holds, or InputError."""
-    array = np.asarray(values)
+    """An array of numbers that float64 holds, on the host, or InputError; UnavailableError for those of a GPU."""
+    array = on_host(values)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim == 0:
         raise InputError(
             f"{name} is {array.shape} {array.dtype}; it must be an array of real numbers of at most 8 bytes"

@@ -20,14 +20,18 @@ CPU_GROUP = 16
 
 
 class Operand(NamedTuple):
-    """Numbers in a device's memory, and the same on the host, once they are asked for."""
+    """Numbers in a device's memory, and the same on the host, once they are asked for.
+
+    `shape` is in the order of memory, whose axes are those of the given array, () for the same order.
+    """
 
     buffer: Buffer
     shape: tuple[int, ...]
     given: Any
+    axes: tuple[int, ...] = ()
 
     def read(self) -> np.ndarray:
-        """The numbers on the host in float64."""
+        """The numbers on the host in float64, in the order of memory."""
         return (self.buffer.read().reshape(self.shape) if is_tensor(self.given) else self.given).astype("f8")
 
 
@@ -47,14 +51,14 @@ def place(device: Device, numbers: Any, single: bool) -> Operand:
     if not device.properties.has_fp64:
         raise UnavailableError(f"{device.name}: computes no float64, which sums are kept in")
     if is_tensor(numbers):
-        found = borrow_tensor(numbers, [device])
+        found = borrow_tensor(numbers, [device], any_order=True)
         if isinstance(found, tuple):
             tensor = found[1]
             if tensor.dtype not in (np.float32, np.float64):
                 raise InputError(f"array: {tensor.dtype} on a device; float32 and float64 are added there")
             buffer = device.borrow(tensor)
             assert buffer is not None  # as borrow_tensor found
-            return Operand(buffer, tensor.shape, numbers)
+            return Operand(buffer, tensor.shape, numbers, tensor.axes)
         numbers = found
     array = np.ascontiguousarray(numbers, None if single else "f8")
     return Operand(device.buffer(max(array.size, 1), array.dtype).write(_padded(array)), array.shape, array)
