@@ -28,13 +28,14 @@ MIRROR_IOR = 1e3  # stands for the infinite index of KHR_materials_ior
 LOBES = ("specular", "specular_color", "ior", "clearcoat", "sheen_color", "transmission", "iridescence", "anisotropy",
          "diffuse_transmission")  # fmt: skip
 PLAIN = gltf.Material()
+VECTOR_KINDS = {"diffuse": 1, "metallic": 2, "shadow_catcher": 3}
 
 
 def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.ndarray:
     """The materials (n,) MATERIAL of the scene, and behind them those of the models.
 
-    emission.w is 1 for emitters; color.w is 1 for Lambertian materials that emit nothing
-    (shaders/raytracing/shade_diffuse_simd8.h).
+    emission.w is 1 for emitters; color.w says which materials that emit nothing CPUs shade in vectors
+    (shaders/raytracing/shade_simd8.h).
     """
     others = [
         (material, shape.scale)
@@ -45,7 +46,7 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     for row, material in zip(rows, settings.materials, strict=False):
         _fill(row, material)
         row["kind"] = MATERIALS.index(material.kind)
-        row["color"][3] = material.kind == "diffuse" and not any(material.emission)
+        row["color"][3] = 0 if any(material.emission) else VECTOR_KINDS.get(material.kind, 0)
         row["ior"], row["color2"][:3], row["checker_size"] = material.ior, material.color2, material.checker_size
         row["iridescence_thickness"] = material.iridescence_thickness
         row["anisotropy_rotation"] = np.radians(material.anisotropy_rotation_degrees)

@@ -1,13 +1,13 @@
 // The megakernel on devices without warps: one thread traces the 32 paths of a stencil word from the camera to their
 // ends, so that their state stays in its cache. Coherent rays of the packet are traversed together
-// (bvh/traverse_bvh8.h), and eight neighbors that hit Lambertian triangles are shaded at once (shade_diffuse_simd8.h),
-// which repeats the shading of shade_path: without it a sample of the Cornell box takes 3.3 times as long. Included by
-// raytracing/raytrace.cu.
+// (bvh/traverse_bvh8.h), and eight neighbors are shaded at once (shade_simd8.h), which repeats the shading of
+// shade_path: without it a sample of the Cornell box takes 3.3 times as long. Included by raytracing/raytrace.cu.
 #include "raytracing/path_packet.h"
 
-#define DIFFUSE_SIMD8 (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES)
-#if DIFFUSE_SIMD8
-#include "raytracing/shade_diffuse_simd8.h"
+#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES)
+#define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES)
+#if VECTOR_SHADING || VECTOR_ESCAPE
+#include "raytracing/shade_simd8.h"
 #endif
 
 // Starts the paths of rays first .. first + 31; returns the mask of those that need a sample.
@@ -38,14 +38,24 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
     uint remaining = active;
     *shadow_mask = 0;
     cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
-#if DIFFUSE_SIMD8
+#if VECTOR_SHADING || VECTOR_ESCAPE
     for (uint begin = 0; begin < 32u; begin += 8u) {
-        uint lanes = active >> begin & 255u, shadows = 0;
-        if (!lanes) continue;
-        uint continues = shade_diffuse8(params, depth, packet, begin, &lanes, &shadows, SCENE_ARGS, materials, lights);
-        remaining &= ~(lanes << begin);
-        active &= ~(lanes << begin) | continues << begin;
+        uint lanes = active >> begin & 255u, escaped = lanes & movemask8(packet->rays.prim_index.v8[begin >> 3] < 0);
+#if VECTOR_ESCAPE
+        if (escaped && params.sun_count == 0) {
+            escape8(params, depth, packet, begin, escaped, lights);
+            remaining &= ~(escaped << begin);
+            active &= ~(escaped << begin);
+        }
+#endif
+#if VECTOR_SHADING
+        uint hits = lanes & ~escaped, shadows = 0;
+        if (!hits) continue;
+        uint continues = shade_hits8(params, depth, packet, begin, &hits, &shadows, SCENE_ARGS, materials, lights);
+        remaining &= ~(hits << begin);
+        active &= ~(hits << begin) | continues << begin;
         *shadow_mask |= shadows << begin;
+#endif
     }
 #endif
     for (; remaining; remaining &= remaining - 1u) {

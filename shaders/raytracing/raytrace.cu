@@ -123,8 +123,8 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
 #endif
 
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
-// here. shade_diffuse_simd8.h does the same for eight paths on Lambertian triangles, and must give the same bits: on
-// CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
+// here. shade_simd8.h does the same for eight paths on triangles of some materials, and must give the same bits: on CPUs
+// a sample of the Cornell box takes 38 ms with it and 126 ms without. Change both together.
 DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
 #if MEDIA

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.settings import Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
+from renderer.raytracing.settings import Environment, Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing.test_render import mixed_scene, render, room
 
@@ -36,28 +36,40 @@ def test_scalar_megakernel_draws_and_counts_as_the_wavefront(picture, rng, paths
     assert found["empty stencil words"] == told["empty stencil words"]
 
 
-def lambertian_room(rng):
-    """Lambertian walls and other materials among them, lit by triangles, a sphere, a point light and a sun."""
+def open_room(rng):
+    """A room without a wall, of materials that eight lanes shade and of others, lit by triangles and a sphere."""
     materials = (Material("white", color=(0.8, 0.7, 0.6)), Material("red", color=(0.9, 0.1, 0.05)),
                  Material("lamp", "emitter", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
-                 Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"))  # fmt: skip
-    walls = [replace(quad, material=str(rng.choice(["white", "red"]))) for quad in room("white", 2.0)]
+                 Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"),
+                 Material("brass", "metallic", color=(0.9, 0.7, 0.3), roughness=0.3, metallic=0.6),
+                 Material("ground", "shadow_catcher"))  # fmt: skip
+    walls = [replace(quad, material=str(rng.choice(["white", "red", "brass"]))) for quad in room("white", 2.0)]
     lamp = Quad("lamp", ((-0.5, 1.9, -0.5), (0.5, 1.9, -0.5), (0.5, 1.9, 0.5), (-0.5, 1.9, 0.5)))
     balls = (Sphere("lamp", (1.4, -1.5, -1.0), 0.2), Sphere("red", (0.0, -1.6, -0.5), 0.4),
              Sphere("silver", (-1.3, -1.5, -1.0), 0.5))  # fmt: skip
-    boxes = (Procedural("warm", "menger", 1, 0.5, (-1.0, 0.8, 0.0)), Procedural("metal", "menger", 0, 0.5, (1.2, 0, 0)))
-    return Settings(view=Camera((0.1, 0.2, 1.9), fov_degrees=75.0), materials=materials, quads=(*walls[:-1], lamp),
-                    spheres=balls, procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
+    boxes = (
+        Procedural("warm", "menger", 1, 0.5, (-1.0, 0.8, 0.0)),
+        Procedural("metal", "menger", 0, 0.5, (1.2, 0, 0)),
+        Procedural("brass", "menger", 0, 0.6, (0.4, -0.4, -0.8)),
+    )
+    shade = Quad("ground", ((-1.5, -1.0, 1.0), (1.5, -1.0, 1.0), (1.5, -1.0, -1.0), (-1.5, -1.0, -1.0)))
+    return Settings(view=Camera((0.1, 0.2, 1.9), fov_degrees=75.0), materials=materials, spheres=balls,
+                    quads=(*walls[:-1], lamp, shade), procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
 
 
 LAMPS = {"point_lights": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}
+STUDIO = {"environment": Environment(preset="studio", strength=2.0, rotation_degrees=77.0)}
 
 
-@pytest.mark.parametrize("lamps", [{}, pytest.param(LAMPS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "lamps",
+    [STUDIO]
+    + [pytest.param(lamps, marks=pytest.mark.slow) for lamps in ({}, LAMPS, LAMPS | STUDIO, {"clamp_indirect": 0.1})],
+)
 def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
     scene = replace(
-        lambertian_room(rng), max_depth=int(rng.integers(2, 7)), rr_depth=int(rng.integers(1, 4)), seed=seed, **lamps
+        open_room(rng), max_depth=int(rng.integers(2, 7)), rr_depth=int(rng.integers(1, 4)), seed=seed, **lamps
     )
     wanted, told = render(picture, replace(scene, schedule="wavefront"), size, 3), picture.report()
     assert np.isfinite(wanted).all() and wanted.mean() > 0.01
