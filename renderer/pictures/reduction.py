@@ -98,7 +98,8 @@ class Picture(SourcePicture):
         if self._last_level is None:
             return {}
         texel = self._last_level.read()[0, 0]
-        return {"last texel": [round(float(x), 4) for x in texel[:3] / (texel[3] if self._is_sum else 1)]}
+        weight = texel[3] if self._is_sum and texel[3] else 1  # 0 of a frame without a pixel that counts
+        return {"last texel": [round(float(x), 4) for x in texel[:3] / weight]}
 
     def _blit_into(self, image: Texture, rectangle: Rectangle, weighted: bool, background: float) -> None:
         fitted = fit(image.size, rectangle)
