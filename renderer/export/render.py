@@ -180,6 +180,7 @@ def format_duration(seconds: float) -> str:
 def render(picture, job: RenderJob, progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples
+    picture.prepare_export(job.scene.tone)
     for tile in job.tiles():
         with stage("rendering"):
             frame, drawn = draw(picture, job, tile, progress)

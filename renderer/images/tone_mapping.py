@@ -89,9 +89,9 @@ def tonemap(
     return _tonemap_kernel(frame, exposure, tone, encoding)
 
 
-def compile_tonemap_ahead(device: Device) -> None:
-    """Begins to compile, where the device can, the kernel of tonemap() for pictures of 8 bits without grading."""
-    device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(ToneMapping(), SRGB_8))
+def compile_tonemap_ahead(device: Device, tone: ToneMapping, encoding: Encoding = SRGB_8) -> None:
+    """Begins to compile, where the device can, the kernel that tonemap() will ask for."""
+    device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(tone, encoding))
 
 
 def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:

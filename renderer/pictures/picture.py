@@ -98,6 +98,9 @@ class Picture:
     def restart(self) -> None:
         """Make the next draw the first sample, whatever was drawn before."""
 
+    def prepare_export(self, tone: ToneMapping) -> None:
+        """Begin what only a picture that goes to a file needs, beside its drawing; `tone` maps its frames."""
+
     def depends_on_time(self, settings: Any) -> bool:
         """Whether the picture of these settings depends on time."""
         return False

@@ -31,7 +31,7 @@ from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
 from renderer.raytracing.volumes import samples_segments
-from renderer.scene.scene import Scene
+from renderer.scene.scene import Scene, ToneMapping
 
 __all__ = ["Picture", "Settings", "open_file"]
 AOV_SAMPLES = 16  # albedo and normal are means over so many
@@ -142,7 +142,10 @@ class Picture(AccumulatingPicture):
         """Begins to compile the schedule's kernels, as most scenes need them, while the BVH is built."""
         constants = self._constants(settings, geometry) | LightSampler.usual_constants
         SCHEDULES[settings.schedule].compile_ahead(self.device, constants)
-        compile_tonemap_ahead(self.device)
+
+    def prepare_export(self, tone: ToneMapping) -> None:
+        """Begins to compile the tone mapping."""
+        compile_tonemap_ahead(self.device, tone)
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Draws a sample, unless all pixels have reached the noise threshold."""
