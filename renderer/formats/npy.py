@@ -13,7 +13,7 @@ import math
 import os
 import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +24,8 @@ from renderer.files import file_size, open_input, parse_json
 from renderer.plain import format_value, printable
 
 NUMBERS = "float16, float32, float64 and integers can be summed"
+SUMMABLE = "float16, float32, float64, integers, complex64 and complex128 can be summed"
+REAL, COMPLEX = "iufb", "c"  # NumPy's kinds
 MAX_HEADER_BYTES = 1 << 16
 MAX_DIMENSIONS = 32
 MAGIC = b"\x93NUMPY"
@@ -220,11 +222,11 @@ class PipeSource(ArraySource):
             out.view(self.dtype).byteswap(inplace=True)
 
 
-def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS) -> PipeSource:
+def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = REAL) -> PipeSource:
     """The numbers of a .npy stream; InputError for others."""
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
-    check_numbers(native, name, wanted)
+    check_numbers(native, name, wanted, kinds)
     return PipeSource(name, native, header.shape, file, header.is_fortran, not header.dtype.isnative)
 
 
@@ -240,19 +242,39 @@ class HostArray(ArraySource):
         np.copyto(out.view(self.dtype), flat)
 
 
-def as_source(numbers: Any) -> ArraySource:
-    """What can be read chunk by chunk: an ArraySource as it is, the path of a .npy file, or an array."""
+def as_source(numbers: Any, wanted: str = NUMBERS, kinds: str = REAL) -> ArraySource:
+    """What can be read chunk by chunk: an ArraySource as it is, the path of a .npy file, or an array.
+
+    InputError, which says what is `wanted`, for others than numbers of the kinds.
+    """
     if isinstance(numbers, ArraySource):
+        check_numbers(numbers.dtype, numbers.path, wanted, kinds)
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
-        return open_npy(Path(numbers), any_layout=True)
+        return open_npy(Path(numbers), wanted, True, kinds)
     array = np.ascontiguousarray(numbers)
     native = array.dtype.newbyteorder("=")
-    check_numbers(native, "array", NUMBERS)
+    check_numbers(native, "array", wanted, kinds)
     return HostArray("array", native, array.shape, array)
 
 
-def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False) -> NpyFile:
+def as_reals(source: ArraySource) -> ArraySource:
+    """A source of complex numbers as one of their real and imaginary parts in turn; any other as it is."""
+    if source.dtype.kind != "c":
+        return source
+    dtype, shape = real_dtype(source.dtype), (*source.shape, 2)
+    if isinstance(source, HostArray):
+        own = dtype if source.array.dtype.isnative else dtype.newbyteorder()
+        return HostArray(source.path, dtype, shape, source.array.reshape(-1).view(own))
+    return replace(source, dtype=dtype, shape=shape)
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """That of the parts of complex numbers; any other as it is."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, kinds: str = REAL) -> NpyFile:
     """The file, its header read and its length checked.
 
     InputError, which says what is `wanted`, for other files than arrays of numbers; those that are empty, in Fortran
@@ -262,7 +284,7 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False) 
         header = read_header(file, str(path), file_size(file))
         start = file.tell()
     native = header.dtype.newbyteorder("=") if any_layout else header.dtype
-    check_numbers(native, path, wanted)
+    check_numbers(native, path, wanted, kinds)
     if any_layout:
         return NpyFile(Path(path), native, header.shape, start, header.is_fortran, not header.dtype.isnative)
     if header.is_fortran and len(header.shape) > 1:
@@ -272,11 +294,14 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False) 
     return NpyFile(Path(path), header.dtype, header.shape, start)
 
 
-def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = "iufb") -> None:
-    """InputError, which says what is `wanted`, unless these are native numbers of the kinds and at most 8 bytes."""
+def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = REAL) -> None:
+    """InputError, which says what is `wanted`, unless these are native numbers of the kinds.
+
+    At most 8 bytes long, complex ones 16.
+    """
     if dtype.hasobject:
         raise InputError(f"{path}: holds Python objects; {wanted}")
-    if dtype.kind not in kinds or dtype.itemsize > 8:
+    if dtype.kind not in kinds or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise InputError(f"{path}: holds {dtype}; {wanted}")
     if not dtype.isnative:
         raise InputError(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")

@@ -8,13 +8,13 @@ import numpy as np
 from renderer.errors import InputError, UnavailableError
 from renderer.files import file_size, open_input
 from renderer.formats.archive import open_member, open_zip
-from renderer.formats.npy import NUMBERS, ArraySource, HostArray, NpyFile, check_numbers, read_data, read_header
+from renderer.formats.npy import NUMBERS, REAL, ArraySource, HostArray, NpyFile, check_numbers, read_data, read_header
 from renderer.host import available_memory, format_bytes
 
 LOCAL_HEADER = 30  # bytes before the name of a member, in front of its data (PKWARE's APPNOTE, 4.3.7)
 
 
-def open_npz(path: Path | str) -> list[ArraySource]:
+def open_npz(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> list[ArraySource]:
     """The arrays of a .npz in the order of their names; InputError for damaged files and arrays of no numbers."""
     path = Path(path)
     with open_zip(path) as archive:
@@ -23,15 +23,15 @@ def open_npz(path: Path | str) -> list[ArraySource]:
         )
         if not infos:
             raise InputError(f"{path}: holds no arrays")
-        return [_open_array(path, archive, info) for info in infos]
+        return [_open_array(path, archive, info, wanted, kinds) for info in infos]
 
 
-def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ArraySource:
+def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wanted: str, kinds: str) -> ArraySource:
     name = f"{path}: {info.filename.removesuffix('.npy')}"
     with open_member(archive, info, name) as file:
         header = read_header(file, name, info.file_size)
         native = header.dtype.newbyteorder("=")
-        check_numbers(native, name, NUMBERS)
+        check_numbers(native, name, wanted, kinds)
         is_swapped = not header.dtype.isnative
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info) + file.tell()

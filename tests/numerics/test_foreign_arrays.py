@@ -97,7 +97,9 @@ def test_host_arrays_in_any_layout_are_not_copied(device, rng, monkeypatch):
     swapped, columns = numbers.astype(">f8"), np.asfortranarray(numbers)
     assert np.shares_memory(as_source(swapped).array, swapped)
     taken = []
-    monkeypatch.setattr("renderer.numerics.sums.device_sums.as_source", lambda v: taken.append(v) or as_source(v))
+    monkeypatch.setattr(
+        "renderer.numerics.sums.device_sums.as_source", lambda v, *rest: taken.append(v) or as_source(v, *rest)
+    )
     for x in (swapped, columns):
         assert array_sum([device], x).rounded() == math.fsum(numbers.ravel())
         assert np.shares_memory(taken[-1], x) and taken[-1].flags.c_contiguous

@@ -646,9 +646,10 @@ def test_farm_gives_statistics(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(command, "TASK_BYTES", 8 * 777)
     files = [open_npy(tmp_path / "x.npy")]
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        for name in ("variance", "norm", "max"):
-            parts, devices = command.parts_on_farm(client, files, name)
-            alone = command._parts(command.open_context().devices, name, files)
+        for name in ("variance", "norm", "max", "dot", "weighted-mean"):
+            given = files * 2 if name in command.PAIRED else files
+            parts, devices = command.parts_on_farm(client, given, name)
+            alone = command._parts(command.open_context().devices, name, given)
             assert len(parts) == 4 and devices
             assert command._finish_statistic(name, parts, 1) == command._finish_statistic(name, alone, 1)
 
@@ -683,7 +684,7 @@ def _bad_files(folder):
     huge.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + shape.ljust(117) + b"\n")
     return {
         npy("objects.npy", np.array([1, "a", None], object), allow_pickle=True): "Python objects",
-        npy("complex.npy", np.ones(3, "c16")): "complex128",
+        npy("times.npy", np.ones(3, "M8[s]")): "datetime64[s]",
         npy("text-array.npy", np.array(["a"])): "can be summed",
         truncated: "truncated",
         header: "not a .npy file",

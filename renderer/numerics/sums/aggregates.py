@@ -14,38 +14,50 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.npy import ArraySource, as_source
+from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, as_reals, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
-from renderer.numerics.sums.exact_sum import ExactSum, mean_of, rounded_fraction
+from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum, mean_of, rounded_fraction
 from renderer.numerics.sums.tensors import borrow_tensor, is_tensor, parts_of
 
 
-def mean(devices: list[Device], numbers: Numbers) -> float:
-    """The arithmetic mean, rounded once; NaN of no numbers."""
+def mean(devices: list[Device], numbers: Numbers) -> Any:
+    """The arithmetic mean, rounded once, of complex numbers both its parts; NaN of no numbers."""
     return mean_of(array_sum(devices, numbers))
 
 
 def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
     """The mean squared deviation from the mean, rounded once; the divisor is count - ddof."""
     x = _read_again(numbers)
-    return variance_of(array_sum(devices, x), array_sum(devices, x, y=x), ddof)
+    return variance_of(array_sum(devices, x), squares_sum(devices, x), ddof)
 
 
-def variance_of(sums: ExactSum, squares: ExactSum, ddof: int = 0) -> float:
-    """The variance of `sums.count` numbers from their sum and that of their squares, rounded once."""
-    if sums.count <= ddof or sums.non_finite is not None:
+def variance_of(sums: ExactSum | ComplexSum, squares: ExactSum, ddof: int = 0) -> float:
+    """The variance of `sums.count` numbers from their sum and that of their squared magnitudes, rounded once."""
+    parts = (sums.real, sums.imaginary) if isinstance(sums, ComplexSum) else (sums,)
+    if sums.count <= ddof or any(part.non_finite is not None for part in parts):
         return math.nan
-    return rounded_fraction((squares.fraction() - sums.fraction() ** 2 / sums.count) / (sums.count - ddof))
+    square = sum((part.fraction() ** 2 for part in parts), start=Fraction(0))
+    return rounded_fraction((squares.fraction() - square / sums.count) / (sums.count - ddof))
+
+
+def squares_sum(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> ExactSum:
+    """The exact sum of the squared magnitudes of numbers, complex ones too; see array_sum."""
+    if is_tensor(numbers):
+        return array_sum(devices, numbers, y=numbers)
+    x = _read_again(numbers)
+    reals = as_reals(x)
+    if index_range and x.dtype.kind == "c":
+        index_range = 2 * index_range[0], 2 * index_range[1]
+    return array_sum(devices, reals, y=reals, index_range=index_range)
 
 
 def norm(devices: list[Device], numbers: Numbers) -> float:
     """The Euclidean norm, rounded once; squares neither overflow nor underflow on the way."""
-    x = _read_again(numbers)
-    return norm_of(array_sum(devices, x, y=x))
+    return norm_of(squares_sum(devices, numbers))
 
 
 def norm_of(squares: ExactSum) -> float:
@@ -56,7 +68,11 @@ def norm_of(squares: ExactSum) -> float:
 def weighted_mean(devices: list[Device], numbers: Numbers, weights: Numbers) -> float:
     """The sum of the products with the weights over the sum of the weights, rounded once; NaN where that is zero."""
     x, w = _read_again(numbers), _read_again(weights)
-    products, total = array_sum(devices, x, y=w), array_sum(devices, w)
+    return weighted_mean_of(array_sum(devices, x, y=w), array_sum(devices, w))
+
+
+def weighted_mean_of(products: ExactSum, total: ExactSum) -> float:
+    """The sum of products with weights over that of the weights, rounded once; NaN where that is zero."""
     if products.non_finite is not None or total.non_finite is not None or total.fraction() == 0:
         return math.nan
     return rounded_fraction(products.fraction() / total.fraction())
@@ -64,7 +80,7 @@ def weighted_mean(devices: list[Device], numbers: Numbers, weights: Numbers) -> 
 
 def _read_again(numbers: Numbers) -> Any:
     """Numbers that several sums read: another library's array where it is, or a source."""
-    return numbers if is_tensor(numbers) else as_source(numbers)
+    return numbers if is_tensor(numbers) else as_source(numbers, SUMMABLE, REAL + COMPLEX)
 
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:

@@ -3,11 +3,12 @@
 import argparse
 import json
 import math
+import operator
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import astuple
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from renderer import arguments
 from renderer.errors import InputError, UserError
 from renderer.farm import Farm, open_client, parse_farm
-from renderer.formats.npy import ArraySource, PipeSource, open_npy, open_pipe
+from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, PipeSource, open_npy, open_pipe
 from renderer.formats.npz_arrays import open_npz
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.gpu.gl import GlContext
@@ -31,6 +32,7 @@ from renderer.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-mean")
 PAIRED = ("dot", "weighted-mean")  # statistics of two arrays
+OF_COMPLEX = ("sum", "mean", "variance", "norm")  # statistics of complex numbers
 READ_ONCE = ("sum", "mean", "min", "max")  # statistics that a pipe can give
 TASK_BYTES = 1 << 28  # of numbers that one task of a farm sums
 
@@ -136,10 +138,10 @@ def sum_files(
 
 def _open_sources(path: str | Path) -> list[ArraySource]:
     if str(path) == "-":
-        return [open_pipe(sys.stdin.buffer, "stdin")]
+        return [open_pipe(sys.stdin.buffer, "stdin", SUMMABLE, REAL + COMPLEX)]
     if str(path).lower().endswith(".npz"):
-        return open_npz(path)
-    return [open_npy(path, any_layout=True)]
+        return open_npz(path, SUMMABLE, REAL + COMPLEX)
+    return [open_npy(path, SUMMABLE, True, REAL + COMPLEX)]
 
 
 def _check(
@@ -156,11 +158,13 @@ def _check(
     if len(dtypes) > 1 and statistic not in PAIRED:
         found = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
         raise InputError(f"files of several dtypes: {found}; they must have one dtype to be added up")
+    if any(dtype.kind == "c" for dtype in dtypes) and statistic not in OF_COMPLEX:
+        raise UserError(f"--statistic {statistic}: the numbers are complex; allowed are {', '.join(OF_COMPLEX)}")
     wanted = 1 if by or bound else 2 if statistic in PAIRED else None
     if wanted and len(files) != wanted:
         raise UserError(f"{len(files)} arrays given; --statistic, --by, --bound or --compare takes exactly {wanted}")
-    if farm and (by or bound or statistic in PAIRED):
-        raise UserError(f"--farm takes no --by, --bound, --compare and none of {', '.join(PAIRED)}")
+    if farm and (by or bound):
+        raise UserError("--farm takes no --by, --bound and --compare")
     if mode != "exact" and (by or statistic != "sum"):
         raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
     if by and statistic != "sum":
@@ -192,7 +196,7 @@ def _sum(
         with Progress(sum(npy.count for npy in files), "numbers") as progress:
             states = [array_sum(gpu.devices, npy, mode, progress=progress.advance) for npy in files]
         state = sum(states, start=empty_sum(mode, files[0].dtype))
-    if files[0].dtype.kind != "f":
+    if files[0].dtype.kind not in "fc":
         return {"value": state.significand, "devices": names}
     return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": names}
 
@@ -206,10 +210,6 @@ def _statistic(
     ddof: int,
 ) -> dict[str, Any]:
     """The value of a statistic of all numbers of the files, and the devices of a farm."""
-    if name == "dot":
-        return {"value": aggregates.dot(gpu.devices, *files)}
-    if name == "weighted-mean":
-        return {"value": aggregates.weighted_mean(gpu.devices, *files)}
     if not farm:
         return {"value": _finish_statistic(name, _parts(gpu.devices, name, files), ddof)}
     with open_client(farm) as client:
@@ -220,21 +220,27 @@ def _statistic(
 def _parts(
     devices: list[Device], name: str, files: list[ArraySource], index_range: tuple[int, int] | None = None
 ) -> list[Any]:
-    """What the files, or a range of one, contribute: exact sums of the numbers and of their squares, or extremes."""
+    """What the files, or a range of each, contribute: sums of the numbers and of squares or products, or extremes.
+
+    Of a weighted mean the numbers are the weights.
+    """
     if name in ("min", "max"):
         full = [npy for npy in files if npy.count]
         extreme = 1 if name == "max" else 0
         return [aggregates.minmax(devices, npy, index_range)[extreme] for npy in full]
-    sums, squares = ExactSum(), ExactSum()
+    if name in PAIRED:
+        products = array_sum(devices, files[0], y=files[1], index_range=index_range)
+        return [(ExactSum() if name == "dot" else array_sum(devices, files[1], index_range=index_range), products)]
+    sums, squares = empty_sum("exact", files[0].dtype), ExactSum()
     for npy in files:
         if name != "norm":
             sums += array_sum(devices, npy, index_range=index_range)
         if name != "mean":
-            squares += array_sum(devices, npy, y=npy, index_range=index_range)
+            squares += aggregates.squares_sum(devices, npy, index_range)
     return [(sums, squares)]
 
 
-def _finish_statistic(name: str, parts: list[Any], ddof: int) -> float:
+def _finish_statistic(name: str, parts: list[Any], ddof: int) -> Any:
     """The statistic from the parts of all files and ranges."""
     if name in ("min", "max"):
         if not parts:
@@ -242,9 +248,13 @@ def _finish_statistic(name: str, parts: list[Any], ddof: int) -> float:
         if any(part != part for part in parts):
             return math.nan
         return max(parts) if name == "max" else min(parts)
-    sums, squares = (sum((part[k] for part in parts), start=ExactSum()) for k in range(2))
+    sums, squares = (reduce(operator.add, (part[k] for part in parts)) if parts else ExactSum() for k in range(2))
     if name == "mean":
         return mean_of(sums)
+    if name == "dot":
+        return squares.rounded()
+    if name == "weighted-mean":
+        return aggregates.weighted_mean_of(squares, sums)
     return aggregates.norm_of(squares) if name == "norm" else aggregates.variance_of(sums, squares, ddof)
 
 
@@ -290,7 +300,9 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _in_json(value: Any) -> Any:
-    """The same with "nan", "inf" and "-inf" for the numbers that JSON does not have."""
+    """The same with "nan", "inf" and "-inf" for numbers that JSON does not have, and complex ones by their parts."""
+    if isinstance(value, complex):
+        return {"real": _in_json(value.real), "imaginary": _in_json(value.imag)}
     if isinstance(value, dict):
         return {key: _in_json(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -318,7 +330,9 @@ def parts_on_farm(
     client: Any, files: list[ArraySource], statistic: str, spellings: tuple[str, ...] = ()
 ) -> tuple[list[Any], list[str]]:
     """What each range of the files contributes to a statistic, and the names of the devices used."""
-    futures = [client.submit(_statistic_task, *task, statistic, spellings, pure=False) for task in _ranges(files)]
+    ranges = _ranges(files[:1] if statistic in PAIRED else files)
+    tasks = [(files if statistic in PAIRED else [npy], first, end) for npy, first, end in ranges]
+    futures = [client.submit(_statistic_task, *task, statistic, spellings, pure=False) for task in tasks]
     found = client.gather(futures)
     names = {name for _parts_of_range, own in found for name in own}
     return [part for parts, _own in found for part in parts], sorted(names)
@@ -342,7 +356,7 @@ def _task(npy: ArraySource, first: int, end: int, mode: str, spellings: tuple[st
 
 
 def _statistic_task(
-    npy: ArraySource, first: int, end: int, statistic: str, spellings: tuple[str, ...]
+    files: list[ArraySource], first: int, end: int, statistic: str, spellings: tuple[str, ...]
 ) -> tuple[list[Any], list[str]]:
     devices = _devices_of_worker(spellings)
-    return _parts(devices, statistic, [npy], (first, end)), [device.name for device in devices]
+    return _parts(devices, statistic, files, (first, end)), [device.name for device in devices]

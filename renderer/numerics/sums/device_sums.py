@@ -13,15 +13,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
-from renderer.formats.npy import ArraySource, as_source
+from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, as_source, real_dtype
 from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import Tensor
-from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_from_limbs
+from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
 from renderer.numerics.sums.tensors import borrow_tensor, is_on_host, is_tensor, on_host, parts_of
 
 MODES = ("fast", "reproducible", "exact")
@@ -205,6 +206,8 @@ class DeviceSum:
 def empty_sum(mode: str, dtype) -> Any:
     """The sum of no numbers, to add the ArraySums of one mode to."""
     dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return ComplexSum(*[empty_sum(mode, real_dtype(dtype))] * 2)
     if mode == "exact" or dtype not in (np.float32, np.float64):
         return ExactSum()
     return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
@@ -237,15 +240,17 @@ def array_sum(
     Takes arrays or .npy paths, and arrays of other libraries where they are (DLPack). All others are streamed in chunks
     of `chunk` numbers that the devices take in turn. `index_range` (first, end) restricts the sum; progress(count) is
     called after every chunk. The result is an ExactSum (mode "exact", integers, float16), BinnedSum or FastSum; all
-    have `rounded()` and add up. There is no reproducible kernel for products or magnitudes: the exact sum has the same
-    bits on every run too. InputError for pairs that do not match.
+    have `rounded()` and add up; that of complex numbers is a ComplexSum of two. There is no reproducible kernel for
+    products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match and
+    for products and magnitudes of complex numbers.
     """
     if is_tensor(numbers) and index_range is None:
         found = _tensor_sum(devices, numbers, mode, y, magnitudes)
         if found is not None:
             return found
     numbers, y = _in_order_of_memory(*(on_host(v) if is_tensor(v) else v for v in (numbers, y)))
-    x = as_source(numbers)
+    sums_only = y is None and not magnitudes
+    x = as_source(numbers, *((SUMMABLE, REAL + COMPLEX) if sums_only else ()))
     factors = None if y is None else as_source(y)
     if factors is not None and (x.shape != factors.shape or x.dtype != factors.dtype):
         raise InputError(
@@ -259,12 +264,15 @@ def array_sum(
     chunk = chunk or min(chunk_length(device, x.dtype) for device in devices)
     stream = _ChunkStream(x, factors, range(first, end, chunk), progress)
 
-    def work(device: Device) -> list[ArraySum]:
-        return stream.sum_on(DeviceSum(device, x.dtype, mode, factors is not None, magnitudes))
+    part, parts = real_dtype(x.dtype), 2 if x.dtype.kind == "c" else 1
+
+    def work(device: Device) -> list[list[ArraySum]]:
+        return stream.sum_on([DeviceSum(device, part, mode, factors is not None, magnitudes) for _ in range(parts)])
 
     with ThreadPoolExecutor(len(devices)) as pool:  # one device stays on the caller's thread
         states = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
-    return sum(itertools.chain(*states), start=empty_sum(mode, x.dtype))
+    sums = [sum(itertools.chain(*(own[k] for own in states)), start=empty_sum(mode, part)) for k in range(parts)]
+    return sums[0] if parts == 1 else ComplexSum(*sums)
 
 
 def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
@@ -311,25 +319,42 @@ class _ChunkStream:
         self._starts = iter(starts)
         self._lock = threading.Lock()
 
-    def sum_on(self, accumulator: DeviceSum) -> list[ArraySum]:
-        """The sums of the chunks that this device takes, uploaded through two staging buffers in turn."""
-        size = -(-min(self._chunk, max(1, self._end)) * self._x.dtype.itemsize // 64) * 64
-        staging_buffers = [accumulator.device.staging_buffer(size * (1 if self._y is None else 2)) for _ in range(2)]
-        states: list[ArraySum] = []
+    def sum_on(self, accumulators: list[DeviceSum]) -> list[list[ArraySum]]:
+        """The sums of the chunks that this device takes, for each of the parts of the numbers, two of complex ones.
+
+        They are uploaded through two staging buffers in turn.
+        """
+        size = -(-min(self._chunk, max(1, self._end)) * accumulators[0].dtype.itemsize // 64) * 64
+        size, device = size * (1 if self._y is None else 2), accumulators[0].device
+        staging_buffers = [[device.staging_buffer(size) for _ in accumulators] for _ in range(2)]
+        states: list[list[ArraySum]] = [[] for _ in accumulators]
         turn = 0
         while True:
             with self._lock:
                 start = next(self._starts, None)
+            is_last = start is None
+            if accumulators[0].count and (is_last or accumulators[0].count > MAX_TERMS_BEFORE_READ - self._chunk):
+                for own, accumulator in zip(states, accumulators, strict=True):
+                    own.append(accumulator.read_and_reset())
             if start is None:
-                return [*states, accumulator.read_and_reset()] if accumulator.count else states
-            if accumulator.count > MAX_TERMS_BEFORE_READ - self._chunk:
-                states.append(accumulator.read_and_reset())
+                return states
             count = min(self._chunk, self._end - start)
-            self._upload_and_add(staging_buffers[turn], accumulator, start, count)
+            if len(accumulators) == 1:
+                self._upload_and_add(staging_buffers[turn][0], accumulators[0], start, count)
+            else:
+                self._upload_and_add_parts(staging_buffers[turn], accumulators, start, count)
             turn ^= 1
             if self._progress:
                 with self._lock:
                     self._progress(count)
+
+    def _upload_and_add_parts(self, staging: list, accumulators: list[DeviceSum], start: int, count: int) -> None:
+        """Reads a chunk of complex numbers and launches the sums of their parts, each through its own buffer."""
+        numbers = np.empty(2 * count, accumulators[0].dtype)
+        self._x.read_into(numbers.view("u1"), start)
+        for k, (own, accumulator) in enumerate(zip(staging, accumulators, strict=True)):
+            np.copyto(own.map()[: count * numbers.itemsize].view(numbers.dtype), numbers[k::2])
+            own.upload_then(count * numbers.itemsize, partial(accumulator.add, count))
 
     def _upload_and_add(self, staging, accumulator: DeviceSum, start: int, count: int) -> None:
         """Reads a chunk into a staging buffer, both operands one behind the other, and launches its sum."""

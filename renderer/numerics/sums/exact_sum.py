@@ -7,6 +7,7 @@ rounding after Muller et al., Handbook of Floating-Point Arithmetic.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,27 @@ class ExactSum:
         return round_to_format(self.significand, self.exponent, dtype)
 
 
+@dataclass(frozen=True)
+class ComplexSum:
+    """The sum of complex numbers: those of their real and of their imaginary parts."""
+
+    real: Any
+    imaginary: Any
+
+    def __add__(self, other: "ComplexSum") -> "ComplexSum":
+        return ComplexSum(self.real + other.real, self.imaginary + other.imaginary)
+
+    @property
+    def count(self) -> int:
+        """How many numbers."""
+        return self.real.count
+
+    def rounded(self, dtype=np.complex128) -> complex:
+        """Both parts rounded once to those of a complex format, or to a floating-point format."""
+        part = np.zeros(0, dtype).real.dtype
+        return complex(self.real.rounded(part), self.imaginary.rounded(part))
+
+
 def round_to_format(significand: int, exponent: int, dtype=np.float64, sticky: bool = False) -> float:
     """The number of a format nearest to significand * 2^exponent, ties to even.
 
@@ -104,8 +126,10 @@ def rounded_root(value: Fraction, dtype=np.float64) -> float:
     return round_to_format(significand, -shift // 2 - 1, dtype)
 
 
-def mean_of(total: ExactSum) -> float:
-    """The sum over the count, rounded once; NaN of no numbers."""
+def mean_of(total: ExactSum | ComplexSum) -> Any:
+    """The sum over the count, its parts rounded once; NaN of no numbers."""
+    if isinstance(total, ComplexSum):
+        return complex(mean_of(total.real), mean_of(total.imaginary))
     if total.non_finite is not None or total.count == 0:
         return math.nan if total.non_finite is None else total.non_finite
     return rounded_fraction(total.fraction() / total.count)
