@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.numerics.band_lu import BandedLU, device_columns
+from renderer.numerics.band_lu import BandedLU, device_columns, substitution
 from tests.numerics.band_matrices import dense, factor_residual, lapack_factors, random_band, scheduled
 
 SIZE, BAND = 120, (20, 17)
@@ -81,3 +81,31 @@ def test_gpus_of_two_kinds_share_a_matrix(emulated_machine, device, rng):
         lu = BandedLU(ab, *BAND, devices, 16, **scheduled("device", gemm="own"))
         assert factor_residual(lu._factors.download(), ab, *BAND) < 1
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])
+
+
+@pytest.mark.parametrize(
+    "dtype,shape", [("f8", (200, 40, 35)), pytest.param("f4", (330, 70, 10), marks=pytest.mark.slow)]
+)
+def test_clusters_solve_in_one_launch(machine, rng, monkeypatch, dtype, shape):
+    """Clusters of several groups, some with several passes, on one device and on three: the same bits, and LAPACK's x."""
+    monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
+    n, *band = shape
+    ab, first = random_band(rng, n, *band, dtype), {}
+    b = rng.standard_normal((n, 3)).astype(dtype)
+    for count, clusters in ((1, 4), (1, 2), (3, 4)):
+        monkeypatch.setattr(substitution, "WIDE_CLUSTER", clusters)
+        lu = BandedLU(ab, *band, devices_of(machine, count), 32, **scheduled("device", gemm="own"))
+        for rhs in (b, b[:, :1]):
+            x = lu.solve(rhs)
+            assert lu._factors._substitution._is_swept
+            assert np.array_equal(x, first.setdefault(rhs.shape[1], x)), (count, clusters)
+        assert np.array_equal(first[3][:, :1], first[1])
+        assert lu.residual(first[3], b) < np.finfo(dtype).eps
+    a = dense(ab, *band).astype("f8")
+    assert np.abs(a @ first[3] - b).max() < 3e4 * np.finfo(dtype).eps * np.abs(first[3]).max()
+    lu.refactor(ab * dtype_of(dtype, 2))
+    assert np.array_equal(lu.solve(b), first[3] / 2)
+
+
+def dtype_of(dtype, value):
+    return np.dtype(dtype).type(value)

@@ -1,17 +1,24 @@
-"""The triangular solves L y = P b and U x = y, and the transposed ones, on the devices that have the factors."""
+"""The triangular solves L y = P b and U x = y, and the transposed ones, on the devices that have the factors.
+
+Where groups form clusters, one launch makes a whole sweep (solve_clusters.cu); elsewhere, and where the inverse of a
+triangle is large, each block column is a launch (solve_blocked.cu), recorded as a graph.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
-from renderer.numerics.band_lu.block_columns import BlockLayout
-from renderer.numerics.band_lu.device_columns import DeviceColumns
+from renderer.numerics.band_lu.device_columns import WIDE_CLUSTER, DeviceColumns, has_clusters
 
 FILE, FUSED_FILE, TRANSPOSED_FILE = "solve_blocked.cu", "solve_fused.cu", "solve_transposed.cu"
+CLUSTERS_FILE = "solve_clusters.cu"
+SWEPT_BLOCKS = 32, 64, 96, 128  # block sizes of solve_clusters.cu: a group has four threads a column
+SWEPT_RHS = 1, 2, 4  # right-hand sides of a cluster
+INVERTED_COLUMNS = 32  # that a group of invert_triangles computes
 FUSED_BLOCK = 32  # the block whose triangle one warp solves in registers
 FUSED_MAX_GROUP = {"f4": 1024, "f8": 512}  # threads that can each hold a row of FUSED_BLOCK factors
 FUSED_MAX_RHS = 16
@@ -49,13 +56,14 @@ class Substitution:
         self._window = (layout.l + 1) * layout.s
         self._reach = max(self._window, layout.u * layout.s)
         self._permutations = [c.device.buffer((layout.p, self._window), "i4") for c in per_device]
-        self._has_pivots = False
+        self._has_pivots = self._has_inverses = self._is_swept = False
+        self._inverses: list[tuple[Buffer, Buffer]] = []  # of each device's lower and upper triangles
         self._vectors: list[_Vectors] = []
         self._recorded: dict[str, Callable[[], None]] = {}
 
     def invalidate_pivots(self) -> None:
-        """Uploads the pivots again at the next solve, which is with other factors."""
-        self._has_pivots = False
+        """Makes permutations and inverses again at the next solve, which is with other factors."""
+        self._has_pivots = self._has_inverses = False
 
     def solve(self, rhs: np.ndarray, panel_pivots: np.ndarray, transposed: bool) -> np.ndarray:
         """The solutions of A x = b, or of A^T x = b, for right-hand sides (m, p s), zero from column n on."""
@@ -64,6 +72,8 @@ class Substitution:
             self.solve_in_place(buffer, panel_pivots)
             return buffer.read()
         self._prepare(len(rhs), panel_pivots)
+        if not transposed:
+            self._invert()
         for vectors in self._vectors:
             vectors.b.write(rhs)
         blocks, count = np.arange(self.layout.p), len(self._per_device)
@@ -97,6 +107,7 @@ class Substitution:
             self._solve_fused(rhs)
             return
         self._prepare(count, panel_pivots)
+        self._invert()
         (vectors,) = self._vectors
         vectors.b.copy_from(rhs)
         self._run("forward")
@@ -104,11 +115,34 @@ class Substitution:
         rhs.copy_from(vectors.x)
 
     def _upload_pivots(self, panel_pivots: np.ndarray) -> None:
-        if not self._has_pivots:
-            composed = permutations(self.layout, panel_pivots)
-            for buffer in self._permutations:
-                buffer.write(composed)
-            self._has_pivots = True
+        if self._has_pivots:
+            return
+        for columns, permutations in zip(self._per_device, self._permutations, strict=True):
+            pivots = columns.device.buffer(len(panel_pivots), "i4").write(panel_pivots)
+            compose = columns.kernel(CLUSTERS_FILE, "compose_permutations", columns.plan.solve_group)
+            compose(self.layout.p * compose.group_size, pivots, permutations, self._window)
+        self._has_pivots = True
+
+    def _invert(self) -> None:
+        """The inverses of the diagonal blocks' triangles, where sweeps are by clusters; none where one is large."""
+        if self._has_inverses or not self.can_sweep:
+            return
+        s, dtype, flags = self.layout.s, self.columns.dtype, []
+        for k, columns in enumerate(self._per_device):
+            if len(self._inverses) == k:
+                shape = columns.slots, s, s
+                self._inverses.append((columns.device.buffer(shape, dtype), columns.device.buffer(shape, dtype)))
+            flags.append(columns.device.buffer(1, "u4").fill(0))
+            invert = columns.kernel(CLUSTERS_FILE, "invert_triangles", 256)
+            threads = 2 * columns.slots * (s // INVERTED_COLUMNS) * invert.group_size
+            limit = dtype.type(np.finfo(dtype).eps ** -0.5)
+            storage = columns.index, self.layout.p, self.layout.u, self.layout.ld, columns.devices, columns.slots
+            invert(threads, columns.matrix, *self._inverses[k], flags[-1], limit, *storage)
+        is_swept = not any(int(flag.read()[0]) for flag in flags)
+        if is_swept != self._is_swept:
+            self._recorded.pop("forward", None)
+            self._recorded.pop("backward", None)
+        self._has_inverses, self._is_swept = True, is_swept
 
     def _prepare(self, count: int, panel_pivots: np.ndarray) -> None:
         """Pivots, and vectors for `count` right-hand sides, on every device."""
@@ -126,7 +160,10 @@ class Substitution:
     def _run(self, sweep: str) -> None:
         """Launches all steps of a sweep: of forward, backward, upper_transposed or lower_transposed."""
         if sweep not in self._recorded:
-            if len(self._per_device) > 1:
+            if self._sweeps(sweep) and len(self._per_device) == 1:
+                windows = self._vectors[0].windows
+                self._recorded[sweep] = self._sweep(sweep, range(self.layout.p), self.columns, self._vectors[0], *windows)
+            elif len(self._per_device) > 1:
                 self._recorded[sweep] = partial(_launch_all, list(self._launches(sweep)))
             else:
                 work = lambda: _launch_all(self._launches(sweep))  # noqa: E731
@@ -143,10 +180,51 @@ class Substitution:
             owner = i % count
             windows = self._vectors[owner].windows
             turn = number % 2 if count == 1 else 0
-            yield from make(i, self._per_device[owner], self._vectors[owner], windows[turn], windows[1 - turn])
+            place = self._per_device[owner], self._vectors[owner], windows[turn], windows[1 - turn]
+            if self._sweeps(sweep):
+                yield self._sweep(sweep, range(i, i + 1), *place)
+            else:
+                yield from make(i, *place)
             if count > 1 and number + 1 < len(steps):
                 target = self._vectors[steps[number + 1] % count].windows[0]
                 yield partial(_copy, target, windows[1])
+
+    def _sweeps(self, sweep: str) -> bool:
+        """Whether clusters make this sweep."""
+        return self._is_swept and sweep in ("forward", "backward")
+
+    @cached_property
+    def can_sweep(self) -> bool:
+        """Whether clusters can solve: not where one group is enough, so that x has the same bits on any devices."""
+        return self.layout.s in SWEPT_BLOCKS and not self.is_fused and all(has_clusters(c.device) for c in self._per_device)
+
+    def _sweep(
+        self, sweep: str, steps: range, columns: DeviceColumns, vectors: _Vectors, now: Buffer, following: Buffer
+    ) -> Callable[[], None]:
+        """The launch of the forward or backward steps by clusters, a few right-hand sides each."""
+        layout, count = self.layout, vectors.count
+        rhs = next((r for r in SWEPT_RHS if r >= count), SWEPT_RHS[-1])
+        kernel, cluster = self._cluster_kernel(f"{sweep}_sweep", columns, rhs)
+        lower, upper = self._inverses[columns.index]
+        sizes = steps.start, steps.stop, layout.p, self._reach, layout.p * layout.s, count
+        storage = layout.u, layout.ld, columns.devices, columns.slots
+        if sweep == "forward":
+            places = lower, vectors.b, vectors.y, now, following, self._permutations[columns.index], self._window
+        else:
+            places = upper, vectors.y, vectors.x, now, following
+        threads = -(-count // rhs) * cluster * kernel.group_size
+        return kernel.bind_launch(threads, columns.matrix, *places, *sizes, *storage)
+
+    def _cluster_kernel(self, entry: str, columns: DeviceColumns, rhs: int) -> tuple[Kernel, int]:
+        """A sweep's kernel for the largest cluster that has work and that the device runs, and its groups."""
+        s, usual = self.layout.s, columns.device.properties.max_cluster_size
+        rows = self._window - s if entry == "forward_sweep" else self.layout.u * s
+        needed = 1 << max(-(-rows // (s // 2)) - 1, 0).bit_length()
+        for cluster in (min(needed, WIDE_CLUSTER), min(needed, usual)):
+            kernel = columns.kernel(CLUSTERS_FILE, entry, 4 * s, CLUSTER=cluster, RHS_PER_GROUP=rhs)
+            if kernel.supports_cluster_size(cluster):
+                break
+        return kernel, cluster
 
     @property
     def is_fused(self) -> bool:
@@ -243,18 +321,3 @@ def _launch_all(launches: Iterable[Callable[[], None]]) -> None:
 def _copy(target: Buffer, source: Buffer) -> None:
     target.copy_from(source)
 
-
-def permutations(layout: BlockLayout, panel_pivots: np.ndarray) -> np.ndarray:
-    """(p, (l + 1) s) int32: each panel's interchanges composed into one permutation.
-
-    out[i, r] is the row whose value ends up in row r after the interchanges of step i, both counted from the panel's
-    first row.
-    """
-    steps = np.arange(layout.p)
-    out = np.tile(np.arange((layout.l + 1) * layout.s, dtype=np.int32), (layout.p, 1))
-    interchanges = panel_pivots.reshape(layout.p, layout.s) - 1
-    for row, other in enumerate(interchanges.T):
-        before = out[:, row].copy()
-        out[:, row] = out[steps, other]
-        out[steps, other] = before
-    return out
