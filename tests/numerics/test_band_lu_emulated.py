@@ -51,24 +51,26 @@ SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
 @pytest.mark.parametrize("rows,width", SHAPES)
 @pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
 def test_a_cluster_factors_panels_as_leaves_do(emulated_machine, rng, monkeypatch, dtype, rows, width):
-    """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
+    """Panels of several leaves, by 8 groups, 16 and one; with float64 the next block column by kernels of its own."""
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
     shape = dict(GROUP=64, ROWS=rows, INNER_BLOCK=width, BATCH=4)
 
     def shape_of(rows, s, cluster, itemsize):
-        return dict(shape, CLUSTER=cluster)
+        return dict(shape, CLUSTER=cluster, GROUP=192 // rows_of_thread if cluster == 1 else 64)
 
+    rows_of_thread = rows
     monkeypatch.setattr(device_columns, "panel_shape", shape_of)
-    for clusters, count in ((8, 1), (16, 2), (0, 1)):
+    for clusters, count in ((8, 1), (16, 2), (0, 1), (1, 1)):
         monkeypatch.setattr(device_columns, "has_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
+        monkeypatch.setattr(device_columns, "NARROW_ROWS", n if clusters == 1 else 0)
         lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 64, **scheduled("device", gemm="own"))
         assert bool(lu._factors.per_device[0]._factor_panel) == (clusters > 0)
         assert not clusters or lu._factors.per_device[0]._cluster == clusters
         made.append(lu._factors.download())
     assert factor_residual(made[0], ab, *band) < 30
-    assert np.array_equal(made[0].flat, made[1].flat)
+    assert np.array_equal(made[0].flat, made[1].flat) and np.array_equal(made[0].flat, made[3].flat)
     assert np.array_equal(made[0].panel_pivots, made[2].panel_pivots) or dtype == "f4"
     if dtype == "f8":
         assert np.allclose(made[0].flat, made[2].flat, rtol=0, atol=1e-11 * np.abs(made[2].flat).max())
@@ -86,15 +88,15 @@ def test_gpus_of_two_kinds_share_a_matrix(emulated_machine, device, rng):
 @pytest.mark.parametrize(
     "dtype,shape", [("f8", (200, 40, 35)), pytest.param("f4", (330, 70, 10), marks=pytest.mark.slow)]
 )
-def test_clusters_solve_in_one_launch(machine, rng, monkeypatch, dtype, shape):
-    """Clusters of several groups, some with several passes, on one device and on three: the same bits, and LAPACK's x."""
+def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype, shape):
+    """Clusters of several groups and passes on one device and on three: the same bits, and a small residual."""
     monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
     n, *band = shape
     ab, first = random_band(rng, n, *band, dtype), {}
     b = rng.standard_normal((n, 3)).astype(dtype)
     for count, clusters in ((1, 4), (1, 2), (3, 4)):
         monkeypatch.setattr(substitution, "WIDE_CLUSTER", clusters)
-        lu = BandedLU(ab, *band, devices_of(machine, count), 32, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 32, **scheduled("device", gemm="own"))
         for rhs in (b, b[:, :1]):
             x = lu.solve(rhs)
             assert lu._factors._substitution._is_swept
@@ -103,9 +105,23 @@ def test_clusters_solve_in_one_launch(machine, rng, monkeypatch, dtype, shape):
         assert lu.residual(first[3], b) < np.finfo(dtype).eps
     a = dense(ab, *band).astype("f8")
     assert np.abs(a @ first[3] - b).max() < 3e4 * np.finfo(dtype).eps * np.abs(first[3]).max()
-    lu.refactor(ab * dtype_of(dtype, 2))
+    lu.refactor(ab * np.dtype(dtype).type(2))
     assert np.array_equal(lu.solve(b), first[3] / 2)
 
 
-def dtype_of(dtype, value):
-    return np.dtype(dtype).type(value)
+def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
+    """Substitution where a triangle's inverse would lose digits: 1 on the diagonal, -0.95 below it."""
+    monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
+    n = 64
+    a = (np.eye(n) - 0.95 * np.tril(np.ones((n, n)), -1)) @ (np.triu(rng.uniform(0, 1e-3, (n, n)), 1) + np.eye(n))
+    ab = np.zeros((2 * n - 1, n))
+    for j in range(n):
+        ab[n - 1 - j : 2 * n - 1 - j, j] = a[:, j]
+    lu = BandedLU(ab, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled("device", gemm="own"))
+    b = a @ np.ones(n)
+    x = lu.solve(b)
+    assert lu._factors._substitution.can_sweep and not lu._factors._substitution._is_swept
+    assert lu.residual(x, b) < np.finfo("f8").eps
+    lu.refactor(ab + 10 * (np.arange(2 * n - 1) == n - 1)[:, None])
+    lu.solve(b)
+    assert lu._factors._substitution._is_swept

@@ -38,8 +38,8 @@ def accesses_of(layout: BlockLayout) -> dict:
         reads = [(matrix.memory, rectangle(source_at, source_ld, rows, s)), (pivots.memory, np.arange(s) + first_pivot)]
         return reads, [(target.memory, np.arange(rows * s)), (target.memory, np.arange(s) + pivots_at)]
 
-    def unpack_columns(constants, ab, matrix, slot_at, t, width, n, kl, ku, u, height):
-        words = np.arange(s * (height + 1)) + int(slot_at)
+    def unpack_columns(constants, ab, matrix, slot_at, t, width, n, kl, ku, u, height, count):
+        words = np.arange(count * s * (height + 1)) + int(slot_at)
         return [(ab.memory, np.arange(width * (kl + ku + 1)))], [(matrix.memory, words)]
 
     def max_abs(constants, ab, largest, t, width, n, kl, ku):
@@ -86,6 +86,31 @@ def accesses_of(layout: BlockLayout) -> dict:
     def block_of(memory, i, padded_n, count):
         return memory, rectangle(i * s, padded_n, s, count)
 
+    def compose_permutations(constants, pivots, permutations, window):
+        return [(pivots.memory, ALL)], [(permutations.memory, ALL)]
+
+    def invert_triangles(constants, matrix, lower, upper, large, limit, *sizes):
+        return [(matrix.memory, ALL)], [(lower.memory, ALL), (upper.memory, ALL), (large.memory, ALL)]
+
+    def forward_sweep(constants, matrix, lower, b, y, now, following, permutations, window, first, end, *sizes):
+        p, reach, padded_n, count, u, height, devices, slots = sizes
+        tops = [top(i, i, u, devices, slots) for i in range(first, end)]
+        factors = np.concatenate(
+            [rectangle(at, height, rows_of(i), s) for at, i in zip(tops, range(first, end), strict=True)]
+        )
+        reads = [(matrix.memory, factors), (lower.memory, ALL), (b.memory, ALL), (permutations.memory, ALL)]
+        writes = [(following.memory, ALL), *(block_of(y.memory, i, padded_n, count) for i in range(first, end))]
+        return [*reads, *([(now.memory, ALL)] if first else [])], writes
+
+    def backward_sweep(constants, matrix, upper, y, x, now, following, first, end, *sizes):
+        p, reach, padded_n, count, u, height, devices, slots = sizes
+        above = [min(i, u) * s for i in range(first, end)]
+        tops = [top(i, i, u, devices, slots) - rows for i, rows in zip(range(first, end), above, strict=True)]
+        factors = np.concatenate([rectangle(at, height, rows + s, s) for at, rows in zip(tops, above, strict=True)])
+        reads = [(matrix.memory, factors), (upper.memory, ALL), (y.memory, ALL)]
+        writes = [(following.memory, ALL), *(block_of(x.memory, i, padded_n, count) for i in range(first, end))]
+        return [*reads, *([(now.memory, ALL)] if end < p else [])], writes
+
     def forward_step(constants, matrix, b, y, now, following, permutations, top, i, rows, *sizes):
         changed, window, reach, padded_n, count, height = sizes
         reads = [(matrix.memory, rectangle(top, height, rows, s)), (b.memory, ALL), (permutations.memory, ALL)]
@@ -115,6 +140,7 @@ def accesses_of(layout: BlockLayout) -> dict:
 
 
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
+SHAPES.append((300, 70, 33, 64))  # whose sweeps are by clusters
 
 
 def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True):

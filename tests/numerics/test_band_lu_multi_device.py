@@ -34,7 +34,7 @@ class Compiler:
         return SimpleNamespace(group_size=group_size, supports_cluster_size=lambda groups: True)
 
     def buffer(self, shape, dtype="f4"):
-        return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize, fill=lambda byte: None)
 
     staging_buffer = readback_buffer = priority_queue = vendor_blas = lambda self, *ignored: None
 

@@ -23,13 +23,14 @@ class ColumnUploader:
     """Gathers block columns of ab from its rows, several at a time by several cores, and uploads them.
 
     Rows of ab are far apart in memory, so a thread copies a range of rows of all block columns of a chunk. The next
-    chunk is gathered while the caller launches work on the last.
+    chunk is gathered while the caller launches work on the last. One device that has all block columns gets the chunk
+    by one copy: with narrow bands a copy for each takes the host longer than the device takes to factor it.
     """
 
     def __init__(self, per_device: list[DeviceColumns], ab: np.ndarray):
         layout = per_device[0].layout
         self._per_device, self._ab, self._width, self._end = per_device, ab, layout.s, layout.p
-        self._chunk = gather_chunk(layout, ab.dtype)
+        self._chunk, self._span = gather_chunk(layout, ab.dtype), per_device[0].upload_span
         self._slots = per_device[0].upload_slots * len(per_device)
         self._jobs: deque[list[Future]] = deque()
         self._started = self._gathered = self._uploaded = 0  # block columns: being gathered, gathered, being uploaded
@@ -42,21 +43,22 @@ class ColumnUploader:
                 for job in self._jobs.popleft():
                     job.result()
                 self._gathered = min(self._gathered + self._chunk, self._end)
-            self._per_device[self._uploaded % len(self._per_device)].upload_column(self._uploaded)
-            self._uploaded += 1
+            self._per_device[self._uploaded % len(self._per_device)].upload_columns(self._uploaded)
+            self._uploaded = min(self._uploaded + self._span, self._end)
         self._gather()
 
     def _gather(self) -> None:
         """Starts to gather as many chunks as the staging buffers have room for."""
         while self._started < self._end and self._started + self._chunk - self._uploaded <= self._slots:
-            columns = range(self._started, min(self._started + self._chunk, self._end))
+            end = min(self._started + self._chunk, self._end)
+            columns = range(self._started, end, self._span)
             targets = [(self._per_device[t % len(self._per_device)].map_column(t), t * self._width) for t in columns]
             threads = max(1, len(targets) * targets[0][0].nbytes // MIN_THREAD_BYTES)
             threads = min(available_cores(), MAX_GATHER_THREADS, threads)
             bounds = np.linspace(0, len(self._ab), threads + 1).astype(int)
             ranges = zip(bounds, bounds[1:], strict=False)
             self._jobs.append([_gather_threads().submit(self._copy_rows, targets, *rows) for rows in ranges])
-            self._started += len(columns)
+            self._started = end
 
     def _copy_rows(self, targets: list[tuple[np.ndarray, int]], first: int, end: int) -> None:
         for target, column in targets:

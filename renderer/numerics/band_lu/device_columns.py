@@ -9,13 +9,14 @@ import numpy as np
 from renderer.gpu import Device
 from renderer.gpu.device import Kernel
 from renderer.numerics.band_lu.block_columns import BlockLayout, largest_divisor
-from renderer.numerics.band_lu.memory import READBACKS, upload_slots
+from renderer.numerics.band_lu.memory import READBACKS, gather_chunk, upload_slots
 
 FOLDER = "numerics/band_lu/"
 LOCAL_BYTES = 48 << 10  # local memory that every GPU with clusters has by default
 MAX_BOUND_LAUNCHES = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 MAX_ABS_GROUPS = 32  # work-groups of the max-abs reduction of a block column
 MAX_CLUSTER_THREADS = 768  # of a group of a cluster: more leave too few registers
+NARROW_ROWS = 640  # of panels that one group factors: 64 columns of 320 rows take it a fraction of a cluster's time
 WIDE_CLUSTER, WIDE_ROWS = 16, 2048  # groups of a cluster for panels of more rows, where a GPU supports so many
 LOOKAHEAD_BLOCKS = 64, 128, 192, 256  # block sizes that the look-ahead kernels support
 SUBPANEL_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)
@@ -100,6 +101,7 @@ class DeviceColumns:
         self.matrix = device.buffer(self.slots * layout.stride, dtype)
         self.pivots = device.buffer(layout.p * layout.s, "i4")
         self.max_abs = device.buffer((layout.p, MAX_ABS_GROUPS), dtype)
+        self.max_abs.fill(0)  # those of block columns that are uploaded together go to the first of them
         self.info, self._panel_index = device.buffer(1, "i4"), device.buffer(1, "i4")
         step = self.dtype.itemsize
         self.pivots_in_panel = min(layout.l + 1, layout.p) * layout.s**2 * step // 4  # a panel, then its pivots
@@ -111,13 +113,16 @@ class DeviceColumns:
         self._free_event: object = None
         self._broadcast_events: dict[int, object] = {}  # by the index of the receiving device
         self.upload_slots = upload_slots(layout, dtype, devices)
+        self.upload_span = gather_chunk(layout, dtype) if is_resident and devices == 1 else 1
         column_bytes = (layout.kl + layout.ku + 1) * layout.s * step
-        self._columns = [device.staging_buffer(column_bytes) for _ in range(self.upload_slots)]
+        staged = self.upload_slots // self.upload_span
+        self._columns = [device.staging_buffer(self.upload_span * column_bytes) for _ in range(staged)]
         self._panels = [device.staging_buffer(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
         self._readbacks = [device.readback_buffer(layout.stride * step) for _ in range(READBACKS)]
         self.vendor_blas = device.vendor_blas(dtype) if use_vendor_gemm else None
         self._panel_launches: Callable[[], None] | None = None
         self._launches: dict[tuple, Any] = {}
+        self._kernels: dict[tuple, Kernel] = {}
         self._cluster = 0
         self._compile()
 
@@ -154,7 +159,8 @@ class DeviceColumns:
     def _cluster_kernel(self, rows: int) -> Kernel | None:
         """The kernel that factors panels of so many rows by the largest useful cluster, or None."""
         usual = self.device.properties.max_cluster_size
-        for self._cluster in (WIDE_CLUSTER, usual) if rows > WIDE_ROWS else (usual,):
+        sizes = (WIDE_CLUSTER, usual) if rows > WIDE_ROWS else (1, usual) if rows <= NARROW_ROWS else (usual,)
+        for self._cluster in sizes:
             shape = panel_shape(rows, self.layout.s, self._cluster, self.dtype.itemsize)
             if shape:
                 kernel = self.kernel("panel_cluster.cu", "factor_panel", shape.pop("GROUP"), **shape)
@@ -164,7 +170,12 @@ class DeviceColumns:
 
     def kernel(self, file: str, entry: str, group: int, **constants) -> Kernel:
         """A kernel of the band LU compiled for this layout and precision."""
-        return self.device.kernel(FOLDER + file, entry, group_size=group, **{**self._constants, **constants})
+        key = file, entry, group, tuple(constants.items())
+        if key not in self._kernels:  # preparing the text takes a millisecond
+            self._kernels[key] = self.device.kernel(
+                FOLDER + file, entry, group_size=group, **{**self._constants, **constants}
+            )
+        return self._kernels[key]
 
     def slot_offset(self, t: int) -> int:
         """The first element of block column t in the matrix."""
@@ -174,27 +185,40 @@ class DeviceColumns:
         """The first element of block column t's diagonal block, and so of its panel."""
         return self.slot_offset(t) + self.layout.u * self.layout.s
 
-    def map_column(self, t: int) -> np.ndarray:
-        """The host memory (kl + ku + 1, width) to fill for upload_column(t); `upload_slots` of them may be in use."""
-        layout = self.layout
-        shape = layout.kl + layout.ku + 1, max(min(layout.s, layout.n - t * layout.s), 0)
-        count = shape[0] * shape[1] * self.dtype.itemsize
-        return self._columns[t // self.devices % self.upload_slots].map()[:count].view(self.dtype).reshape(shape)
+    def _span(self, t: int) -> tuple[int, Any]:
+        """The end of the block columns that are uploaded with block column t, the first of them, and their buffer."""
+        end = min(t + self.upload_span, self.layout.p)
+        return end, self._columns[t // self.devices // self.upload_span % len(self._columns)]
 
-    def upload_column(self, t: int) -> None:
-        """Starts to upload block column t, which was mapped and filled, and finds its largest magnitude on the way."""
-        layout = self.layout
-        width = max(min(layout.s, layout.n - t * layout.s), 0)
+    def _span_width(self, first: int, end: int) -> int:
+        """Columns of the matrix in adjacent block columns."""
+        return max(min(end * self.layout.s, self.layout.n) - first * self.layout.s, 0)
+
+    def map_column(self, t: int) -> np.ndarray:
+        """The host memory (kl + ku + 1, width) to fill for upload_columns(t); `upload_slots` may be in use.
+
+        Block columns t to t + upload_span - 1, adjacent ones, are filled and uploaded together.
+        """
+        layout, (end, staging) = self.layout, self._span(t)
+        shape = layout.kl + layout.ku + 1, self._span_width(t, end)
+        count = shape[0] * shape[1] * self.dtype.itemsize
+        return staging.map()[:count].view(self.dtype).reshape(shape)
+
+    def upload_columns(self, t: int) -> None:
+        """Starts to upload the block columns that were mapped and filled for t; finds their largest magnitude."""
+        layout, (end, staging) = self.layout, self._span(t)
+        width = self._span_width(t, end)
         count = (layout.kl + layout.ku + 1) * width * self.dtype.itemsize
         offset, sizes = np.uint64(self.slot_offset(t)), (layout.n, layout.kl, layout.ku)
 
         def work(buffer) -> None:
             target = self.matrix, offset, t, width, *sizes, layout.u, layout.ld
-            self._bound(("unpack", t), self._unpack.bind_launch, layout.stride, buffer, *target)()
+            threads = (end - t) * layout.stride
+            self._bound(("unpack", t), self._unpack.bind_launch, threads, buffer, *target, end - t)()
             threads = MAX_ABS_GROUPS * self._max_abs.group_size
             self._bound(("max_abs", t), self._max_abs.bind_launch, threads, buffer, self.max_abs, t, width, *sizes)()
 
-        self._columns[t // self.devices % self.upload_slots].upload_then(count, work)
+        staging.upload_then(count, work)
 
     def start_download(self, t: int) -> None:
         """Starts to copy block column t to the host."""

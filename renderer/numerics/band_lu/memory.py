@@ -38,8 +38,8 @@ def gather_chunk(layout: BlockLayout, dtype) -> int:
 
 
 def upload_slots(layout: BlockLayout, dtype, devices: int) -> int:
-    """Block columns of a device that may be on their way to it: two gathered chunks, at least four."""
-    return max(2 * -(-gather_chunk(layout, dtype) // devices), 4)
+    """Block columns of a device that may be on their way to it: three gathered chunks, at least four."""
+    return max(3 * -(-gather_chunk(layout, dtype) // devices), 4)
 
 
 def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], matrix_bytes: int) -> bool:

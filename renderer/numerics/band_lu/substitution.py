@@ -7,6 +7,7 @@ triangle is large, each block column is a launch (solve_blocked.cu), recorded as
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ INVERTED_COLUMNS = 32  # that a group of invert_triangles computes
 FUSED_BLOCK = 32  # the block whose triangle one warp solves in registers
 FUSED_MAX_GROUP = {"f4": 1024, "f8": 512}  # threads that can each hold a row of FUSED_BLOCK factors
 FUSED_MAX_RHS = 16
+KEPT_COUNTS = 2  # numbers of right-hand sides, beside the last one, whose buffers and graphs are kept
 MAX_GRAPH_STEPS = 4096  # block columns whose substitution is recorded as one graph
 
 Launches = Iterator[Callable[[], None]]
@@ -59,7 +61,8 @@ class Substitution:
         self._has_pivots = self._has_inverses = self._is_swept = False
         self._inverses: list[tuple[Buffer, Buffer]] = []  # of each device's lower and upper triangles
         self._vectors: list[_Vectors] = []
-        self._recorded: dict[str, Callable[[], None]] = {}
+        self._recorded: dict[tuple[str, bool], Callable[[], None]] = {}
+        self._kept: dict[int, tuple[list[_Vectors], dict[tuple[str, bool], Callable[[], None]]]] = {}
 
     def invalidate_pivots(self) -> None:
         """Makes permutations and inverses again at the next solve, which is with other factors."""
@@ -138,11 +141,7 @@ class Substitution:
             limit = dtype.type(np.finfo(dtype).eps ** -0.5)
             storage = columns.index, self.layout.p, self.layout.u, self.layout.ld, columns.devices, columns.slots
             invert(threads, columns.matrix, *self._inverses[k], flags[-1], limit, *storage)
-        is_swept = not any(int(flag.read()[0]) for flag in flags)
-        if is_swept != self._is_swept:
-            self._recorded.pop("forward", None)
-            self._recorded.pop("backward", None)
-        self._has_inverses, self._is_swept = True, is_swept
+        self._has_inverses, self._is_swept = True, not any(int(flag.read()[0]) for flag in flags)
 
     def _prepare(self, count: int, panel_pivots: np.ndarray) -> None:
         """Pivots, and vectors for `count` right-hand sides, on every device."""
@@ -150,7 +149,13 @@ class Substitution:
         if self._vectors and self._vectors[0].count == count:
             return
         layout, dtype = self.layout, self.columns.dtype
-        self._recorded, self._vectors = {}, []  # frees the buffers before
+        if self._vectors:
+            self._kept[self._vectors[0].count] = self._vectors, self._recorded
+        self._vectors, self._recorded = self._kept.pop(count, ([], {}))
+        while len(self._kept) > KEPT_COUNTS:
+            del self._kept[next(iter(self._kept))]
+        if self._vectors:
+            return
         for columns in self._per_device:
             make = partial(columns.device.buffer, dtype=dtype)
             b, y, x = (make((count, layout.p * layout.s)) for _ in range(3))
@@ -159,17 +164,18 @@ class Substitution:
 
     def _run(self, sweep: str) -> None:
         """Launches all steps of a sweep: of forward, backward, upper_transposed or lower_transposed."""
-        if sweep not in self._recorded:
+        key = sweep, self._sweeps(sweep)
+        if key not in self._recorded:
             if self._sweeps(sweep) and len(self._per_device) == 1:
-                windows = self._vectors[0].windows
-                self._recorded[sweep] = self._sweep(sweep, range(self.layout.p), self.columns, self._vectors[0], *windows)
+                (vectors,), steps = self._vectors, range(self.layout.p)
+                self._recorded[key] = self._sweep(sweep, steps, self.columns, vectors, *vectors.windows)
             elif len(self._per_device) > 1:
-                self._recorded[sweep] = partial(_launch_all, list(self._launches(sweep)))
+                self._recorded[key] = partial(_launch_all, list(self._launches(sweep)))
             else:
                 work = lambda: _launch_all(self._launches(sweep))  # noqa: E731
                 is_short = self.layout.p <= MAX_GRAPH_STEPS
-                self._recorded[sweep] = self.columns.device.capture_graph(work) if is_short else work
-        self._recorded[sweep]()
+                self._recorded[key] = self.columns.device.capture_graph(work) if is_short else work
+        self._recorded[key]()
 
     def _launches(self, sweep: str) -> Iterator[Callable[[], None]]:
         """The launches of each step on the owner of its block column; the next owner gets the changed window."""
@@ -196,7 +202,8 @@ class Substitution:
     @cached_property
     def can_sweep(self) -> bool:
         """Whether clusters can solve: not where one group is enough, so that x has the same bits on any devices."""
-        return self.layout.s in SWEPT_BLOCKS and not self.is_fused and all(has_clusters(c.device) for c in self._per_device)
+        can = self.layout.s in SWEPT_BLOCKS and not self.is_fused
+        return can and all(has_clusters(columns.device) for columns in self._per_device)
 
     def _sweep(
         self, sweep: str, steps: range, columns: DeviceColumns, vectors: _Vectors, now: Buffer, following: Buffer
@@ -208,6 +215,7 @@ class Substitution:
         lower, upper = self._inverses[columns.index]
         sizes = steps.start, steps.stop, layout.p, self._reach, layout.p * layout.s, count
         storage = layout.u, layout.ld, columns.devices, columns.slots
+        places: tuple[Any, ...]
         if sweep == "forward":
             places = lower, vectors.b, vectors.y, now, following, self._permutations[columns.index], self._window
         else:
@@ -320,4 +328,3 @@ def _launch_all(launches: Iterable[Callable[[], None]]) -> None:
 
 def _copy(target: Buffer, source: Buffer) -> None:
     target.copy_from(source)
-

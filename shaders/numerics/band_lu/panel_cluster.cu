@@ -1,9 +1,22 @@
 // Band LU: a whole panel factored by one thread block cluster of CLUSTER groups (CUDA compute capability 9), each of
 // which keeps ROWS_PER_GROUP rows. A sub-panel of INNER_BLOCK columns at a time is factored in registers: for every
 // column each group stores its best row into the distributed shared memory of all groups, which then agree on the pivot
-// without a barrier. Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
+// without a barrier. A narrow panel is one group's (CLUSTER 1), which agrees by barriers. Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
 // factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
+
+#if CLUSTER == 1
+#undef KERNEL_CLUSTER
+#undef CLUSTER_ARRIVE
+#undef CLUSTER_WAIT
+#undef CLUSTER_BARRIER
+#undef cluster_rank
+#define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_ARRIVE()
+#define CLUSTER_WAIT() BARRIER()
+#define CLUSTER_BARRIER() BARRIER()
+#define cluster_rank() 0
+#endif
 
 #define WARP_SIZE 32
 #define WARPS (GROUP_SIZE / WARP_SIZE)
@@ -90,6 +103,7 @@ DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL
     }
 }
 
+#if CLUSTER > 1
 // Sends the group's best element to all groups, by the warp that has it, before its row is ready.
 DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer,
                                        DsmemMailbox mailbox) {
@@ -143,6 +157,8 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
     return pivot_row;
 }
 
+#endif
+
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
 // value[][1] is the finished column and value[][0] the next one, unless column j was the `last`.
 DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *factor, int diagonal_row, int pivot_row,
@@ -176,14 +192,33 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     FOR_ROWS(k) factor[k] = 0;
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
     NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
-        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j,
-            own = diagonal_row - p->rank * ROWS_PER_GROUP;
+        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j;
+        REAL size, inverse_pivot;
+        uint best_row;
+#if CLUSTER == 1
+        iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+        int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
+        REAL inverse_size = size == 0 ? (REAL)0 : (REAL)1 / size;  // while rows are stored and waited for
+        if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
+        FOR_ROWS(k) {
+            LOCAL REAL *pivot_place = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
+            LOCAL REAL *diagonal_place = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
+            if (row_of(p, k) == pivot_row) {
+                FOR_COLUMNS(c) pivot_place[c] = value[k][c];
+            }
+            if (row_of(p, k) == diagonal_row) {
+                FOR_COLUMNS(c) diagonal_place[c] = value[k][c];
+            }
+        }
+        BARRIER();
+        inverse_pivot = mailbox.pivot_rows[triple_buffer * INNER_BLOCK] < 0 ? -inverse_size : inverse_size;
+#else
+        int own = diagonal_row - p->rank * ROWS_PER_GROUP;
         if (p->warp == 0 && p->lane == 0) {
             mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
             mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
         }
-        REAL size, inverse_pivot;
-        uint best_row, parity = (uint)(diagonal_row / 2) & 1u;
+        uint parity = (uint)(diagonal_row / 2) & 1u;
         iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
         bool sends =
             p->warp ==
@@ -197,6 +232,7 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
         int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
         mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
+#endif
         pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
         eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values,
                        mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);

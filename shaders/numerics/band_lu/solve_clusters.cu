@@ -6,10 +6,10 @@
 // devices, each of which launches the steps first_step to end_step - 1 of its block columns.
 #include "numerics/band_lu/band_lu.h"
 
-#define LANES 8                    // partial sums of a row
-#define TERMS (S / LANES)          // of each
+#define LANES 8  // partial sums of a row
+#define TERMS (S / LANES)  // of each
 #define ROWS (GROUP_SIZE / LANES)  // of a pass of the update; a group has 4 S threads
-#define CHUNK 32                   // columns of an inverse that one group computes
+#define CHUNK 32  // columns of an inverse that one group computes
 
 #ifdef CLUSTER
 
@@ -62,23 +62,23 @@ DEVICE void multiply_rows(const REAL *factor, LOCAL const REAL *solved, int step
 }
 
 DEVICE void load_rows(GLOBAL const REAL *matrix, ulong at, int ld, int row, int rows, int lane, REAL *factor) {
-    UNROLL for (int e = 0; e < TERMS; e++)
-        factor[e] = row < rows ? matrix[at + (ulong)(lane + LANES * e) * (ulong)ld + (ulong)row] : 0;
+    UNROLL for (int e = 0; e < TERMS; e++) factor[e] =
+        row < rows ? matrix[at + (ulong)(lane + LANES * e) * (ulong)ld + (ulong)row] : 0;
 }
 
 #define SWEEP_PARAMETERS                                                                                        \
     const int first_step, const int end_step, const int p, const int reach, const int padded_n, const int nrhs, \
         STORAGE_PARAMETERS
-#define SWEEP_VARIABLES                                                                                            \
-    LOCAL_ARRAY(REAL, given, S *RHS_PER_GROUP);                                                                    \
-    LOCAL_ARRAY(REAL, solved, S *RHS_PER_GROUP);                                                                   \
-    LOCAL_ARRAY(REAL, partial, S *LANES *RHS_PER_GROUP);                                                           \
-    const int thread = (int)local_index(), rank = (int)cluster_rank(), row = thread % ROWS, lane = thread / ROWS,  \
-              first_rhs = (int)group_index() / CLUSTER * RHS_PER_GROUP, /* the one of which this thread loads a */ \
-        given_rhs = first_rhs + thread / S, updated_rhs = first_rhs + thread / ROWS; /* value, and a row's */      \
-    const bool loads = thread < S * RHS_PER_GROUP && given_rhs < nrhs,                                             \
-               updates = thread < ROWS * RHS_PER_GROUP && updated_rhs < nrhs;                                      \
-    const ulong given_window = (ulong)given_rhs * (ulong)reach, updated_window = (ulong)updated_rhs * (ulong)reach,        \
+#define SWEEP_VARIABLES                                                                                             \
+    LOCAL_ARRAY(REAL, given, S *RHS_PER_GROUP);                                                                     \
+    LOCAL_ARRAY(REAL, solved, S *RHS_PER_GROUP);                                                                    \
+    LOCAL_ARRAY(REAL, partial, S * LANES * RHS_PER_GROUP);                                                          \
+    const int thread = (int)local_index(), rank = (int)cluster_rank(), row = thread % ROWS, lane = thread / ROWS,   \
+              first_rhs = (int)group_index() / CLUSTER * RHS_PER_GROUP, /* the one of which this thread loads a */  \
+        given_rhs = first_rhs + thread / S, updated_rhs = first_rhs + thread / ROWS; /* value, and a row's */       \
+    const bool loads = thread < S * RHS_PER_GROUP && given_rhs < nrhs,                                              \
+               updates = thread < ROWS * RHS_PER_GROUP && updated_rhs < nrhs;                                       \
+    const ulong given_window = (ulong)given_rhs * (ulong)reach, updated_window = (ulong)updated_rhs * (ulong)reach, \
                 given_side = (ulong)given_rhs * (ulong)padded_n, updated_side = (ulong)updated_rhs * (ulong)padded_n
 
 KERNEL_CLUSTER(CLUSTER)
@@ -147,9 +147,9 @@ backward_sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL co
         for (int first = rank * ROWS; first < above; first += CLUSTER * ROWS) {
             int target = first + thread % ROWS;
             bool stores = updates && target < above;
-            REAL value = !stores                          ? 0
+            REAL value = !stores                         ? 0
                          : above - target + S <= changed ? now[updated_window + (ulong)((u - 1) * S - above + target)]
-                                                          : y[updated_side + (ulong)(i * S - above + target)];
+                                                         : y[updated_side + (ulong)(i * S - above + target)];
             if (first != rank * ROWS) load_rows(matrix, at, ld, first + row, above, lane, factor);
             multiply_rows(factor, solved + S - 1, -1, partial);
             if (stores)
@@ -173,7 +173,7 @@ backward_sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL co
 // of unit diagonal, is beyond `limit` or NaN: products with such an inverse lose digits that substitution keeps.
 KERNEL invert_triangles(GLOBAL const REAL *matrix, GLOBAL REAL *lower, GLOBAL REAL *upper, GLOBAL uint *large,
                         const REAL limit, const int index, const int p, STORAGE_PARAMETERS) {
-    LOCAL_ARRAY(REAL, x, S *(CHUNK + 1));
+    LOCAL_ARRAY(REAL, x, S * (CHUNK + 1));
     int chunks = S / CHUNK, first_column = (int)group_index() % chunks * CHUNK, slot = (int)group_index() / chunks / 2,
         i = slot * devices + index, thread = (int)local_index(), column = thread % CHUNK;
     bool is_upper = (int)group_index() / chunks % 2 != 0, exists = i < p;

@@ -29,22 +29,25 @@ KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOB
     if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
 }
 
-// Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
+// Fills the adjacent slots of `count` block columns, from t on, from `width` columns of LAPACK's band storage,
+// (kl + ku + 1, width) row-major.
 KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width,
-                      const int n, const int kl, const int ku, const int u, const int ld) {
-    ulong k = thread_index_long();
-    int j = (int)(k / (ulong)ld), local_row = (int)(k % (ulong)ld);
-    if (k >= (ulong)S * (ulong)(ld + 1)) return;
-    int row = (t - u) * S + local_row, column = t * S + j, d = ku + row - column;
+                      const int n, const int kl, const int ku, const int u, const int ld, const int count) {
+    ulong k = thread_index_long(), stride = (ulong)S * (ulong)(ld + 1), within = k % stride;
+    int block = (int)(k / stride), j = (int)(within / (ulong)ld), local_row = (int)(within % (ulong)ld);
+    if (block >= count) return;
+    int row = (t + block - u) * S + local_row, column = (t + block) * S + j, d = ku + row - column;
     REAL value = row == column ? 1 : 0;
     if (j >= S)
         value = 0;  // the gap before the next slot
     else if (column < n)
-        value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
+        value =
+            row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[(ulong)d * (ulong)width + (ulong)(block * S + j)] : 0;
     matrix[slot_at + k] = value;
 }
 
-// max |a_ij| of block column t in LAPACK's band storage, infinite where it holds NaN: one for each work-group.
+// max |a_ij| of the block columns from t on in LAPACK's band storage, infinite where it holds NaN: one for each
+// work-group.
 KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int width, const int n, const int kl,
                const int ku) {
     LOCAL_ARRAY(REAL, best, GROUP_SIZE);
