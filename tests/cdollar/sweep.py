@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+import numpy as np
+
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
@@ -29,33 +31,109 @@ from tests.cdollar.evaluate import value_of
 from tests.cdollar.random_programs import MAX_PARTS, RandomPrograms, arguments, differences
 
 STRICT = partial(NumpyTarget, strict=True)
+CASES = 24  # kernels that become one on PoCL
+# Memory of groups of one thread, which is declared inside of branches.
+PRIVATE = (
+    "#undef LOCAL_ARRAY\n#undef BARRIER\n#define LOCAL_ARRAY(type, name, count) type name[count]\n#define BARRIER()\n"
+)
+FILLERS = {"int": np.int32, "uint": np.uint32, "float": np.float32, "double": np.float64, "int64": np.int64}
 INCLUDE = '#include "cdollar/builtins.h"\n'
 
 
 class Unit:
-    """Kernels of many programs that a device compiles as one text for each group size."""
+    """Kernels of many programs that a device compiles as one text for each group size.
+
+    PoCL takes longest for each kernel, so that there CASES of them become one with a number that chooses.
+    """
 
     def __init__(self, device) -> None:
-        self.device = device
+        self.device, self.is_merged = device, device.properties.scalar_threads
         self.plans: dict[tuple, KernelPlan] = {}
         self.kernels: dict[tuple, object] = {}
 
+    def takes(self, plan: KernelPlan) -> bool:
+        """Whether a kernel is compiled here; others, which combine partial results, are few that programs share."""
+        return plan.group_size == 1 or not self.is_merged or "LOCAL_ARRAY" not in plan.text
+
     def compile(self) -> None:
-        """Compile all plans, under names of their own."""
-        texts: dict[tuple, list[str]] = {}
-        for number, ((text, size), plan) in enumerate(self.plans.items()):
-            body = text.removeprefix(INCLUDE)
-            for name in set(re.findall(r"\b(u\d+_\w+)\(", body)):  # device functions, and the structs they return
-                body = re.sub(rf"\b(R?){name}\b", rf"\g<1>k{number}_{name}", body)
-            body = body.replace("KERNEL compute(", f"KERNEL compute{number}(")
-            texts.setdefault((size, plan.has_doubles), []).append(body)
-        numbers = {key: number for number, key in enumerate(self.plans)}
+        """Compile all plans."""
+        kinds: dict[tuple, list[tuple]] = {}
         for key, plan in self.plans.items():
-            text = INCLUDE + "".join(texts[key[1], plan.has_doubles])
-            constants = {"STRICT": 1} | ({"DOUBLES": 1} if plan.has_doubles else {})
-            source = GeneratedSource("unit.cu", text)
-            entry = f"compute{numbers[key]}"
-            self.kernels[key] = self.device.kernel(source, entry, group_size=key[1], **constants)
+            kinds.setdefault((key[1], plan.has_doubles), []).append(key)
+        for (size, has_doubles), keys in kinds.items():
+            constants = {"STRICT": 1} | ({"DOUBLES": 1} if has_doubles else {})
+            parts = [renamed(key[0], number) for number, key in enumerate(keys)]
+            if self.is_merged:
+                self.kernels |= merged_kernels(self.device, keys, parts, size, constants)
+                continue
+            texts = [
+                f"{functions}KERNEL compute{n}({head}) {{\n{body}" for n, (functions, head, body) in enumerate(parts)
+            ]
+            source = GeneratedSource("unit.cu", INCLUDE + "".join(texts))
+            for number, key in enumerate(keys):
+                self.kernels[key] = self.device.kernel(source, f"compute{number}", group_size=size, **constants)
+
+
+def renamed(text: str, number: int) -> tuple[str, str, str]:
+    """The functions of a kernel's text under names of their own, the kernel's parameters, and its body."""
+    text = text.removeprefix(INCLUDE)
+    for name in set(re.findall(r"\b(u\d+_\w+)\(", text)):  # device functions, and the structs they return
+        text = re.sub(rf"\b(R?){name}\b", rf"\g<1>k{number}_{name}", text)
+    functions, kernel = text.split("KERNEL compute(")
+    head, body = kernel.split(") {\n", 1)
+    return functions, head, body
+
+
+def merged_kernels(device, keys: list[tuple], parts: list[tuple[str, str, str]], size: int, constants: dict) -> dict:
+    """Kernels of one group size, CASES of them in one that takes arguments of all."""
+    texts, calls = [INCLUDE, PRIVATE if size == 1 else ""], {}
+    for first in range(0, len(keys), CASES):
+        slots: dict[str, int] = {}  # the most arguments of each type that a case has
+        cases = []
+        for number in range(first, min(first + CASES, len(keys))):
+            functions, head, body = parts[number]
+            texts.append(functions)
+            used: dict[str, int] = {}
+            lines = []
+            for parameter in head.split(", "):
+                type_, name = parameter.rsplit(" ", 1)
+                pointer = "*" in parameter
+                kind = "pointer" if pointer else type_
+                slot = used[kind] = used.get(kind, -1) + 1
+                value = (
+                    f"({type_.replace('*RESTRICT', '*')}{' *' if '*' not in type_ else ''})pointer{slot}"
+                    if pointer
+                    else f"{kind}{slot}"
+                )
+                lines.append(f"    {parameter} = {value};")
+            slots |= {kind: max(slots.get(kind, 0), count + 1) for kind, count in used.items()}
+            cases.append(f"if (which == {number}) {{\n" + "\n".join(lines) + f"\n{body}")
+            calls[keys[number]] = first, number, [kind_of(parameter) for parameter in head.split(", ")], slots
+        words = [
+            f"{'GLOBAL uchar *' if kind == 'pointer' else kind + ' '}{kind}{slot}"
+            for kind in slots
+            for slot in range(slots[kind])
+        ]
+        texts.append(f"KERNEL unit{first}(int which, {', '.join(words)}) {{\n" + " else ".join(cases) + "}\n")
+    source = GeneratedSource("unit.cu", "".join(texts))
+    kernels = {}
+    for key, (first, number, kinds, slots) in calls.items():
+        kernel = device.kernel(source, f"unit{first}", group_size=size, **constants)
+        kernels[key] = partial(launch_case, kernel, number, kinds, slots)
+    return kernels
+
+
+def kind_of(parameter: str) -> str:
+    """The type of a parameter; "pointer" for all pointers."""
+    return "pointer" if "*" in parameter else parameter.rsplit(" ", 1)[0]
+
+
+def launch_case(kernel, number: int, kinds: list[str], slots: dict[str, int], threads: int, *arguments) -> None:
+    """Launch one of merged kernels, with something for the arguments of the others."""
+    given = {kind: [a for k, a in zip(kinds, arguments, strict=True) if k == kind] for kind in slots}
+    status = given["pointer"][0]
+    fill = {kind: status if kind == "pointer" else FILLERS[kind](0) for kind in slots}
+    kernel(threads, np.int32(number), *(a for kind, n in slots.items() for a in [*given[kind], *[fill[kind]] * n][:n]))
 
 
 class UnitTarget(DeviceTarget):
@@ -66,6 +144,9 @@ class UnitTarget(DeviceTarget):
     def kernel(self, plan):
         """The kernel of a plan."""
         key = plan.text, plan.group_size
+        if not self.unit.takes(plan):
+            kernel = super().kernel(plan)
+            return kernel if self.unit.kernels else lambda *arguments: None
         if key in self.unit.kernels:
             return self.unit.kernels[key]
         if self.unit.kernels:
