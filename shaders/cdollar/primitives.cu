@@ -65,8 +65,16 @@ KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const 
 }
 #endif
 
-#ifdef SORT
+#if KEYED
+#define FLOATS 1
+#define SIGN 0
+#define EQUAL_ZEROS 1
+#endif
+#if defined(SORT) || KEYED
 #include "cdollar/sort_keys.h"
+#endif
+
+#ifdef SORT
 KERNEL make_keys(int count, GLOBAL const uint *RESTRICT in, GLOBAL uint *RESTRICT keys, GLOBAL uint *RESTRICT order) {
     const int i = (int)thread_index();
     if (i >= count) return;
@@ -155,11 +163,41 @@ KERNEL radix_move(int count, int parts, int per_part, int shift, GLOBAL const ui
 }
 #endif
 
+// Scatters. OPERATION: 0 adds, 1 multiplies, 2 takes the maximum, 3 the minimum; START: of a key without values. NaN is
+// never greater or less, and -0 counts as 0. KEYED: floats as the integers of sort_keys.h, which have atomic maxima.
 #ifdef SCATTER
-#if COUNTS
+#define LOWEST_int (-2147483647 - 1)
+#define HIGHEST_int 2147483647
+#define LOWEST_uint 0u
+#define HIGHEST_uint 0xffffffffu
+#define HIGHEST_float as_float(0x7f800000u)
+#define LOWEST_float (-HIGHEST_float)
+#define HIGHEST_double ((double)HIGHEST_float)
+#define LOWEST_double (-HIGHEST_double)
+#define LOWEST_key 0x007fffffu  // of infinities
+#define HIGHEST_key 0xff800000u
+#if KEYED
+#define ITEM uint
+DEVICE uint item_of(float x) { return x != x ? START : key_of(as_uint(x)); }
+#define VALUE(i) item_of(values[i])
+#elif COUNTS
+#define ITEM SUM
 #define VALUE(i) ((SUM)1)
+#elif OPERATION >= 2
+#define ITEM SUM
+#define VALUE(i) (values[i] == (SUM)0 ? (SUM)0 : values[i])
 #else
+#define ITEM SUM
 #define VALUE(i) values[i]
+#endif
+#if OPERATION == 0
+#define COMBINE(a, x) ((a) + (x))
+#elif OPERATION == 1
+#define COMBINE(a, x) ((a) * (x))
+#elif OPERATION == 2
+#define COMBINE(a, x) ((x) > (a) ? (x) : (a))
+#else
+#define COMBINE(a, x) ((x) < (a) ? (x) : (a))
 #endif
 // A work-item of a CPU adds all elements of its own bins, or its own elements to bins of its own.
 KERNEL scatter(int count, int bins, int low, int parts, int by_bins, GLOBAL const int *RESTRICT keys,
@@ -171,23 +209,34 @@ KERNEL scatter(int count, int bins, int low, int parts, int by_bins, GLOBAL cons
     const int bin = by_bins ? part * own_bins : 0, size = min(own_bins, bins - bin);
     const int begin = by_bins ? 0 : part * own_keys, end = min(begin + own_keys, count);
     GLOBAL SUM *sums = out + (by_bins ? (ulong)bin : (ulong)part * (ulong)bins);
-    for (int i = 0; i < size; i++) sums[i] = (SUM)0;
+    for (int i = 0; i < size; i++) sums[i] = START;
     if (size <= 0) return;
     for (int i = begin; i < end; i++) {
         const uint place = (uint)keys[i] - (uint)low - (uint)bin;
-        if (place < (uint)size) sums[place] += VALUE(i);
+        if (place < (uint)size) {
+            const SUM x = VALUE(i);
+            sums[place] = COMBINE(sums[place], x);
+        }
     }
 }
 KERNEL add_parts(int bins, int parts, GLOBAL const SUM *RESTRICT in, GLOBAL SUM *RESTRICT out) {
     const int bin = (int)thread_index();
     if (bin >= bins) return;
-    SUM sum = (SUM)0;
-    for (int part = 0; part < parts; part++) sum += in[(ulong)part * (ulong)bins + (ulong)bin];
+    SUM sum = START;
+    for (int part = 0; part < parts; part++) {
+        const SUM x = in[(ulong)part * (ulong)bins + (ulong)bin];
+        sum = COMBINE(sum, x);
+    }
     out[bin] = sum;
 }
-KERNEL clear(int bins, GLOBAL SUM *RESTRICT out) {
-    if ((int)thread_index() < bins) out[thread_index()] = (SUM)0;
+KERNEL clear(int bins, GLOBAL ITEM *RESTRICT out) {
+    if ((int)thread_index() < bins) out[thread_index()] = START;
 }
+#if KEYED
+KERNEL decode(int bins, GLOBAL uint *RESTRICT out) {
+    if ((int)thread_index() < bins) out[thread_index()] = bits_of(out[thread_index()]);
+}
+#endif
 // The place of each key: bins for those that are none.
 KERNEL make_places(int count, int bins, int low, GLOBAL const int *RESTRICT keys, GLOBAL uint *RESTRICT places,
                    GLOBAL uint *RESTRICT order) {
@@ -201,8 +250,11 @@ KERNEL add_sorted(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const uint 
                   GLOBAL const SUM *RESTRICT values, GLOBAL SUM *RESTRICT out) {
     const int bin = (int)thread_index();
     if (bin >= bins) return;
-    SUM sum = (SUM)0;
-    for (uint i = bin == 0 ? 0 : ends[bin - 1]; i < ends[bin]; i++) sum += VALUE(order[i]);
+    SUM sum = START;
+    for (uint i = bin == 0 ? 0 : ends[bin - 1]; i < ends[bin]; i++) {
+        const SUM x = VALUE(order[i]);
+        sum = COMBINE(sum, x);
+    }
     out[bin] = sum;
 }
 #if HAS_BALLOT && IS_FLOAT
@@ -228,7 +280,13 @@ KERNEL add_runs(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const float *
 #endif
 
 #if ATOMICS
-#if IS_FLOAT
+#if OPERATION == 2
+#define ADD_LOCAL(p, x) atomic_max((LOCAL ITEM *)(p), x)
+#define ADD_GLOBAL(p, x) atomic_max((GLOBAL ITEM *)(p), x)
+#elif OPERATION == 3
+#define ADD_LOCAL(p, x) atomic_min((LOCAL ITEM *)(p), x)
+#define ADD_GLOBAL(p, x) atomic_min((GLOBAL ITEM *)(p), x)
+#elif IS_FLOAT
 // Takes the sum out, adds and puts it back, until no other thread has put in some of it meanwhile.
 DEVICE void add_local(LOCAL uint *sum, float x) {
     while (x != 0.0f) {
@@ -243,8 +301,8 @@ DEVICE void add_local(LOCAL uint *sum, float x) {
 #define ADD_GLOBAL(p, x) atomic_add(p, x)
 #endif
 // Adds a warp's values first if they have one key: atomic operations on one word take turns. True if it did.
-DEVICE bool add_whole_warp(uint place, SUM *x) {
-#if HAS_BALLOT && IS_FLOAT
+DEVICE bool add_whole_warp(uint place, ITEM *x) {
+#if HAS_BALLOT && IS_FLOAT && OPERATION == 0
     if (!warp_all(place == warp_shuffle(place, 0))) return false;
     for (uint step = 16; step > 0; step /= 2) *x += as_float(warp_shuffle(as_uint(*x), lane_index() ^ step));
     return true;
@@ -254,20 +312,20 @@ DEVICE bool add_whole_warp(uint place, SUM *x) {
 }
 #define UNROLLED 4
 KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT keys, GLOBAL const SUM *RESTRICT values,
-                      GLOBAL SUM *RESTRICT out) {
+                      GLOBAL ITEM *RESTRICT out) {
     LOCAL_ARRAY(uint, own, LOCAL_BINS);
     const bool is_local = bins <= LOCAL_BINS;
-    for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE) own[i] = 0;
+    for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE) own[i] = (uint)START;
     BARRIER();
     const int step = GROUP_SIZE * UNROLLED, blocks = (count - 1) / step + 1;
     for (int block = (int)group_index(); block < blocks; block += (int)group_count()) {
         const int first = block * step + (int)local_index(), valid = count - block * step - (int)local_index();
         uint place[UNROLLED];
-        SUM value[UNROLLED];
+        ITEM value[UNROLLED];
         UNROLL for (int k = 0; k < UNROLLED; k++) {
             const bool is_valid = k * GROUP_SIZE < valid;
             place[k] = is_valid ? (uint)keys[first + k * GROUP_SIZE] - (uint)low : 0xffffffffu;
-            value[k] = is_valid ? VALUE(first + k * GROUP_SIZE) : (SUM)0;
+            value[k] = is_valid ? VALUE(first + k * GROUP_SIZE) : (ITEM)START;
         }
         UNROLL for (int k = 0; k < UNROLLED; k++) {
             const bool is_added = add_whole_warp(place[k], &value[k]);
@@ -280,12 +338,12 @@ KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT k
         }
     }
     BARRIER();
-#if IS_FLOAT
+#if OPERATION == 0 && IS_FLOAT
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
         if (own[i] != 0) atomic_add_float(&out[i], as_float(own[i]));
 #else
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
-        if (own[i] != 0) atomic_add(&out[i], own[i]);
+        if (own[i] != (uint)START) ADD_GLOBAL(&out[i], (ITEM)own[i]);
 #endif
 }
 #endif

@@ -2,18 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import renderer
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir.types import DTYPES, FLOATS
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import UnavailableError
 from tests.cdollar.evaluate import value_of
-from tests.cdollar.test_fuzz import QUICK
 from tests.cdollar.test_schedules import AsGpu
+
+QUICK = settings(max_examples=12, deadline=None)
 
 
 def targets(device):
@@ -106,6 +108,83 @@ def test_sums_by_key(device, rng, count, bins):
     text = text.replace("float", "int")
     for name, value in values_on(device, text, k=k, a=weights).items():
         assert np.array_equal(value, np.bincount(kept, weights[(k >= 0) & (k < bins)], bins).astype("i4")), name
+
+
+def by_key(function, keys, values, bins, start):
+    """The function of the values of each key, one after the other; NaN is passed over."""
+    results = np.full(bins, start)
+    for key, value in zip(keys, values, strict=True):
+        if 0 <= key < bins and value == value:
+            results[key] = function(results[key], value)
+    return results + results.dtype.type(0)
+
+
+EXTREMES = {
+    "float": (-np.inf, np.inf),
+    "double": (-np.inf, np.inf),
+    "int": (-(2**31), 2**31 - 1),
+    "uint": (0, 2**32 - 1),
+}
+
+
+@pytest.mark.parametrize(
+    "scalar", ["float", *(pytest.param(s, marks=pytest.mark.slow) for s in ("int", "uint", "double"))]
+)
+def test_products_and_extremes_by_key_have_the_same_bits_everywhere(device, gl, rng, scalar):
+    count, bins, dtype = 5000, 300, DTYPES[scalar]
+    k = rng.integers(-5, bins + 5, count).astype("i4")
+    k[k == 7] = 8  # a key without values
+    values = rng.standard_normal(count) if scalar in FLOATS else rng.integers(0, 2**32, count).astype("u4").view("i4")
+    values = values.astype(dtype)
+    if scalar in FLOATS:
+        values[::6], values[k == 9], values[k == 10] = -0.0, np.nan, -0.0
+    start = [dtype(x) for x in EXTREMES[scalar]]
+    expected = {"max": by_key(max, k, values, bins, start[0]), "min": by_key(min, k, values, bins, start[1])}
+    factors = np.where(values == 0, dtype(1), values) if scalar not in FLOATS else np.abs(values) * 0 + dtype(1.01)
+    factors = np.nan_to_num(factors, nan=1.0)
+    with np.errstate(over="ignore"):
+        expected["mul"] = by_key(lambda x, y: x * y, k, factors, bins, dtype(1))
+    for name, wanted in expected.items():
+        text = f"{scalar}[] main(int[] k, {scalar}[] w) => scatter_{name}(k, w, {bins});"
+        makers = strict_targets(device) | ({"gpu, any order": targets(device)["gpu plans"]} if name != "mul" else {})
+        if scalar != "double":
+            makers["glsl"] = lambda dag: GlslTarget(dag, gl)
+        for target, make in makers.items():
+            result = value_of(text, make, k=k, w=factors if name == "mul" else values)
+            assert result.tobytes() == wanted.tobytes(), (name, target)
+
+
+@pytest.mark.parametrize("keys", [[0, 2, -1, 2, 7, 3], [3] * 6])
+@pytest.mark.parametrize("text", [
+    "max(k(j) == v ? w(j) : 0.5)", "min(k(j) != v ? 1.0 * v : w(j))", "prod(v == k(j) ? w(j) : 1)",
+    "max(k(j) == v ? w(j) : -1)", "sum(k(j) == v ? w.clamp(k(j)) : 0)",
+])  # fmt: skip
+def test_reductions_of_equal_keys_mean_what_they_say(text, keys):
+    arrays = {"k": np.array(keys, "i4"), "w": np.array([-3, 2, 0.1, np.nan, 5, -1], "f4")}
+    text = f"float[] main(int[] k, float[] w) {{ var r(v : 0..5) = {text}; return r; }}"
+    expected = value_of(text, lambda dag: NumpyTarget(dag, ()), **arrays)
+    assert np.array_equal(value_of(text, NumpyTarget, **arrays), expected, equal_nan=True)
+
+
+def test_what_a_mask_guards_is_not_read_elsewhere():
+    text = "float[] main(int[] k, float[] w) { var r(v : 0..4) = sum(k(j) == v ? w(k(j)) : 0); return r; }"
+    k, w = np.array([0, 2, -1, 2, 7], "i4"), np.arange(1, 6, dtype="f4")
+    assert np.array_equal(value_of(text, k=k, w=w), [1, 0, 6, 0])
+
+
+def test_explain_names_the_scatter_of_a_text(device, rng):
+    text = "float[] main(int[] k, float[] w) { var r(v : 0..4) = max(k(j) == v ? w(j) : -1); return r; }"
+    made = []
+
+    def traced(dag):
+        made.append(DeviceTarget(dag, device, "device"))
+        made[0].trace = []
+        return made[0]
+
+    k, w = rng.integers(0, 4, 50).astype("i4"), rng.random(50).astype("f4")
+    assert np.array_equal(value_of(text, traced, k=k, w=w), [w[k == v].max() for v in range(4)])
+    remarks = [remark for kind, _, remarks in made[0].trace if kind == "passes" for remark in remarks]
+    assert "scatter_max over `v : 0..4`: a maximum of equal keys, O(n) in place of O(n^2)" in remarks
 
 
 MASKS = ["k <= {e} ? {f} : 0", "k < {e} ? {f} : 0", "{e} >= k ? {f} : 0", "k > {e} ? {f} : 0", "k < {e} ? 0 : {f}"]

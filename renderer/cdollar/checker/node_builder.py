@@ -10,6 +10,7 @@ from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
+from renderer.cdollar.ir.primitives import SCATTERS
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
@@ -32,7 +33,7 @@ FUNCTIONS |= COMPOSED | {
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
     "high": "high(f, 0)", "file": 'file("big.npy")',
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
-    "scatter_add": "scatter_add(keys, values, n)", "grad": "grad(f)(a) or grad(f, parameter)(a)",
+    **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()}, "grad": "grad(f)(a) or grad(f, parameter)(a)",
 }  # fmt: skip
 
 

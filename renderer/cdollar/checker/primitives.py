@@ -1,4 +1,4 @@
-"""Calls of scan, sort, argsort, histogram and scatter_add: whole functions in, an array out (ir/primitives.py)."""
+"""Calls of scan, sort, argsort, histogram and scatters: whole functions in, an array out (ir/primitives.py)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, V
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.primitives import SUMMED, primitive
+from renderer.cdollar.ir.primitives import SCATTERS, SUMMED, primitive
 from renderer.cdollar.ir.types import INT, PROMOTED, FunctionType, Scalar, Type
 
 SIGNATURES = {
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
-    "scatter_add": "scatter_add(keys, values, n)",
+    **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()},
 }  # fmt: skip
 
 
@@ -45,17 +45,18 @@ def lower_primitive(lowering: Lowering, name: str, tree: ast.Call) -> FunctionVa
     functions = [_function(lowering, name, t) for t in tree.arguments[: 1 if name == "histogram" else 2]]
     first, span = functions[0], tree.arguments[0].span
     domain, scalar = first.domain, _scalar(first, name, tree.arguments[0])
-    if name in ("histogram", "scatter_add"):
+    if name == "histogram" or name in SCATTERS.values():
         if scalar != "int":
             raise ProgramError("CS0319", span, f"the keys of {name} are int, not {scalar}", "`(int) keys`")
-        result = _scalar(functions[1], name, tree.arguments[1]) if name == "scatter_add" else "int"
+        result = _scalar(functions[1], name, tree.arguments[1]) if name != "histogram" else "int"
         count = lowering.host_int(tree.arguments[-1])
         ranges: tuple[Range | None, ...] = (None if count is None else Range(0, max(0, count)),)
         if len(functions) > 1 and _sizes(functions[1]) not in (None, _sizes(first)) and _sizes(first) is not None:
             where = tree.arguments[1].span
             sizes = " and ".join(" x ".join(map(str, f.domain)) for f in functions)
             raise ProgramError("CS0319", where, f"{name} needs a value for each key, but the domains are {sizes}")
-        return _array(lowering, name, "scatter_add", ranges, result, functions)
+        called = "scatter_add" if name == "histogram" else name
+        return _array(lowering, name, called, ranges, result, functions)
     if name != "scan" and len(domain) != 1:
         raise ProgramError("CS0319", span, f"{name} takes a function of one dimension, not {first.type}")
     ranges = tuple(d if isinstance(d, Range) else None for d in domain)

@@ -362,6 +362,9 @@ class ReverseMode:
         elif name == "sort":
             order = primitive(self.dag, "argsort", node.attribute.ranges, "int", node.inputs[0])
             self.pass_to_function(node.inputs[0], variables, self.unsorted(node, order, given, variables))
+        elif name in ("scatter_mul", "scatter_max", "scatter_min"):
+            span = self.dag.spans.get(node)
+            raise NoDerivative(f"{name} has no gradient", span)
         elif len(node.inputs) > 1:
             elements = over(ranges_of(ir.without_lets(node.inputs[1])))
             places = []

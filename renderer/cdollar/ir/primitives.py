@@ -5,18 +5,26 @@ A node of op "primitive" is a function over `Primitive.ranges`; its inputs are f
     scan          the prefix sums of a function of any rank along its last dimension
     sort, argsort a function of one dimension, NaN last; the indices of the sorted elements, stable
     scatter_add   of keys, and of values over the same box or none: the sum of the values, or the count, of each key
+    scatter_mul, scatter_max, scatter_min
+                  of keys and values: the product, the greatest or the least value of each key; maxima and minima pass
+                  over NaN, and a zero is +0. A key without values has IDENTITIES.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.types import INT, FunctionType, Scalar
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INT, FunctionType, Scalar
 
 SUMMED = ("int", "uint", "float", "double")
 SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+SCATTERS = {"+": "scatter_add", "*": "scatter_mul", "max": "scatter_max", "min": "scatter_min"}
+WORDS = {"+": "a sum", "*": "a product", "max": "a maximum", "min": "a minimum"}  # of the values of equal keys
 NEGATED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 
 
@@ -56,8 +64,18 @@ def _copied(function: ir.Node) -> ir.Node | None:
     return None
 
 
+def identity(name: str, scalar: str) -> float | int:
+    """What a scatter has for a key without values."""
+    if name in ("scatter_add", "scatter_mul"):
+        return int(name == "scatter_mul")
+    if scalar in FLOATS:
+        return -math.inf if name == "scatter_max" else math.inf
+    limits = np.iinfo(DTYPES[scalar])
+    return int(limits.min if name == "scatter_max" else limits.max)
+
+
 def recognize(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
-    """Replaces masked sums by prefix sums, and sums of equal keys by histograms: O(n) in place of O(n^2)."""
+    """Replaces masked sums by prefix sums, and reductions of equal keys by scatters: O(n) in place of O(n^2)."""
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         new = ir.with_inputs(dag, node, inputs)
@@ -67,9 +85,9 @@ def recognize(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tu
         if new.op == "primitive":
             arrays = tuple(_copied(function) or function for function in map(ir.without_lets, new.inputs))
             return ir.with_inputs(dag, new, arrays)
-        if new.op != "reduce" or new.attribute[0].name != "+" or new.type not in SUMMED:
+        if new.op != "reduce" or new.attribute[0].name not in SCATTERS or new.type not in SUMMED:
             return new
-        return _scan_of(dag, new, remarks) or _histogram_of(dag, new, remarks) or new
+        return _scan_of(dag, new, remarks) or _scatter_of(dag, new, remarks) or new
 
     return ir.rewrite(roots, change)
 
@@ -93,8 +111,8 @@ def _is_finite(variables: frozenset[ir.BoundVariable] | tuple[ir.BoundVariable, 
 
 def _scan_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     """`sum(k <= e ? f(k) : 0)` and its kin as a prefix sum read at e; e depends on variables that f does not."""
-    (_, variables), masked = node.attribute, _masked(node.inputs[0])
-    if masked is None or len(variables) != 1:
+    (reduction, variables), masked = node.attribute, _masked(node.inputs[0])
+    if reduction.name != "+" or masked is None or len(variables) != 1 or not _may_run_anywhere(masked[1]):
         return None
     (condition, value, negated), (k,) = masked, variables
     if condition.op != "apply" or condition.attribute not in SWAPPED or condition.inputs[0].type != "int":
@@ -147,26 +165,71 @@ def _read_scan(
     return dag.apply("select", node.type, nothing, zero, read)
 
 
-def _histogram_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
-    """`sum(k(j) == v ? w(j) : 0)` over j as the sums by key, read at v; v is a variable with a finite range."""
-    (_, variables), masked = node.attribute, _masked(node.inputs[0])
-    if masked is None or masked[2] or not _is_finite(variables):
+def _may_run_anywhere(value: ir.Node) -> bool:
+    """Whether a value has one where its mask is false, too: no index of it may leave a domain, no loop may not end."""
+    for node in ir.topological_order([value], ir.inputs_outside_functions):
+        if isinstance(node.attribute, ir.UserCall) or node.op == "reduce":
+            return False
+        if node.op == "apply" and isinstance(node.attribute, ir.Access):
+            function = ir.without_lets(node.inputs[0]).attribute
+            ranges = tuple(v.range for v in function) if isinstance(function, tuple) else function.ranges
+            for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
+                bounds = index_bounds(index)
+                is_inside = (
+                    bounds and isinstance(range_, ir.Range) and range_.low <= bounds[0] and bounds[1] < range_.high
+                )
+                if not (border or is_inside or range_ is ir.INFINITE):
+                    return False
+    return True
+
+
+def _keyed(node: ir.Node) -> tuple[ir.Node, ir.Node, ir.Node, ir.Node] | None:
+    """The two sides of `a == b ? value : other`, or of `a != b ? other : value`, the value, and the other one."""
+    if node.op != "apply" or node.attribute != "select":
         return None
-    condition, value, _ = masked
-    if condition.op != "apply" or condition.attribute != "==" or condition.inputs[0].type != "int":
+    condition, value, other = node.inputs
+    if condition.op != "apply" or condition.attribute not in ("==", "!=") or condition.inputs[0].type != "int":
         return None
-    key, wanted = condition.inputs
+    left, right = condition.inputs
+    return (left, right, value, other) if condition.attribute == "==" else (left, right, other, value)
+
+
+def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
+    """`sum(k(j) == v ? w(j) : 0)` over j, or prod, max, min, as a scatter read at v, which has a finite range."""
+    (reduction, variables), keyed = node.attribute, _keyed(node.inputs[0])
+    if keyed is None or not _is_finite(variables):
+        return None
+    (key, wanted, value, other), reduced = keyed, frozenset(variables)
     if key.op == "variable" and key.attribute not in variables:
         key, wanted = wanted, key
-    reduced = frozenset(variables)
     if wanted.op != "variable" or wanted.attribute in reduced or not _is_finite((wanted.attribute,)):
         return None
     if not (key.free_variables and key.free_variables <= reduced and value.free_variables <= reduced):
         return None
-    is_count = value.is_constant and value.attribute.number == 1 and node.type in ("int", "uint")
+    name, is_extremum = SCATTERS[reduction.name], reduction.name in ("min", "max")
+    is_neutral = other.is_constant and other.attribute.number == identity(name, node.type)
+    if other.free_variables & reduced or not (is_extremum or is_neutral) or not _may_run_anywhere(value):
+        return None
+    is_count = (
+        name == "scatter_add" and value.is_constant and value.attribute.number == 1 and node.type in ("int", "uint")
+    )
     bins = wanted.attribute.range
-    remarks.append(f"a histogram over `{wanted.attribute.name} : {bins}`: a sum of equal keys, O(n) in place of O(n^2)")
+    what = "a histogram" if name == "scatter_add" else name
+    remarks.append(
+        f"{what} over `{wanted.attribute.name} : {bins}`: {WORDS[reduction.name]} of equal keys, "
+        "O(n) in place of O(n^2)"
+    )
     bodies = (key,) if is_count else (key, value)
     functions = [dag.function(variables, (b,), FunctionType(Scalar(b.type), (INT,) * len(variables))) for b in bodies]
-    sums = primitive(dag, "scatter_add", (bins,), node.type, *functions)
-    return dag.access(sums, (wanted,), (None,))
+    found = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,), (None,))
+    if not is_extremum:
+        return found
+
+    def whole(name: str, body: ir.Node) -> ir.Node:
+        return dag.intern("reduce", body.type, (body,), (ir.Reduction(name), variables))
+
+    # Where all elements have the key, `other` takes no part.
+    first, last = (dag.apply("==", "bool", whole(end, key), wanted) for end in ("min", "max"))
+    combined = dag.apply(reduction.name, node.type, found, other)
+    only = dag.apply("&&", "bool", first, last)
+    return dag.apply("select", node.type, only, whole(reduction.name, value), combined)

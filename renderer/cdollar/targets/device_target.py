@@ -15,7 +15,7 @@ import numpy as np
 
 from renderer.cdollar.ir.dag import Dag, Node, topological_order, without_lets
 from renderer.cdollar.ir.passes import PASSES, simplify
-from renderer.cdollar.ir.primitives import recognize
+from renderer.cdollar.ir.primitives import SCATTERS, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types, volume
@@ -94,9 +94,9 @@ class DeviceTarget(GraphTarget):
         if node.attribute.name == "scan":
             length = ranges[-1].size
             return self.primitives.scan(source, count // max(1, length), length, scalar)
-        if node.attribute.name == "scatter_add":
-            values = inputs[1].buffers[0] if len(inputs) > 1 else None
-            return self.primitives.scatter_add(source, values, count, ranges[0].low, ranges[0].size, scalar)
+        if node.attribute.name in SCATTERS.values():
+            values, sizes = inputs[1].buffers[0] if len(inputs) > 1 else None, (count, ranges[0].size, ranges[0].low)
+            return self.primitives.scatter(node.attribute.name, source, values, sizes, scalar)
         return self.primitives.sort(source, count, inputs[0].types[0], pairs=node.attribute.name == "argsort")
 
     def launch_primitive(self, kernel: Any, threads: int, arguments: list) -> None:

@@ -1,39 +1,42 @@
-"""Sums by key for targets without scattered writes: each sum looks at all keys, in their order."""
+"""Scatters for targets without scattered writes: each result looks at all keys, in their order."""
 
 from __future__ import annotations
 
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local, ReturnOp
+from renderer.cdollar.ir.primitives import SCATTERS, identity
 from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Scalar, component_types
+
+OPERATORS = {name: operator for operator, name in SCATTERS.items()}
 
 
 class SumsByKey:
-    """A pass that replaces scatter_add and histograms by functions of the key: O(keys x sums), with the same bits."""
+    """A pass that replaces scatters and histograms by functions of the key: O(keys x results), with the same bits."""
 
     def __init__(self) -> None:
-        """No additions yet."""
-        self.additions: dict[str, DeviceFunction] = {}
+        """No functions yet."""
+        self.functions: dict[tuple[str, str], DeviceFunction] = {}
 
     def __call__(self, dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
         """The roots without such primitives."""
 
         def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
             new = ir.with_inputs(dag, node, inputs)
-            if new.op != "primitive" or new.attribute.name != "scatter_add":
+            if new.op != "primitive" or new.attribute.name not in OPERATORS:
                 return new
-            remarks.append(f"sums of {new.attribute} look at all keys: fragments write to one place only")
-            scalar = component_types(new.type.result)[0]
-            if scalar not in self.additions:
-                self.additions[scalar] = addition(dag, scalar)
-            return fold_of(dag, new, self.additions[scalar])
+            remarks.append(f"all of {new.attribute} look at all keys: fragments write to one place only")
+            kind = OPERATORS[new.attribute.name], component_types(new.type.result)[0]
+            if kind not in self.functions:
+                self.functions[kind] = operation(dag, *kind)
+            return fold_of(dag, new, self.functions[kind])
 
         return ir.rewrite(roots, change)
 
 
-def fold_of(dag: ir.Dag, node: ir.Node, add: DeviceFunction) -> ir.Node:
-    """A function of the key that adds the elements with this key, from the first to the last."""
-    (scalar,), (bins,) = component_types(node.type.result), node.attribute.ranges
+def fold_of(dag: ir.Dag, node: ir.Node, combine: DeviceFunction) -> ir.Node:
+    """A function of the key that combines the elements with this key, from the first to the last."""
+    (scalar,), (bins,), name = component_types(node.type.result), node.attribute.ranges, node.attribute.name
     domains = [domain_of(function) for function in node.inputs]
     elements = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r, True) for k, r in enumerate(domains[0]))
     key = ir.BoundVariable("v", "int", bins)
@@ -50,14 +53,24 @@ def fold_of(dag: ir.Dag, node: ir.Node, add: DeviceFunction) -> ir.Node:
 
     is_here = dag.apply("==", "bool", element(0), dag.bound_variable(key))
     value = element(1) if len(node.inputs) > 1 else dag.constant(1, scalar)
-    zero = dag.constant(0.0 if scalar in FLOATS else 0, scalar)
-    kept = dag.apply("select", scalar, is_here, value, zero)
+    number = identity(name, scalar)
+    start = dag.constant(float(number) if scalar in FLOATS else number, scalar)
+    kept = dag.apply("select", scalar, is_here, value, start)
     inputs: tuple[ir.Node, ...] = (kept,)
-    reduction = ir.Reduction("+")
-    if scalar in FLOATS:
-        inputs, reduction = (zero, kept), ir.Reduction("fold", add, True)
+    reduction = ir.Reduction(OPERATORS[name])
+    if scalar in FLOATS and name in ("scatter_add", "scatter_mul"):
+        inputs, reduction = (start, kept), ir.Reduction("fold", combine, True)
     total = dag.intern("reduce", scalar, inputs, (reduction, elements))
+    if scalar in FLOATS and name in ("scatter_max", "scatter_min"):
+        total = without_nan(dag, total, start)
     return dag.function((key,), (total,), FunctionType(Scalar(scalar), (INT,), True))
+
+
+def without_nan(dag: ir.Dag, extremum: ir.Node, start: ir.Node) -> ir.Node:
+    """The extremum of numbers: `start` where all are NaN, and +0 for -0."""
+    zero = dag.constant(0.0, extremum.type)
+    positive = dag.apply("select", extremum.type, dag.apply("==", "bool", extremum, zero), zero, extremum)
+    return dag.apply("select", extremum.type, dag.apply("isnan", "bool", extremum), start, positive)
 
 
 def domain_of(function: ir.Node) -> tuple[ir.Range, ...]:
@@ -66,10 +79,10 @@ def domain_of(function: ir.Node) -> tuple[ir.Range, ...]:
     return tuple(v.range for v in attribute) if isinstance(attribute, tuple) else attribute.ranges
 
 
-def addition(dag: ir.Dag, scalar: str) -> DeviceFunction:
-    """The device function of a sum."""
+def operation(dag: ir.Dag, operator: str, scalar: str) -> DeviceFunction:
+    """The device function of a sum or a product."""
     locals_ = Local("sum", scalar), Local("element", scalar)
     nodes = [dag.intern("local", scalar, (), local) for local in locals_]
-    total = dag.apply("+", scalar, *nodes)
+    total = dag.apply(operator, scalar, *nodes)
     span = Span(SourceFile("<sums by key>", ""), 0, 0)
-    return DeviceFunction("add", locals_, Scalar(scalar), span, (ReturnOp((total,)),), [])
+    return DeviceFunction("combine", locals_, Scalar(scalar), span, (ReturnOp((total,)),), [])

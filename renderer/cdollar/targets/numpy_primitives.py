@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 BLOCK, RADIX = 4096, 16
+FUNCTIONS = {"scatter_add": np.add, "scatter_mul": np.multiply, "scatter_max": np.maximum, "scatter_min": np.minimum}
 
 
 def scan(values: np.ndarray) -> np.ndarray:
@@ -71,13 +72,22 @@ def argsort(values: np.ndarray) -> np.ndarray:
     return np.argsort(sort_keys(values + positive_zero), kind="stable").astype("i4")
 
 
-def scatter_add(keys: np.ndarray, values: np.ndarray | None, low: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """The sum of the values, in their order, of each key low, low + 1, ...; other keys are passed over."""
-    sums = np.zeros(count, dtype)
+def scatter(
+    name: str, keys: np.ndarray, values: np.ndarray | None, low: int, count: int, start: np.generic
+) -> np.ndarray:
+    """The sum, product, maximum or minimum of the values, in their order, of each key low, low + 1, ...
+
+    Other keys are passed over, and by maxima and minima NaN. `start` is what a key without values has.
+    """
     places = keys.reshape(-1).astype("i8") - low
     kept = (places >= 0) & (places < count)
     if values is None:
-        return np.bincount(places[kept], minlength=count).astype("i8").astype("u4").view(sums.dtype)
+        return np.bincount(places[kept], minlength=count).astype("i8").astype("u4").view(start.dtype)
+    given = np.broadcast_to(values, keys.shape).reshape(-1)
+    is_extremum = name in ("scatter_max", "scatter_min")
+    if is_extremum and given.dtype.kind == "f":
+        kept &= ~np.isnan(given)
+    results = np.full(count, start)
     with np.errstate(all="ignore"):
-        np.add.at(sums, places[kept], np.broadcast_to(values, keys.shape).reshape(-1)[kept])
-    return sums
+        FUNCTIONS[name].at(results, places[kept], given[kept])
+    return results + start.dtype.type(0) if is_extremum else results

@@ -18,7 +18,7 @@ from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine
 from renderer.cdollar.ir.operations import argument_of, evaluate
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
-from renderer.cdollar.ir.primitives import recognize
+from renderer.cdollar.ir.primitives import SCATTERS, identity, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets import numpy_primitives
 from renderer.cdollar.targets.iteration_space import IterationSpace, order_within_space, split_box
@@ -91,10 +91,10 @@ class NumpyTarget(NumpyReductions):
         (result,), ranges = component_types(node.type.result), node.attribute.ranges
         check_memory(tuple(r.size for r in ranges), (result,), "an array")
         inputs = [np.asarray(self.components_of(child)[0]) for child in node.inputs]
-        if node.attribute.name == "scatter_add":
-            values = inputs[1] if len(inputs) > 1 else None
-            low, size = ranges[0].low, ranges[0].size
-            return numpy_primitives.scatter_add(inputs[0], values, low, size, np.dtype(DTYPES[result]))
+        name = node.attribute.name
+        if name in SCATTERS.values():
+            values, start = inputs[1] if len(inputs) > 1 else None, DTYPES[result](identity(name, result))
+            return numpy_primitives.scatter(name, inputs[0], values, ranges[0].low, ranges[0].size, start)
         return getattr(numpy_primitives, node.attribute.name)(inputs[0])
 
     def materialize_function(self, node: ir.Node) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The primitives of ir/primitives.py on compute devices: prefix sums, radix sort, sums by key.
+"""The primitives of ir/primitives.py on compute devices: prefix sums, radix sort, scatters.
 
 One text for CUDA and OpenCL, shaders/cdollar/primitives.cu. Float prefix sums are added in one order on every device,
 that of numpy_primitives.py. Sums by key are added in the order of the elements, but on GPUs only if `strict`.
@@ -18,7 +18,8 @@ from renderer.gpu.warps import has_ballot
 BLOCK, GROUP_SIZE, LOCAL_BINS = 4096, 256, 4096
 MAX_PRIVATE_BINS = 1 << 22  # of all work-items of a CPU together
 SUM_TYPES = {"int": "uint", "uint": "uint", "float": "float", "double": "double"}  # unsigned sums wrap
-STORED = {"uint": "u4", "float": "f4", "double": "f8"}
+STORED = {"int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
+OPERATIONS = {"scatter_add": 0, "scatter_mul": 1, "scatter_max": 2, "scatter_min": 3}
 
 
 class PrimitiveKernels:
@@ -107,29 +108,41 @@ class PrimitiveKernels:
             (keys, order), other = other, (keys, order)
         return keys, order
 
-    # Sums by key
+    # Scatters
 
-    def scatter_add(self, keys: Buffer, values: Buffer | None, count: int, low: int, bins: int, scalar: str) -> Buffer:
-        """The sums of the values (1 without values) of each key from `low` on."""
-        type_ = SUM_TYPES[scalar]
+    def scatter(
+        self, name: str, keys: Buffer, values: Buffer | None, sizes: tuple[int, int, int], scalar: str
+    ) -> Buffer:
+        """The sums (or products, maxima, minima: `name`) of the values, 1 without values, of each key.
+
+        `sizes`: the number of elements, that of keys, and the least key.
+        """
+        count, bins, low = sizes
+        is_extremum = name in ("scatter_max", "scatter_min")
+        type_ = scalar if is_extremum else SUM_TYPES[scalar]
         constants: dict[str, Any] = {"SCATTER": 1, "SUM": type_, "COUNTS": int(values is None)}
-        is_any_order = type_ == "uint" or (type_ == "float" and not self.strict)
-        constants |= {"LOCAL_BINS": LOCAL_BINS, "IS_FLOAT": int(type_ == "float")}
-        constants["ATOMICS"] = int(is_any_order and not self.is_scalar)
+        is_free = type_ == "uint" or is_extremum and type_ != "double" or type_ == "float" and not self.strict
+        constants |= {"LOCAL_BINS": LOCAL_BINS, "IS_FLOAT": int(type_ == "float"), "OPERATION": OPERATIONS[name]}
+        constants["ATOMICS"] = int(is_free and name != "scatter_mul" and not self.is_scalar)
+        # Keys of floats in their order, for which devices have atomic maxima
+        constants["KEYED"] = int(is_extremum and type_ == "float" and bool(constants["ATOMICS"]))
+        constants["START"] = start_word(name, "key" if constants["KEYED"] else type_)
         out = self.device.buffer(max(1, bins), STORED[type_])
         if not count or not bins:
             if bins:
-                self.map("clear", bins, [bins, out], **constants)
+                self.map("clear", bins, [bins, out], **constants | {"KEYED": 0, "START": start_word(name, type_)})
             return out
         given = values or out
         if self.is_scalar:
-            self.scatter_on_cpu(keys, given, out, (count, bins, low), constants)
+            self.scatter_on_cpu(keys, given, out, sizes, constants)
         elif constants["ATOMICS"]:
             self.map("clear", bins, [bins, out], **constants)
             groups = min(-(-count // BLOCK), 8 * self.device.properties.compute_units)
             self.map("scatter_atomic", groups * GROUP_SIZE, [count, bins, low, keys, given, out], **constants)
+            if constants["KEYED"]:
+                self.map("decode", bins, [bins, out], **constants)
         else:
-            self.scatter_sorted(keys, given, out, (count, bins, low), constants)
+            self.scatter_sorted(keys, given, out, sizes, constants)
         return out
 
     def scatter_on_cpu(
@@ -138,8 +151,9 @@ class PrimitiveKernels:
         """Bins are divided among work-items, or, where order does not matter and memory allows, keys are."""
         count, bins, low = sizes
         parts = min(self.parts, -(-count // BLOCK))
-        by_bins = constants["SUM"] != "uint" or bins * parts > MAX_PRIVATE_BINS
-        sums = out if by_bins or parts == 1 else self.device.buffer(bins * parts, "u4")
+        is_free = constants["SUM"] == "uint" or constants["OPERATION"] >= OPERATIONS["scatter_max"]
+        by_bins = not is_free or bins * parts > MAX_PRIVATE_BINS
+        sums = out if by_bins or parts == 1 else self.device.buffer(bins * parts, STORED[constants["SUM"]])
         arguments = [count, bins, low, parts, int(by_bins), keys, values, sums]
         self.launch(self.kernel("scatter", 1, constants), parts, arguments)
         if sums is not out:
@@ -148,16 +162,22 @@ class PrimitiveKernels:
     def scatter_sorted(
         self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: dict
     ) -> None:
-        """Elements are sorted by their bins; a thread adds those of a bin in their order."""
+        """Elements are sorted by their bins; a thread combines those of a bin in their order."""
         count, bins, low = sizes
         places, order = self.new_pair(count, True)
         self.map("make_places", count, [count, bins, low, keys, places, order], **constants)
-        counts = self.scatter_add(keys, None, count, low, bins, "uint")
+        counts = self.scatter("scatter_add", keys, None, sizes, "uint")
         ends, bits = self.scan(counts, 1, bins, "uint"), max(1, math.ceil(math.log2(bins + 1)))
-        if constants["SUM"] == "float" and self.has_onesweep(count):
+        if constants["SUM"] == "float" and not constants["OPERATION"] and self.has_onesweep(count):
             moved = self.device.buffer(count, "f4")
             self.radix.sort_values(places, values, count, bits, moved)
             self.run("add_runs", -(-bins * 32 // GROUP_SIZE), [bins, ends, moved, out], **constants)
             return
         _, order = self.radix_sort(places, order, count, bits, True)
         self.map("add_sorted", bins, [bins, ends, order, values, out], **constants)
+
+
+def start_word(name: str, type_: str) -> str:
+    """What a key without values has: a number or a macro of primitives.cu."""
+    number = {"scatter_add": "0", "scatter_mul": "1"}.get(name)
+    return number or f"{'LOWEST' if name == 'scatter_max' else 'HIGHEST'}_{type_}"
