@@ -191,8 +191,8 @@ class EnvironmentCdf(NamedTuple):
 
     marginal: np.ndarray  # (height + 1,) over rows
     conditional: np.ndarray  # (height, width + 1) over the cells of each row
+    level: np.ndarray  # (height + 1,) over rows, where they light a level surface that faces up
     luminance: float  # of the map, integrated over the sphere
-    bound: float  # the same of the weights of the pixels
 
 
 def environment_cdf(radiance: np.ndarray) -> EnvironmentCdf:
@@ -212,7 +212,9 @@ def environment_cdf(radiance: np.ndarray) -> EnvironmentCdf:
     columns, rows = min(MAX_CDF_SIZE[0], width), min(MAX_CDF_SIZE[1], height)
     edges = [np.arange(n + 1) * size // n for n, size in ((rows, height), (columns, width))]
     cells = np.add.reduceat(np.add.reduceat(weights, edges[0][:-1], 0), edges[1][:-1], 1)
-    return EnvironmentCdf(cdf_u32(cells.sum(1)), cdf_u32(cells), total, float(weights.sum()))
+    upper = np.minimum(edges[0][:-1] / height, 0.5) * np.pi  # a row's largest cosine: its pixels may filter beyond it
+    level = cells.sum(1) * np.where(upper < np.pi / 2, np.cos(upper), 0.0)
+    return EnvironmentCdf(cdf_u32(cells.sum(1)), cdf_u32(cells), cdf_u32(level), total)
 
 
 def cdf_u32(weights: np.ndarray) -> np.ndarray:

@@ -78,6 +78,7 @@ class LightSampler:
         area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
         powers = [area.power, np.array([light.power for light in others], "f8")]
+        irradiances = _level_irradiances(others, radiance)
         is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
         if has_volumes(settings):
             powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
@@ -102,12 +103,13 @@ class LightSampler:
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
             "non_area_lights": len(table) + len(triangles) + has_directory,
             "sun_count": sum(light.kind >= 0 for light in others),
-            "inverse_irradiance": _inverse_irradiance(others, radiance),
+            "inverse_irradiance": _inverse_irradiance(irradiances),
         }  # fmt: skip
         of_others = np.where(is_point & has_tree, 1.0, probability[len(probability) - len(others) :])
         records = np.zeros((len(others), 3, 4), "f4")
         for record, light, p in zip(records, others, of_others, strict=True):
             record[:] = (*light.place, light.kind), (*light.emitted, p), light.falloff
+        records[: len(irradiances) - 1, 2, 0] = _level_choice(irradiances)
         directory = np.zeros((int(has_directory), 4), "i4")
         parts = [table, triangles, directory.view("f4"), records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
@@ -190,14 +192,29 @@ def _tree_rows(
     return fields, [tree.nodes.reshape(-1, 4), keys.view("f4")]
 
 
-def _inverse_irradiance(lights: list["NonAreaLight"], radiance: np.ndarray | None) -> tuple[float, ...]:
-    """1 over the irradiance (4,) of an unoccluded level surface by suns and environment; 0 where there is none."""
-    total = np.zeros(3) if radiance is None else level_irradiance(radiance)
-    for light in lights:
-        if light.kind >= 0:  # a disc's irradiance is its radiance times its projected solid angle, pi sin(radius)^2
-            solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
-            total = total + light.emitted * solid * max(float(light.place[1]), 0.0)
+def _level_irradiances(lights: list["NonAreaLight"], radiance: np.ndarray | None) -> np.ndarray:
+    """The irradiances (suns + 1, 3) of an unoccluded level surface by each sun, and by the environment."""
+    suns = [light for light in lights if light.kind >= 0]
+    found = np.zeros((len(suns) + 1, 3))
+    for row, light in zip(found, suns, strict=False):
+        # a disc's irradiance is its radiance times its projected solid angle, pi sin(radius)^2
+        solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
+        row[:] = light.emitted * solid * max(float(light.place[1]), 0.0)
+    if radiance is not None:
+        found[-1] = level_irradiance(radiance)
+    return found
+
+
+def _inverse_irradiance(irradiances: np.ndarray) -> tuple[float, ...]:
+    """1 over the sum (4,) of level irradiances; 0 where there is none."""
+    total = irradiances.sum(0)
     return *np.divide(1, total, out=np.zeros(3), where=total > 0), 0.0
+
+
+def _level_choice(irradiances: np.ndarray) -> np.ndarray:
+    """The CDF (suns,) float32 of the probabilities that shadow catchers select suns; the rest is the environment's."""
+    luminance = irradiances @ LUMINANCE
+    return (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
 
 
 def _environment_rows(
@@ -208,7 +225,8 @@ def _environment_rows(
     pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)
     guides = np.concatenate([cdf_guide(cdf.marginal), cdf_guide(cdf.conditional).ravel()]).view("u4")
-    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides])
+    level_guide = cdf_guide(cdf.level).view("u4")
+    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides, cdf.level, level_guide])
     fields = {
         "environment": first, "environment_width": width, "environment_height": height,
         "environment_rotation": rotation % 1.0, "environment_probability": probability,
@@ -322,6 +340,5 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         place = np.array(point.position)
         lights.append(NonAreaLight(place, kind, intensity, power, _spot_falloff(point)))
     if cdf is not None:
-        bound = np.array([cdf.bound, 0.0, 0.0])  # shaders/raytracing/catch_shadows.h
-        lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, bound, radius2 * cdf.luminance))
+        lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
     return lights

@@ -23,20 +23,21 @@ DEVICE int8 sample_cdf8(GLOBAL const uint *words, int8 first, int8 guide, int co
 
 DEVICE float8 env_cell_pdf8(const LaunchParams params, float8 probability, float8 sine) {
     return probability * (float)params.env_cdf_width * (float)params.env_cdf_height /
-           (2.0f * PI * PI * max_nnan(sine, (float8)(1e-7f))) * params.environment_probability;
+           (2.0f * PI * PI * max_nnan(sine, (float8)(1e-7f)));
 }
 
-DEVICE Float3x8 sample_environment8(const LaunchParams params, GLOBAL const float4 *lights, float8 u1, float8 u2,
-                                    float8 *pdf) {
+DEVICE Float3x8 sample_environment_map8(const LaunchParams params, GLOBAL const float4 *lights, int8 level, float8 u1,
+                                        float8 u2, float8 *pdf) {
     GLOBAL const uint *words = (GLOBAL const uint *)(lights + params.env_cdf);
     int width = params.env_cdf_width, height = params.env_cdf_height;
-    int guide = 2 * (height + 1 + height * (width + 1));
+    int8 marginal = level ? (int8)(env_level_words(params)) : (int8)(0);
+    int8 guide = level ? (int8)(env_level_guide(params)) : (int8)(env_guides(params));
     float8 x, y;
     uint8 row_width, column_width;
-    int8 row = sample_cdf8(words, (int8)(0), (int8)(guide), height, convert_uint8(u1 * 4294967296.0f), &y, &row_width);
-    int8 first = height + 1 + row * (width + 1);
-    int8 of_row = guide + (1 << guide_bits(height)) + (row << (int)guide_bits(width));
-    int8 column = sample_cdf8(words, first, of_row, width, convert_uint8(u2 * 4294967296.0f), &x, &column_width);
+    int8 row = sample_cdf8(words, marginal, guide, height, convert_uint8(u1 * 4294967296.0f), &y, &row_width);
+    guide = env_column_guides(params) + (row << (int)guide_bits(width));
+    int8 column = sample_cdf8(words, height + 1 + row * (width + 1), guide, width, convert_uint8(u2 * 4294967296.0f),
+                              &x, &column_width);
     float8 probability = convert_float8(row_width) * INV_2_32 * (convert_float8(column_width) * INV_2_32);
     float8 u = (convert_float8(column) + x) / (float)width - 0.5f - params.environment_rotation;
     float8 around_x, around_y, up, sine;
@@ -89,7 +90,7 @@ DEVICE float8 environment_pdf8(const LaunchParams params, GLOBAL const float4 *l
     uint8 row_width = GATHER8(words, row + 1) - GATHER8(words, row);
     uint8 column_width = GATHER8(words, at + 1) - GATHER8(words, at);
     float8 probability = convert_float8(row_width) * INV_2_32 * (convert_float8(column_width) * INV_2_32);
-    return env_cell_pdf8(params, probability, sine);
+    return env_cell_pdf8(params, probability, sine) * params.environment_probability;
 }
 
 // escaped_radiance of a scene without suns.

@@ -11,7 +11,8 @@
 //     the sphere, w = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF; then, two to a
-//     word, the guides of these (renderer/raytracing/environment.py).
+//     word, the guides of these (renderer/raytracing/environment.py); then the marginal CDF for level surfaces and its
+//     guide.
 //  6. With LIGHT_TREE its nodes and keys; with LIGHT_PROFILES and VOLUMES those of
 //     light_profile.h and volumes.h.
 #define LIGHT_POINT -1.0f
@@ -127,10 +128,10 @@ DEVICE float env_cell_probability(const LaunchParams params, GLOBAL const float4
            ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
 }
 
-// The pdf per solid angle of directions in a cell of the environment's CDF; `sine` of the angle to the zenith.
+// The pdf per solid angle of directions in a cell of a CDF over the environment; `sine` of the angle to the zenith.
 DEVICE float env_cell_pdf(const LaunchParams params, float probability, float sine) {
     return probability * (float)params.env_cdf_width * (float)params.env_cdf_height /
-           (2.0f * PI * PI * max_nnan(sine, 1e-7f)) * params.environment_probability;
+           (2.0f * PI * PI * max_nnan(sine, 1e-7f));
 }
 
 DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
@@ -138,40 +139,51 @@ DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lig
     int column = clamp((int)(uv.x * (float)params.env_cdf_width), 0, params.env_cdf_width - 1);
     int row = clamp((int)(uv.y * (float)params.env_cdf_height), 0, params.env_cdf_height - 1);
     float sine = sqrt(fma(direction.x, direction.x, direction.z * direction.z));
-    return env_cell_pdf(params, env_cell_probability(params, lights, column, row), sine);
+    float probability = env_cell_probability(params, lights, column, row);
+    return env_cell_pdf(params, probability, sine) * params.environment_probability;
 }
 
-DEVICE int sample_environment_row(const LaunchParams params, GLOBAL const float4 *lights, float u1, float *y) {
-    GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
-    GLOBAL const ushort *guide = (GLOBAL const ushort *)(marginal + (params.env_cdf_height + 1) +
-                                                         params.env_cdf_height * (params.env_cdf_width + 1));
-    return sample_cdf(marginal, guide, params.env_cdf_height, (uint)(u1 * 4294967296.0f), y);
+// Where the words and the 16-bit guides of the environment's CDFs begin, counted in their own units from params.env_cdf.
+DEVICE int env_guides(const LaunchParams params) {
+    return 2 * (params.env_cdf_height + 1 + params.env_cdf_height * (params.env_cdf_width + 1));
+}
+DEVICE int env_column_guides(const LaunchParams params) {
+    return env_guides(params) + (1 << guide_bits(params.env_cdf_height));
+}
+DEVICE int env_level_words(const LaunchParams params) {
+    return (env_column_guides(params) + (params.env_cdf_height << guide_bits(params.env_cdf_width))) / 2;
+}
+DEVICE int env_level_guide(const LaunchParams params) {
+    return 2 * (env_level_words(params) + params.env_cdf_height + 1);
 }
 
-DEVICE int sample_environment_column(const LaunchParams params, GLOBAL const float4 *lights, int row, float u2,
-                                     float *x) {
-    int words = params.env_cdf_width + 1;
-    GLOBAL const uint *first = (GLOBAL const uint *)(lights + params.env_cdf) + params.env_cdf_height + 1;
-    GLOBAL const ushort *guide = (GLOBAL const ushort *)(first + params.env_cdf_height * words) +
-                                 (1 << guide_bits(params.env_cdf_height)) + (row << guide_bits(params.env_cdf_width));
-    return sample_cdf(first + row * words, guide, params.env_cdf_width, (uint)(u2 * 4294967296.0f), x);
-}
-
-// The direction to a place (column, row) of the environment's CDF, in cells, and its pdf.
-DEVICE float3 environment_direction(const LaunchParams params, float column, float row, float probability, float *pdf) {
-    float u = column / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
-    float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * row / (float)params.env_cdf_height);
+// Samples a direction of the environment by its luminance; for a `level` surface by luminance times cosine. *pdf is that
+// of the direction where the environment has been chosen among the lights.
+DEVICE float3 sample_environment_map(const LaunchParams params, GLOBAL const float4 *lights, bool level, float u1,
+                                     float u2, float *pdf) {
+    GLOBAL const uint *words = (GLOBAL const uint *)(lights + params.env_cdf);
+    GLOBAL const ushort *guides = (GLOBAL const ushort *)words;
+    int height = params.env_cdf_height, width = params.env_cdf_width;
+    GLOBAL const uint *marginal = words + (level ? env_level_words(params) : 0);
+    GLOBAL const ushort *guide = guides + (level ? env_level_guide(params) : env_guides(params));
+    float x, y;
+    int row = sample_cdf(marginal, guide, height, (uint)(u1 * 4294967296.0f), &y);
+    GLOBAL const uint *conditional = words + height + 1 + row * (width + 1);
+    guide = guides + env_column_guides(params) + (row << guide_bits(width));
+    int column = sample_cdf(conditional, guide, width, (uint)(u2 * 4294967296.0f), &x);
+    float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32 *
+                        ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
+    float u = ((float)column + x) / (float)width - 0.5f - params.environment_rotation;
+    float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * ((float)row + y) / (float)height);
     *pdf = env_cell_pdf(params, probability, theta.y);
     return make_float3(theta.y * phi.y, theta.x, -theta.y * phi.x);
 }
 
 DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2,
                                  float *pdf) {
-    float x, y;
-    int row = sample_environment_row(params, lights, u1, &y);
-    int column = sample_environment_column(params, lights, row, u2, &x);
-    float probability = env_cell_probability(params, lights, column, row);
-    return environment_direction(params, (float)column + x, (float)row + y, probability, pdf);
+    float3 direction = sample_environment_map(params, lights, false, u1, u2, pdf);
+    *pdf *= params.environment_probability;
+    return direction;
 }
 #endif
 

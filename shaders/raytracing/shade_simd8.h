@@ -168,7 +168,8 @@ DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *pac
 #if ENVIRONMENT
     if (movemask8(is_environment)) {
         float8 pdf, u, v;
-        Float3x8 direction = sample_environment8(params, lights, chosen.u1, u2, &pdf);
+        Float3x8 direction = sample_environment_map8(params, lights, (int8)(0), chosen.u1, u2, &pdf);
+        pdf *= params.environment_probability;
         Float3x8 radiance = environment_radiance8(params, lights, direction, sine_to_zenith8(direction), &u, &v);
         light.direction = select8(is_environment, direction, light.direction);
         light.radiance = select8(is_environment, radiance, light.radiance);
@@ -308,7 +309,7 @@ DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet
     if (params.sun_count > 0)
         *lanes = shaded;
     else if (catchers)
-        *shadows = catch_shadows8(params, depth, packet, begin, catchers, s.normal, s.origin, lights);
+        *shadows = catch_shadows8(params, packet, begin, catchers, s.normal, s.origin, lights);
 #endif
     bool last_bounce = depth + 1 >= params.max_depth;
     if (!shaded || last_bounce) return 0;

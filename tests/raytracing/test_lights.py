@@ -442,13 +442,19 @@ def test_daylight_is_preethams(rng):
 def test_environment_cdf_covers_all_emissive_pixels(rng):
     pixels = np.zeros((64, 128, 3), "f4")
     pixels[10, 100] = 5
-    rows, cells, total, bound = environment_cdf(pixels)
+    rows, cells, _, total = environment_cdf(pixels)
     assert total == pytest.approx(5 * np.sin(10.5 / 64 * np.pi) * (np.pi / 64) * (2 * np.pi / 128))
     share = np.diff(rows.astype("f8"))[:, None] * np.diff(cells.astype("f8"), axis=1) / 2.0**64
     assert share[9:12, 99:102].sum() == pytest.approx(1, abs=1e-6) and share[10, 100] > 0.1
-    sines = np.sin((np.arange(64) + 0.5) / 64 * np.pi)[9:12, None]
-    pdf = share[9:12, 99:102] / (sines * (np.pi / 64) * (2 * np.pi / 128))
-    assert bound * pdf == pytest.approx(np.full((3, 3), 5.0), rel=1e-5)  # the brightest of the surroundings
+
+
+def test_environment_cdf_of_level_surfaces_is_that_of_all_times_the_cosine(rng):
+    pixels = rng.uniform(0.1, 1, (64, 128, 3)).astype("f4")
+    cdf = environment_cdf(pixels)
+    rows, level = (np.diff(words.astype("f8")) / 2.0**32 for words in (cdf.marginal, cdf.level))
+    cosines = np.cos(np.arange(32) / 64 * np.pi)  # of the upper edge of a row
+    assert level[:32] == pytest.approx(rows[:32] * cosines / (rows[:32] * cosines).sum(), rel=1e-5)
+    assert not level[32:].any()
 
 
 def test_run_length_encoded_radiance_files_are_read(tmp_path, rng):
