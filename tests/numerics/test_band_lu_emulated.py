@@ -85,28 +85,40 @@ def test_gpus_of_two_kinds_share_a_matrix(emulated_machine, device, rng):
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])
 
 
+ALL_CLUSTERS = (1, 4), (1, 2), (3, 4)
+
+
 @pytest.mark.parametrize(
-    "dtype,shape", [("f8", (200, 40, 35)), pytest.param("f4", (330, 70, 10), marks=pytest.mark.slow)]
+    "dtype,shape,choices,columns",
+    [
+        ("f8", (130, 40, 35), ((1, 2), (3, 2)), (1,)),
+        pytest.param("f8", (200, 40, 35), ALL_CLUSTERS, (3, 1), marks=pytest.mark.slow),
+        pytest.param("f4", (330, 70, 10), ALL_CLUSTERS, (3, 1), marks=pytest.mark.slow),
+    ],
 )
-def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype, shape):
+def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype, shape, choices, columns):
     """Clusters of several groups and passes on one device and on three: the same bits, and a small residual."""
     monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
     n, *band = shape
-    ab, first = random_band(rng, n, *band, dtype), {}
-    b = rng.standard_normal((n, 3)).astype(dtype)
-    for count, clusters in ((1, 4), (1, 2), (3, 4)):
+    ab, first, transposed = random_band(rng, n, *band, dtype), {}, {}
+    a, b = dense(ab, *band).astype("f8"), rng.standard_normal((n, 3)).astype(dtype)
+    largest = columns[0]
+    for count, clusters in choices:
         monkeypatch.setattr(substitution, "WIDE_CLUSTER", clusters)
         lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 32, **scheduled("device", gemm="own"))
-        for rhs in (b, b[:, :1]):
+        for rhs in (b[:, :k] for k in columns):
             x = lu.solve(rhs)
             assert lu._factors._substitution._is_swept
             assert np.array_equal(x, first.setdefault(rhs.shape[1], x)), (count, clusters)
-        assert np.array_equal(first[3][:, :1], first[1])
-        assert lu.residual(first[3], b) < np.finfo(dtype).eps
-    a = dense(ab, *band).astype("f8")
-    assert np.abs(a @ first[3] - b).max() < 3e4 * np.finfo(dtype).eps * np.abs(first[3]).max()
+            z = lu.solve(rhs, "T")
+            if clusters == choices[0][1]:
+                assert np.array_equal(z, transposed.setdefault(rhs.shape[1], z)), (count, clusters)
+            error = np.abs(a.T @ z - rhs).max()
+            assert error < 3e4 * np.finfo(dtype).eps * np.abs(z).max(), (count, clusters)
+        assert np.array_equal(first[largest][:, :1], first[1])
+        assert lu.residual(first[largest], b[:, :largest]) < np.finfo(dtype).eps
     lu.refactor(ab * np.dtype(dtype).type(2))
-    assert np.array_equal(lu.solve(b), first[3] / 2)
+    assert np.array_equal(lu.solve(b[:, :largest]), first[largest] / 2)
 
 
 def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):

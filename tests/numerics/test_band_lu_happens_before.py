@@ -111,6 +111,19 @@ def accesses_of(layout: BlockLayout) -> dict:
         writes = [(following.memory, ALL), *(block_of(x.memory, i, padded_n, count) for i in range(first, end))]
         return [*reads, *([(now.memory, ALL)] if end < p else [])], writes
 
+    def upper_transposed_sweep(constants, matrix, upper, b, y, now, following, sides, is_handed, first, end, *sizes):
+        reads, writes = backward_sweep(constants, matrix, upper, b, y, now, following, first, end, *sizes)
+        reads = [*reads[:3], *([(now.memory, ALL)] if is_handed and first else [])]
+        return reads, [*(writes if is_handed else writes[1:]), (sides.memory, ALL)]
+
+    def lower_transposed_sweep(constants, matrix, lower, y, x, now, following, sides, *rest):
+        permutations, window, first, end, p, *sizes = rest
+        reads, writes = forward_sweep(
+            constants, matrix, lower, y, x, now, following, permutations, window, first, end, p, *sizes
+        )
+        reads = [*reads[:4], *([(now.memory, ALL)] if end < p else [])]
+        return reads, [writes[0], (x.memory, ALL), (sides.memory, ALL)]
+
     def forward_step(constants, matrix, b, y, now, following, permutations, top, i, rows, *sizes):
         changed, window, reach, padded_n, count, height = sizes
         reads = [(matrix.memory, rectangle(top, height, rows, s)), (b.memory, ALL), (permutations.memory, ALL)]

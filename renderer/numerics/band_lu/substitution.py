@@ -37,7 +37,7 @@ class _Vectors:
     y: Buffer
     x: Buffer
     windows: list[Buffer]
-    sides: Buffer  # (count, s) of one triangle
+    sides: Buffer  # (2, count, s): of one triangle, or of two in turn
 
     @property
     def count(self) -> int:
@@ -75,8 +75,7 @@ class Substitution:
             self.solve_in_place(buffer, panel_pivots)
             return buffer.read()
         self._prepare(len(rhs), panel_pivots)
-        if not transposed:
-            self._invert()
+        self._invert()
         for vectors in self._vectors:
             vectors.b.write(rhs)
         blocks, count = np.arange(self.layout.p), len(self._per_device)
@@ -160,13 +159,13 @@ class Substitution:
             make = partial(columns.device.buffer, dtype=dtype)
             b, y, x = (make((count, layout.p * layout.s)) for _ in range(3))
             windows = [make((count, self._reach)) for _ in range(2)]
-            self._vectors.append(_Vectors(b, y, x, windows, make((count, layout.s))))
+            self._vectors.append(_Vectors(b, y, x, windows, make((2, count, layout.s))))
 
     def _run(self, sweep: str) -> None:
         """Launches all steps of a sweep: of forward, backward, upper_transposed or lower_transposed."""
-        key = sweep, self._sweeps(sweep)
+        key = sweep, self._is_swept
         if key not in self._recorded:
-            if self._sweeps(sweep) and len(self._per_device) == 1:
+            if self._is_swept and len(self._per_device) == 1:
                 (vectors,), steps = self._vectors, range(self.layout.p)
                 self._recorded[key] = self._sweep(sweep, steps, self.columns, vectors, *vectors.windows)
             elif len(self._per_device) > 1:
@@ -187,17 +186,13 @@ class Substitution:
             windows = self._vectors[owner].windows
             turn = number % 2 if count == 1 else 0
             place = self._per_device[owner], self._vectors[owner], windows[turn], windows[1 - turn]
-            if self._sweeps(sweep):
+            if self._is_swept:
                 yield self._sweep(sweep, range(i, i + 1), *place)
             else:
                 yield from make(i, *place)
             if count > 1 and number + 1 < len(steps):
                 target = self._vectors[steps[number + 1] % count].windows[0]
                 yield partial(_copy, target, windows[1])
-
-    def _sweeps(self, sweep: str) -> bool:
-        """Whether clusters make this sweep."""
-        return self._is_swept and sweep in ("forward", "backward")
 
     @cached_property
     def can_sweep(self) -> bool:
@@ -208,25 +203,27 @@ class Substitution:
     def _sweep(
         self, sweep: str, steps: range, columns: DeviceColumns, vectors: _Vectors, now: Buffer, following: Buffer
     ) -> Callable[[], None]:
-        """The launch of the forward or backward steps by clusters, a few right-hand sides each."""
+        """The launch of some steps of a sweep by clusters, a few right-hand sides each."""
         layout, count = self.layout, vectors.count
         rhs = next((r for r in SWEPT_RHS if r >= count), SWEPT_RHS[-1])
         kernel, cluster = self._cluster_kernel(f"{sweep}_sweep", columns, rhs)
         lower, upper = self._inverses[columns.index]
+        permutations = self._permutations[columns.index], self._window
         sizes = steps.start, steps.stop, layout.p, self._reach, layout.p * layout.s, count
         storage = layout.u, layout.ld, columns.devices, columns.slots
-        places: tuple[Any, ...]
-        if sweep == "forward":
-            places = lower, vectors.b, vectors.y, now, following, self._permutations[columns.index], self._window
-        else:
-            places = upper, vectors.y, vectors.x, now, following
+        places: tuple[Any, ...] = {
+            "forward": (lower, vectors.b, vectors.y, now, following, *permutations),
+            "backward": (upper, vectors.y, vectors.x, now, following),
+            "upper_transposed": (upper, vectors.b, vectors.y, now, following, vectors.sides, int(columns.devices > 1)),
+            "lower_transposed": (lower, vectors.y, vectors.x, now, following, vectors.sides, *permutations),
+        }[sweep]
         threads = -(-count // rhs) * cluster * kernel.group_size
         return kernel.bind_launch(threads, columns.matrix, *places, *sizes, *storage)
 
     def _cluster_kernel(self, entry: str, columns: DeviceColumns, rhs: int) -> tuple[Kernel, int]:
         """A sweep's kernel for the largest cluster that has work and that the device runs, and its groups."""
         s, usual = self.layout.s, columns.device.properties.max_cluster_size
-        rows = self._window - s if entry == "forward_sweep" else self.layout.u * s
+        rows = self._window - s if entry in ("forward_sweep", "lower_transposed_sweep") else self.layout.u * s
         needed = 1 << max(-(-rows // (s // 2)) - 1, 0).bit_length()
         for cluster in (min(needed, WIDE_CLUSTER), min(needed, usual)):
             kernel = columns.kernel(CLUSTERS_FILE, entry, 4 * s, CLUSTER=cluster, RHS_PER_GROUP=rhs)
