@@ -12,7 +12,7 @@ from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CpuDialect, indented
 from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, LoopReduction, is_elementwise, loop_lines
-from renderer.cdollar.targets.expression_emitter import Block, RangesOf
+from renderer.cdollar.targets.expression_emitter import Block, RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, storage_type, volume
 from renderer.cdollar.targets.strict_order import depends_on_order
 
@@ -39,7 +39,7 @@ def plan_cpu_map(node: Node, ranges_of: RangesOf, compute_units: int, strict: bo
     variables = node.attribute
     elementwise = is_elementwise(variables, node.inputs, ranges_of)
     columns = volume(variables if elementwise else variables[-1:])
-    if columns < MIN_COLUMNS:
+    if columns < MIN_COLUMNS or index_type(volume(variables)) == "long":
         return None
     emitter = (ElementwiseEmitter if elementwise else Emitter)(CpuDialect(strict), ranges_of)
     with emitter.block() as row:
@@ -77,6 +77,8 @@ def has_neighbor_outputs(node: Node, reduction: Node, strict: bool) -> bool:
     if operator.function is not None or operator.ordered or operator.name.startswith("arg"):
         return False
     if strict and depends_on_order(operator, reduction.type) or node.attribute[-1].range.size < MIN_COLUMNS:
+        return False
+    if index_type(volume(node.attribute)) == "long":
         return False
     beside, apart = count_reads(reduction.inputs, node.attribute[-1])
     return beside > 0 and apart == 0

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Dag, Node, topological_order, without_lets
+from renderer.cdollar.ir.dag import Dag, Node, without_lets
 from renderer.cdollar.ir.passes import PASSES, simplify
 from renderer.cdollar.ir.primitives import SCATTERS, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
-from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types, volume
+from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types
 from renderer.cdollar.targets.map_kernels import plan_kernel
 from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
 from renderer.cdollar.targets.recording import RecordedLaunch
@@ -28,7 +28,7 @@ from renderer.gpu import Buffer, Device
 from renderer.gpu.kernel_source import GeneratedSource
 
 STORAGE_DTYPES = {name: np.dtype(dtype) for name, dtype in (DTYPES | {"bool": np.uint8}).items()}
-MAX_INDEX = 2**31  # kernels count points in int
+MAX_INDEX = 2**31  # the kernels of primitives count elements in int
 
 
 class DeviceTarget(GraphTarget):
@@ -67,7 +67,6 @@ class DeviceTarget(GraphTarget):
     def run_kernel(self, node: Node) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
         outputs = self.allocate_outputs(node)
-        check_index_range(outputs.size, node)
         if outputs.size:
             self.launch_plan(self.plan(node), outputs)
         return outputs
@@ -75,7 +74,7 @@ class DeviceTarget(GraphTarget):
     def run_primitive(self, node: Node) -> Representation:
         """Compute a primitive whose inputs are computed."""
         ranges, inputs = node.attribute.ranges, [self.representation_of(without_lets(child)) for child in node.inputs]
-        check_index_range(max(inputs[0].size, math.prod(r.size for r in ranges)), node)
+        check_index_range(max(inputs[0].size, math.prod(r.size for r in ranges)), node.attribute.name)
         if self.launch_seconds is not None:  # their kernels add to what is there, so that none may run twice
             timed, self.launch_seconds = self.launch_seconds, None
             self.launch_primitives(node)
@@ -166,12 +165,9 @@ class DeviceTarget(GraphTarget):
         )
 
 
-def check_index_range(count: int, node: Node) -> None:
-    """Raise UnavailableError for more points than the indices of kernels can count."""
-    for part in topological_order([node]):
-        if part.op == "reduce":
-            count = max(count, volume(part.attribute[1]))
+def check_index_range(count: int, name: str) -> None:
+    """Raise UnavailableError for more elements than a primitive's kernels count."""
     if count >= MAX_INDEX:
         raise UnavailableError(
-            f"a kernel would compute {count} points; devices compute less than {MAX_INDEX}, --target numpy more"
+            f"{name} would take {count} elements; devices take less than {MAX_INDEX}, --target numpy more"
         )

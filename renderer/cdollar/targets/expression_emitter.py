@@ -8,6 +8,7 @@ value propagates like LLVM's poison, without branches; `select`, `&&` and `||` d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 from renderer.cdollar.targets.iteration_space import order_within_space
 
+INDEX_LIMIT = 2**31  # elements that are counted by int: more by long, in kernels that need it
 Bounds = tuple[int, int] | None
 RangesOf = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
 
@@ -239,9 +241,10 @@ class ExpressionEmitter(FunctionTable):
                 size = self.size_name(source, dimension)
                 position = self.clamped_index(position, size, border, node, poisons, zero)
             positions.append(position)
-        row = "0"
+        row, is_long = "0", index_type(math.prod(r.size for r in ranges)) == "long"
         for dimension, position in enumerate(positions[:-1]):
-            row = f"({row} * {self.size_name(source, dimension)} + {position})" if dimension else position
+            first = self.dialect.cast("long", position) if is_long else position
+            row = f"({row} * {self.size_name(source, dimension)} + {position})" if dimension else first
         last = positions[-1] if positions else "0"
         size = self.size_name(source, len(positions) - 1) if len(positions) > 1 else "1"
         names = []
@@ -301,6 +304,11 @@ class ExpressionEmitter(FunctionTable):
             argument = self.dialect.poison_address + poison
         names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)
         return EmittedValue(names, self.merge_poison(poisons, block))
+
+
+def index_type(count: int) -> str:
+    """The scalar type that counts so many elements."""
+    return "int" if count < INDEX_LIMIT else "long"
 
 
 def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:

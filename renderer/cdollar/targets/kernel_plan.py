@@ -8,13 +8,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
 from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
 from renderer.cdollar.ir.operations import argument_of
 from renderer.cdollar.ir.types import PROMOTED, FunctionType
 from renderer.cdollar.targets.dialects import indented
 from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import index_type
 
 BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
@@ -95,8 +94,9 @@ def finish_plan(
     Its parameters are the `sizes`, the status word, the partial results in0, in1, ... with the types `inputs`, out0,
     out1, ... with the types `outputs`, the arrays that it reads, and numbers of the program.
     """
-    parameters = [*(f"int {name}" for name in sizes), "GLOBAL int *status"]
-    arguments: list[Any] = [*map(np.int32, sizes.values()), BufferArgument("status")]
+    parameters = [*(f"{index_type(size)} {name}" for name, size in sizes.items()), "GLOBAL int *status"]
+    arguments: list[Any] = [argument_of(size, index_type(size)) for size in sizes.values()]
+    arguments.append(BufferArgument("status"))
 
     def add_buffers(name: str, types: tuple[str, ...], kind: BufferKind, array: Node | None = None) -> None:
         const = "" if kind == "output" else "const "

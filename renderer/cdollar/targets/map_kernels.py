@@ -5,7 +5,9 @@ A kernel computes a function of bound variables (its result is an array) or a re
 
 from __future__ import annotations
 
-from renderer.cdollar.ir.dag import Component, Node
+import math
+
+from renderer.cdollar.ir.dag import Access, Component, Node, inputs_outside_functions, topological_order, without_lets
 from renderer.cdollar.targets.cpu_kernels import (
     count_reads,
     has_neighbor_outputs,
@@ -15,7 +17,7 @@ from renderer.cdollar.targets.cpu_kernels import (
 )
 from renderer.cdollar.targets.dialects import CDialect, indented
 from renderer.cdollar.targets.emitter import Emitter, emitter_of
-from renderer.cdollar.targets.expression_emitter import RangesOf
+from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
 from renderer.cdollar.targets.matrix_product import match_matrix_product
@@ -35,7 +37,7 @@ def plan_kernel(
     """The kernel that computes a function or a closed reduction on a device; `strict`: in the order of strict_order."""
     if node.op == "reduce":
         return plan_reduction(node, node, ranges_of, schedule, properties, strict)
-    product = None if strict else match_matrix_product(node)
+    product = None if strict or needs_long(node, ranges_of) else match_matrix_product(node)
     if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
         if properties.scalar_threads:
             return plan_cpu_matmul(product, ranges_of, properties)
@@ -48,6 +50,7 @@ def plan_kernel(
         if plan is not None:
             return plan
     is_split = reduction is not None and not reduction.attribute[0].ordered
+    is_split &= index_type(volume(node.attribute)) == "int"
     if reduction is not None and is_split and properties.scalar_threads and is_row_reduction(reduction):
         return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
     if reduction is not None and is_split and not properties.scalar_threads:
@@ -58,6 +61,17 @@ def plan_kernel(
         if plan is not None:
             return plan
     return plan_map(node, ranges_of, schedule, properties.scalar_threads, strict)
+
+
+def needs_long(node: Node, ranges_of: RangesOf) -> bool:
+    """Whether a kernel writes, reads or reduces more elements than int counts."""
+    counts = [volume(node.attribute)] if node.op == "function" else []
+    for part in topological_order(node.inputs, inputs_outside_functions):
+        if part.op == "reduce":
+            counts.append(volume(part.attribute[1]))
+        elif part.op == "apply" and isinstance(part.attribute, Access):
+            counts.append(math.prod(r.size for r in ranges_of(without_lets(part.inputs[0]))))
+    return any(index_type(count) == "long" for count in counts)
 
 
 def is_row_reduction(reduction: Node) -> bool:
@@ -85,15 +99,22 @@ def plan_map(
 ) -> KernelPlan:
     """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
     types, count = output_types(node), volume(node.attribute)
+    index = index_type(count)
     emitter = emitter_of(node.attribute, node.inputs, ranges_of, CDialect(strict))
     element = emitter.element(node.attribute, lambda: emit_outputs(emitter, node))
-    vectors, vector = 0 if scalar_threads else schedule.items_per_thread // 4, []
+    vectors, vector = 0 if scalar_threads or index == "long" else schedule.items_per_thread // 4, []
     if vectors:
         vector = emitter.vector(node.attribute, lambda: emit_outputs(emitter, node), types)
     if vector:
         loop = vector_loop(types, vectors, vector, element)
     else:
-        loop = ["const int linear_index = (int)thread_index();", "if (linear_index < count) {", *indented(element), "}"]
+        thread = "thread_index()" if index == "int" else "thread_index_long()"
+        loop = [
+            f"const {index} linear_index = ({index}){thread};",
+            "if (linear_index < count) {",
+            *indented(element),
+            "}",
+        ]
     lines = [*emitter.blocks[0].lines, *loop]
     group_count = -(-count // (schedule.group_size * (4 * vectors if vector else 1)))
     return finish_plan(emitter, node, "map", {"count": count}, types, lines, schedule.group_size, group_count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
-from renderer.cdollar.targets.expression_emitter import RangesOf
+from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.cdollar.targets.strict_order import chunk_size, depends_on_order
@@ -53,21 +53,23 @@ def plan_reduction(
     state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
     state.start()
     has_lanes = scalar_threads and not in_blocks and operator.function is None and not state.is_arg_extremum
+    index = index_type(elements)
     if has_lanes:
-        loops = lane_loops(emitter, state)
+        loops = lane_loops(emitter, state, index)
     else:
-        loops = contiguous_loop(emitter, state) if contiguous else strided_loops(emitter, state, schedule)
+        loops = contiguous_loop(emitter, state, index) if contiguous else strided_loops(emitter, state, schedule, index)
     is_whole = has_lanes and partials == 1  # a work-item has the result
     types = state.types if is_whole else state.passed_types
     values = state.result(state.state) if in_blocks or is_whole else state.state
     lines = [
-        "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
+        f"const {index} output = (int)(group_index() / (uint)partials), "
+        "partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
         *(stores(values) if is_whole else [*tree(state, values, contiguous), *stores(shared_values(state))]),
         *emitter.report_poison(state.result_poison),
     ]
-    sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": chunk}
+    sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": min(chunk, elements)}
     plan = finish_plan(emitter, node, "reduction", sizes, types, lines, group_size, outputs * partials)
     if is_whole:
         return plan
@@ -87,19 +89,19 @@ def shared_values(state: LoopReduction) -> list[str]:
     return [f"shared{k}[0]" for k in range(len(state.passed_types))]
 
 
-def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
+def contiguous_loop(emitter: Emitter, loop: LoopReduction, index: str) -> list[str]:
     """A loop in which each thread reduces a contiguous range, which keeps the order of the elements."""
     return [
-        "const int from = partial * chunk, until = min(from + chunk, elements);",
-        "const int per_thread = (until - from + GROUP_SIZE - 1) / GROUP_SIZE;",
-        "const int begin = from + (int)local_index() * per_thread;",
-        "for (int linear_index = begin; linear_index < min(begin + per_thread, until); linear_index++) {",
+        f"const {index} from = partial * chunk, until = min(from + chunk, elements);",
+        f"const {index} per_thread = (until - from + GROUP_SIZE - 1) / GROUP_SIZE;",
+        f"const {index} begin = from + (int)local_index() * per_thread;",
+        f"for ({index} linear_index = begin; linear_index < min(begin + per_thread, until); linear_index++) {{",
         *indented(emitter.element(loop.variables, loop.combine_element)),
         "}",
     ]
 
 
-def lane_loops(emitter: Emitter, loop: LoopReduction) -> list[str]:
+def lane_loops(emitter: Emitter, loop: LoopReduction, index: str) -> list[str]:
     """Loops of a work-item of a CPU with LANES independent states, so that the compiler vectorizes them."""
     types = [storage_type(t) for t in loop.passed_types]
     element = emitter.element(loop.variables, loop.combine_element)
@@ -108,18 +110,18 @@ def lane_loops(emitter: Emitter, loop: LoopReduction) -> list[str]:
     stores = [f"{lane}[lane] = {state};" for state, lane in zip(loop.state, names, strict=True)]
     starts = [f"{lane}[lane] = {state};" for lane, state in zip(names, loop.state, strict=True)]
     return [
-        "const int from = partial * chunk, until = min(from + chunk, elements);",
+        f"const {index} from = partial * chunk, until = min(from + chunk, elements);",
         *(f"{t} {lane}[{LANES}];" for t, lane in zip(types, names, strict=True)),
         f"for (int lane = 0; lane < {LANES}; lane++) {{ {' '.join(starts)} }}",
-        "int first = from;",
+        f"{index} first = from;",
         f"for (; first + {LANES - 1} < until; first += {LANES}) {{",
         "    #pragma clang loop unroll(disable) vectorize(enable)",
         f"    for (int lane = 0; lane < {LANES}; lane++) {{",
-        "        const int linear_index = first + lane;",
+        f"        const {index} linear_index = first + lane;",
         *indented(indented([*loads, *element, *stores])),
         "    }",
         "}",
-        "for (int linear_index = first; linear_index < until; linear_index++) {",
+        f"for ({index} linear_index = first; linear_index < until; linear_index++) {{",
         *indented(element),
         "}",
         f"for (int lane = 0; lane < {LANES}; lane++) {{",
@@ -128,7 +130,7 @@ def lane_loops(emitter: Emitter, loop: LoopReduction) -> list[str]:
     ]
 
 
-def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule) -> list[str]:
+def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule, type_: str) -> list[str]:
     """Loops in which neighboring threads read neighboring elements, as vectors of four where possible.
 
     Groups take tiles in turn, so that those that run at the same time read neighboring memory.
@@ -137,28 +139,28 @@ def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule) -> 
     vector = emitter.vector(loop.variables, loop.combine_element)
     if vector:
         return [
-            "const int vectors = elements / 4;",
-            *tiled_loops("vector_index", "vectors", vector, schedule.items_per_thread),
-            "for (int linear_index = 4 * vectors + (int)local_index(); partial == 0 && linear_index < elements; "
+            f"const {type_} vectors = elements / 4;",
+            *tiled_loops("vector_index", "vectors", vector, schedule.items_per_thread, type_),
+            f"for ({type_} linear_index = 4 * vectors + (int)local_index(); partial == 0 && linear_index < elements; "
             "linear_index += GROUP_SIZE) {",
             *indented(element),
             "}",
         ]
-    return tiled_loops("linear_index", "elements", element, schedule.items_per_thread)
+    return tiled_loops("linear_index", "elements", element, schedule.items_per_thread, type_)
 
 
-def tiled_loops(index: str, limit: str, body: list[str], unroll: int) -> list[str]:
+def tiled_loops(index: str, limit: str, body: list[str], unroll: int, type_: str) -> list[str]:
     """The loop of a group over every `partials`-th tile of `unroll` * GROUP_SIZE indices, and over the partial tile."""
     first, tile = f"{index}0", f"({unroll} * GROUP_SIZE)"
     return [
-        f"int {first} = partial * {tile} + (int)local_index();",
+        f"{type_} {first} = partial * {tile} + (int)local_index();",
         f"for (; {first} + {unroll - 1} * GROUP_SIZE < {limit}; {first} += partials * {tile}) {{",
         f"    UNROLL for (int item = 0; item < {unroll}; item++) {{",
-        f"        const int {index} = {first} + item * GROUP_SIZE;",
+        f"        const {type_} {index} = {first} + item * GROUP_SIZE;",
         *indented(indented(body)),
         "    }",
         "}",
-        f"for (int {index} = {first}; {index} < min({first} + {tile}, {limit}); {index} += GROUP_SIZE) {{",
+        f"for ({type_} {index} = {first}; {index} < min({first} + {tile}, {limit}); {index} += GROUP_SIZE) {{",
         *indented(body),
         "}",
     ]
