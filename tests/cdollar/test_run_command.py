@@ -129,6 +129,15 @@ def test_element_types_convert_or_raise_an_error(tmp_path, capsys):
         assert main(["run", program, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == 0
         report = capsys.readouterr()
         assert float(report.out) == 10 and ("float64" in report.err) == (dtype == "f8")
+    halves = write(tmp_path, "float main(half[] a) => sum(a);", "halves.cb")
+    for number, code, words in ((0.1, 0, "rounded to float16 for half[]"), (1e5, 5, "too large for half")):
+        np.save(tmp_path / "a.npy", np.full(3, number, "f4"))
+        assert main(["run", halves, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == code
+        assert words in capsys.readouterr().err
+    (tmp_path / "a.csv").write_text("1\n300\n")
+    whole = write(tmp_path, "int main(byte[] a) => sum(a);", "whole.cb")
+    assert main(["run", whole, "--in", f"a={tmp_path / 'a.csv'}", "--target", "numpy"]) == 5
+    assert "outside of 0..255, C$'s byte" in capsys.readouterr().err
     whole = write(tmp_path, "int main(int[] a) => sum(a);", "whole.cb")
     for value, code in ((7, 0), (2**40, 5)):
         np.save(tmp_path / "a.npy", np.array([value]))

@@ -57,7 +57,8 @@ class InputArray:
             converted = values.astype(dtype)
             narrows = dtype.kind == "f" and values.dtype.itemsize > dtype.itemsize
             if narrows and not np.array_equal(np.isfinite(converted), np.isfinite(values)):
-                message = f"holds {values.dtype} numbers too large for {scalar}; declare the parameter double"
+                wider = "float" if values.dtype.itemsize == 4 else "double"
+                message = f"holds {values.dtype} numbers too large for {scalar}; declare the parameter {wider}"
                 raise InputError(f"{self.name}: {message}")
         return converted
 
@@ -152,9 +153,10 @@ def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: tuple = ()
 
 
 def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
-    """Widening is silent, float64 to float prints a note, int and uint are checked as read; others are errors."""
-    if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} == {"int", "uint"}:
+    """Widening is silent, rounding prints a note, int, uint and byte are checked as read; others are errors."""
+    if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} <= {"int", "uint", "byte"}:
         return
-    if (element, scalar) != ("double", "float"):
+    if (element, scalar) not in (("double", "float"), ("double", "half"), ("float", "half")):
         raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(ty.DTYPES[scalar])}")
-    print(f"note: {shown} holds float64; it is rounded to float32 for {wanted}", file=sys.stderr)
+    rounded = np.dtype(ty.DTYPES[scalar])
+    print(f"note: {shown} holds {dtype}; it is rounded to {rounded} for {wanted}", file=sys.stderr)

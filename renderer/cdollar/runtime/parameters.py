@@ -29,12 +29,12 @@ from renderer.cdollar.ir.types import (
     component_types,
     promoted_type,
 )
-from renderer.cdollar.runtime.pictures import READ_SUFFIXES, read_picture
+from renderer.cdollar.runtime.pictures import HALF_OVERFLOW, READ_SUFFIXES, read_picture
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
 
-# What decimal numbers of a table must be below: the rounding to half makes 65520 infinite.
-MAX_NUMBER = {"half": 65520.0, "float": MAX_FLOAT, "double": MAX_FLOAT}
+# What decimal numbers of a table must be below
+MAX_NUMBER = {"half": HALF_OVERFLOW, "float": MAX_FLOAT, "double": MAX_FLOAT}
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
 PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
 

@@ -13,6 +13,7 @@ from renderer.cdollar.ir.types import FLOATS, Data, Scalar, Vector, component_ty
 from renderer.errors import UserError
 
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".exr", ".webp", ".tif", ".tiff", ".bmp")
+HALF_OVERFLOW = 65520.0  # rounds to an infinite half
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # of linear Rec. 709
 WANTED = "a picture is a two-dimensional array of numbers, or of vectors of 3 or 4"
 
@@ -63,14 +64,18 @@ def write_picture(path: Path, array: np.ndarray, element: Data) -> None:
 
 
 def read_picture(path: Path, element: Data) -> np.ndarray:
-    """A picture as an array of elements: float and float3, float4 are linear, int and its vectors sRGB bytes.
+    """A picture as an array of elements: float and half, alone and in vectors, are linear, int and byte sRGB bytes.
 
-    One number a pixel is the luminance of linear colors, or for int the mean of three bytes. Raises InputError.
+    One number a pixel is the luminance of linear colors, or the mean of three bytes. Raises InputError.
     """
     from renderer.formats.images import read_image, read_pixels
 
-    count, is_float = len(component_types(element)), promoted_type(component_types(element)[0]) in FLOATS
-    pixels = read_image(path) if is_float else read_pixels(path).astype("i4")
-    if count == 1:
-        return pixels[..., :3] @ LUMINANCE if is_float else pixels[..., :3].sum(axis=2, dtype="i4") // 3
-    return pixels[..., :count]
+    count, scalar = len(component_types(element)), component_types(element)[0]
+    if promoted_type(scalar) in FLOATS:
+        linear = read_image(path)
+        linear = linear[..., :3] @ LUMINANCE if count == 1 else linear[..., :count]
+        is_half = scalar == "half" and not np.any(np.isfinite(linear) & (np.abs(linear) >= HALF_OVERFLOW))
+        return linear.astype("f2") if is_half else linear
+    pixels = read_pixels(path)
+    pixels = pixels[..., :3].sum(axis=2, dtype="i4") // 3 if count == 1 else pixels[..., :count]
+    return pixels.astype("u1" if scalar == "byte" else "i4")
