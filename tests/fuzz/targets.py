@@ -371,24 +371,27 @@ def read_band_arrays(path: Path) -> None:
 def npz_seeds() -> dict[str, bytes]:
     numbers = np.random.default_rng(4).standard_normal((4, 3))
     arrays = {"a": numbers, "b": np.asfortranarray(numbers.astype(">f4")), "c": np.zeros((0, 2)), "d": np.arange(5)}
+    arrays["e"] = numbers.astype(">c8")
     return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays)}
 
 
 @target("sum_npz", npz_seeds, BAND_MUTATORS)
 def open_arrays(path: Path) -> None:
+    from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, as_reals
     from renderer.formats.npz_arrays import open_npz
 
-    for found in open_npz(path):
+    for array in open_npz(path, SUMMABLE, REAL + COMPLEX):
+        found = as_reals(array)
         count = min(found.count, 1 << 16)
         found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
 
 
 @target("sum_pipe", array_seeds, ARRAY_MUTATORS)
 def read_pipe(path: Path) -> None:
-    from renderer.formats.npy import open_pipe
+    from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, open_pipe
 
     with path.open("rb") as file:
-        found = open_pipe(file, "stdin")
+        found = open_pipe(file, "stdin", SUMMABLE, REAL + COMPLEX)
         for start in range(0, min(found.count, 1 << 12), 16):
             found.read_into(np.empty(min(16, found.count - start) * found.dtype.itemsize, "u1"), start)
 
