@@ -59,6 +59,8 @@ DEVICE int clz(ulong x) { return __clzll((long long)x); }
 #define mul_hi(a, b) __umulhi(a, b)
 // Low half of (high:low) >> bits, bits < 32
 #define funnel_shift_right(low, high, bits) __funnelshift_r(low, high, bits)
+// High half of (high:low) << bits, bits < 32
+#define funnel_shift_left(low, high, bits) __funnelshift_l(low, high, bits)
 // 1 / x within 1 ulp for 2^-125 <= |x| <= 2^125: the approximate instruction and one Newton step, without a branch for
 // other x.
 DEVICE float fast_rcp(float x) {
@@ -376,6 +378,7 @@ typedef long int64;
 #define min_nnan(a, b) ((a) < (b) ? (a) : (b))
 #define max_nnan(a, b) ((a) > (b) ? (a) : (b))
 #define funnel_shift_right(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
+#define funnel_shift_left(low, high, bits) (((high) << (bits)) | ((low) >> 1 >> (31u - (bits))))
 DEVICE uint reverse_bits(uint x) {
     x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
     x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);

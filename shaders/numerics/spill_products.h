@@ -1,5 +1,5 @@
 #if DOT && !SINGLE
-// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits.
+// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits, in five limbs.
 DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         double product = xs[i] * ys[i];
@@ -15,12 +15,16 @@ DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL ui
         int power = (p ? p : 1) + (q ? q : 1) - 2150;
         ulong a_low = a & 0xfffffffful, a_high = a >> 32, b_low = b & 0xfffffffful, b_high = b >> 32;
         atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
-        ulong term = a_low * b_low;
-        ADD_INTEGER(limbs, term, power, negative)
-        term = a_low * b_high + a_high * b_low;  // below 2^54
-        ADD_INTEGER(limbs, term, power + 32, negative)
-        term = a_high * b_high;
-        ADD_INTEGER(limbs, term, power + 64, negative)
+        ulong low = a_low * b_low, middle = a_low * b_high + a_high * b_low, high = a_high * b_high;
+        ulong second = (low >> 32) + (middle & 0xfffffffful), third = (second >> 32) + (middle >> 32) + high;
+        ulong words[4] = {low & 0xfffffffful, second & 0xfffffffful, third & 0xfffffffful, third >> 32}, carry = 0;
+        uint position = (uint)(power - LIMB_BASE), shift = position & 31u;
+        UNROLL for (int k = 0; k < 5; k++) {
+            ulong shifted = k < 4 ? words[k] << shift : 0, limb = (shifted & 0xfffffffful) + carry;
+            carry = shifted >> 32;
+            if (negative) limb = 0 - limb;
+            if (limb) ADD_LIMB(limbs, (position >> 5) + k, limb)
+        }
     }
 }
 #endif

@@ -1,36 +1,64 @@
-// Exact sums of doubles of any exponents on GPUs: what sum_exact.cu leaves. Constants: see sum_tiles.h,
-// superaccumulator.h; the same grid as sum_exact.cu's, whose warps say at out[RESUME] how many tiles they have done.
+// Exact sums of doubles and of their products on GPUs: at the memory's speed for numbers of any exponents. Constants: see
+// sum_tiles.h, superaccumulator.h; AHEAD tiles are loaded before they are added.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
-// CHUNKS signed integers of 64 bits in local memory, of weight 2^(32 c - 1074). A number adds 32 bits of its mantissa to
-// one and the others, below 2^53, to the next: two loads and two stores for any data. Carries are propagated before
-// 2^10 numbers could overflow a chunk.
+// CHUNKS signed integers of 64 bits in local memory, of weight 2^(32 c - 1075). A number adds 32 bits of its mantissa to
+// one and the others, below 2^53, to the next, in two's complement: two loads, two stores and about 40 integer
+// instructions for any data. Carries are propagated before 2^11 numbers could overflow a chunk. One group fills a
+// multiprocessor's local memory, so there are as many groups as multiprocessors.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 #include "numerics/spill_products.h"
 
 #define CHUNKS 66
-#define MAX_ADDITIONS 1000
+#define CHUNK_EXPONENT(c) (32 * (int)(c) - 1075)
+#define MAX_ADDITIONS 2000
 #define THREADS_PER_CHUNK (GROUP_SIZE / CHUNKS)
 #define CHUNK(c) chunks[(c) * GROUP_SIZE + local_index()]
+#define NOT_FINITE 0x7ff00000u
+#define HIGH_WORD(number) ((uint)(as_ulong(number) >> 32) & 0x7fffffffu)
 
-#define ADD_BIN(number)                                                                                     \
-    {                                                                                                       \
-        ulong bits = as_ulong(number), mantissa = bits & 0xffffffffffffful;                                 \
-        uint biased = (uint)(bits >> 52) & 0x7ffu;                                                          \
-        if (biased == 0x7ffu) {                                                                             \
-            ADD_DOUBLE(limbs, flags[0], number)                                                             \
-        } else {                                                                                            \
-            if (biased) mantissa |= 0x10000000000000ul;                                                     \
-            uint position = biased ? biased - 1 : 0, shift = position & 31u;                                \
-            long low = (long)((mantissa << shift) & 0xfffffffful), high = (long)(mantissa >> (32 - shift)); \
-            bool minus = bits >> 63 != 0;                                                                   \
-            position >>= 5;                                                                                 \
-            CHUNK(position) += minus ? -low : low;                                                          \
-            CHUNK(position + 1) += minus ? -high : high;                                                    \
-            not_negative_zero |= bits != 0x8000000000000000ul;                                              \
-        }                                                                                                   \
+// Adds a finite number to the thread's chunks, of which `own` is the first.
+DEVICE void deposit(double number, LOCAL long *own) {
+    uint high = (uint)(as_ulong(number) >> 32), low = (uint)as_ulong(number);
+    uint shift = high >> 20, implicit = 0x100000u;
+    if (!(high & NOT_FINITE)) shift = 1, implicit = 0;  // subnormal, or zero
+    shift &= 31u;
+    long mantissa = (long)((ulong)((high & 0xfffffu) | implicit) << 32 | low), sign = (long)((int)high >> 31);
+    mantissa = (mantissa ^ sign) - sign;
+    uint lower = (uint)mantissa, upper = (uint)((ulong)mantissa >> 32), extension = (uint)((int)upper >> 31);
+    LOCAL long *chunk = own + (high >> 25 & 63u) * GROUP_SIZE;
+    chunk[0] += (long)(ulong)(lower << shift);
+    chunk[GROUP_SIZE] +=
+        (long)((ulong)funnel_shift_left(upper, extension, shift) << 32 | funnel_shift_left(lower, upper, shift));
+}
+DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *own, LOCAL uint *limbs, LOCAL uint *flags) {
+    for (int i = 0; i < WIDTH; i++) {
+        if (HIGH_WORD(numbers[i]) < NOT_FINITE) {
+            deposit(numbers[i], own);
+        } else {
+            ADD_DOUBLE(limbs, *flags, numbers[i])
+        }
     }
+}
+#if DOT
+// Both halves are doubles then: where a factor is 0 they are 0, but for one that is not finite.
+#define IS_USUAL(product) (fabs(product) >= 0x1p-960 && fabs(product) < 0x1p1000)
+#define IS_ZERO(x, y, product) ((product) == 0 && ((x) == 0 || (y) == 0))
+DEVICE_NOINLINE void deposit_unusual_products(double *x, double *y, LOCAL long *own, LOCAL uint *limbs,
+                                              LOCAL uint *flags) {
+    for (int i = 0; i < WIDTH; i++) {
+        double product = x[i] * y[i];
+        if (!IS_USUAL(product) && !IS_ZERO(x[i], y[i], product)) continue;
+        deposit(product, own);
+        deposit(fma(x[i], y[i], -product), own);
+        x[i] = -0.0;
+        y[i] = 1;
+    }
+    spill_products(x, y, limbs, flags);
+}
+#endif
+
 // The chunks but the highest lie in 0 .. 2^32 - 1 then.
 #define PROPAGATE                                      \
     for (uint c = 0; c + 1 < CHUNKS; c++) {            \
@@ -44,56 +72,103 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs) {
     ADD_INTEGER(limbs, size, exponent, negative)
 }
 
+#define NOTE_ZEROS(numbers)                                                                                       \
+    if (!not_negative_zero) {                                                                                     \
+        UNROLL for (int i = 0; i < WIDTH; i++) not_negative_zero |= as_ulong(numbers[i]) != 0x8000000000000000ul; \
+    }
+#if DOT
+#define TERMS 2  // a number
+#define ADD_TILE(now, now_y)                                                               \
+    {                                                                                      \
+        double xs[WIDTH], ys[WIDTH], products[WIDTH];                                      \
+        bool usual = true;                                                                 \
+        vstore8(now, 0, xs);                                                               \
+        vstore8(now_y, 0, ys);                                                             \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                           \
+            products[i] = xs[i] * ys[i];                                                   \
+            usual = usual && IS_USUAL(products[i]);                                        \
+        }                                                                                  \
+        if (!usual) {                                                                      \
+            usual = true;                                                                  \
+            UNROLL for (int i = 0; i < WIDTH; i++) usual =                                 \
+                usual && (IS_USUAL(products[i]) || IS_ZERO(xs[i], ys[i], products[i]));    \
+        }                                                                                  \
+        NOTE_ZEROS(products)                                                               \
+        if (usual) {                                                                       \
+            UNROLL for (int i = 0; i < WIDTH; i++) {                                       \
+                deposit(products[i], own);                                                 \
+                deposit(fma(xs[i], ys[i], -products[i]), own);                             \
+            }                                                                              \
+        } else {                                                                           \
+            double unusual[WIDTH], factors[WIDTH];                                         \
+            UNROLL for (int i = 0; i < WIDTH; i++) unusual[i] = xs[i], factors[i] = ys[i]; \
+            deposit_unusual_products(unusual, factors, own, limbs, &flags[0]);             \
+        }                                                                                  \
+    }
+#else
+#define TERMS 1
+#define ADD_TILE(now, now_y)                                                 \
+    {                                                                        \
+        double numbers[WIDTH];                                               \
+        uint highest = 0;                                                    \
+        vstore8(now, 0, numbers);                                            \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                             \
+            numbers[i] = MAGNITUDE(numbers[i]);                              \
+            highest = max(highest, HIGH_WORD(numbers[i]));                   \
+        }                                                                    \
+        NOTE_ZEROS(numbers)                                                  \
+        if (highest < NOT_FINITE) {                                          \
+            UNROLL for (int i = 0; i < WIDTH; i++) deposit(numbers[i], own); \
+        } else {                                                             \
+            double unusual[WIDTH];                                           \
+            UNROLL for (int i = 0; i < WIDTH; i++) unusual[i] = numbers[i];  \
+            deposit_unusual(unusual, own, limbs, &flags[0]);                 \
+        }                                                                    \
+    }
+#endif
+#define COUNT_ADDITIONS(tiles)                               \
+    additions += (tiles) * WIDTH * TERMS;                    \
+    if (additions > MAX_ADDITIONS - AHEAD * WIDTH * TERMS) { \
+        PROPAGATE                                            \
+        additions = 0;                                       \
+    }
+
 KERNEL sum_bins(GLOBAL const double *x, GLOBAL const double *y, ulong y_start, ulong count, ulong tiles_per_group,
                 GLOBAL uint *out) {
     y += y_start;
     LARGE_LOCAL_ARRAY(long, chunks, CHUNKS *GROUP_SIZE);
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
-    LOCAL_ARRAY(uint, flags, 2);  // of the superaccumulator; whether any warp has tiles left
-    ulong tile = FIRST_TILE + out[RESUME(group_index(), local_index() / 32)], end = END_TILE;
-    if (local_index() < 2) flags[local_index()] = 0;
+    LOCAL_ARRAY(uint, flags, 1);
+    LOCAL long *own = chunks + local_index();
+    ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
+    if (local_index() == 0) flags[0] = 0;
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
-    BARRIER();
-    if (tile < end) atomic_or(&flags[1], 1u);
-    BARRIER();
-    if (!flags[1]) return;  // the whole group
     for (uint c = 0; c < CHUNKS; c++) CHUNK(c) = 0;
+    BARRIER();
     bool not_negative_zero = false;
     uint additions = 0;
-    VECTOR8 next = load_partial_tile(x, min(tile, end - 1), count);
+    if (tile + AHEAD <= full_end) {
+        VECTOR8 next[AHEAD], next_y[AHEAD];
+        UNROLL for (int a = 0; a < AHEAD; a++) {
+            next[a] = load_full_tile(x, tile + a);
+            if (DOT) next_y[a] = load_full_tile(y, tile + a);
+        }
+        for (; tile + AHEAD <= full_end; tile += AHEAD) {
+            UNROLL for (int a = 0; a < AHEAD; a++) {
+                VECTOR8 now = next[a], now_y = next_y[a];
+                ulong later = min(tile + AHEAD + a, full_end - 1);
+                next[a] = load_full_tile(x, later);
+                if (DOT) next_y[a] = load_full_tile(y, later);
+                ADD_TILE(now, now_y)
+            }
+            COUNT_ADDITIONS(AHEAD)
+        }
+    }
     for (; tile < end; tile++) {
-        double numbers[WIDTH];
-        vstore8(next, 0, numbers);
-        next = load_partial_tile(x, min(tile + 1, end - 1), count);
-#if DOT
-        double factors[WIDTH], products[WIDTH];
-        vstore8(load_partial_tile(y, tile, count), 0, factors);
-        bool usual = true;
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-            products[i] = numbers[i] * factors[i];
-            usual = usual && fabs(products[i]) >= 0x1p-960 && fabs(products[i]) < 0x1p1000;
-        }
-        if (!usual) {
-            spill_products(numbers, factors, limbs, &flags[0]);
-            continue;
-        }
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-            ADD_BIN(products[i])
-            double lost = fma(numbers[i], factors[i], -products[i]);
-            ADD_BIN(lost)
-        }
-        additions += 2 * WIDTH;
-#else
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-            double number = MAGNITUDE(numbers[i]);
-            ADD_BIN(number)
-        }
-        additions += WIDTH;
-#endif
-        if (additions > MAX_ADDITIONS - 2 * WIDTH) {
-            PROPAGATE
-            additions = 0;
-        }
+        VECTOR8 now = load_partial_tile(x, tile, count), now_y = now;
+        if (DOT) now_y = load_partial_factors(y, tile, count);
+        ADD_TILE(now, now_y)
+        COUNT_ADDITIONS(1)
     }
     PROPAGATE
     if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
@@ -103,7 +178,7 @@ KERNEL sum_bins(GLOBAL const double *x, GLOBAL const double *y, ulong y_start, u
         long units = 0;
         for (uint i = part; i < GROUP_SIZE; i += THREADS_PER_CHUNK)
             units += chunks[chunk * GROUP_SIZE + (i + chunk) % GROUP_SIZE];
-        add_units(units, 32 * (int)chunk - 1074, limbs);
+        add_units(units, CHUNK_EXPONENT(chunk), limbs);
     }
     BARRIER();
     MERGE_LIMBS(limbs, out)

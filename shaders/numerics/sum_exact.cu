@@ -1,4 +1,5 @@
-// Exact sums of floating-point numbers and of their products. Constants: see sum_tiles.h, superaccumulator.h.
+// Exact sums of floating-point numbers and of their products, on processors and where sum_bins.cu and sum_exact_float.cu
+// do not run. Constants: see sum_tiles.h, superaccumulator.h.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
@@ -132,28 +133,7 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
 #define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
 #else
 #define ADD_ANY_TERM(term) ADD_TERM(term)
-#if BINNED
-// Where expansions spill, a warp leaves the rest of its tiles to sum_bins.cu. A tile in which any lane spills takes
-// SPILL_COST from the budget, any other gives it 1 back: a first tile that spills is enough.
-#define SPILL_BUDGET 32
-#define SPILL_COST 4
-#define MAYBE_SWITCH                                                                          \
-    {                                                                                         \
-        budget = warp_all(spills == 0) ? min(budget + 1, SPILL_BUDGET) : budget - SPILL_COST; \
-        spills = 0;                                                                           \
-        if (budget <= 0) {                                                                    \
-            tile++;                                                                           \
-            break;                                                                            \
-        }                                                                                     \
-    }
-#else
 #define MAYBE_SWITCH
-#endif
-#endif
-#if BINNED
-#define GOES_ON(last) (tile < (last) && budget > 0)
-#else
-#define GOES_ON(last) (tile < (last))
 #endif
 
 #include "numerics/spill_products.h"
@@ -178,9 +158,6 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 #endif
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     uint spills = 0;
-#if BINNED
-    int budget = SPILL_COST;
-#endif
 #if BLOCKED_ARRANGEMENT
     ulong cell_high[CELLS], cell_low[CELLS];
     uint deposits = 0;
@@ -189,7 +166,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 #if !DOT
     if (tile < full_end) {
         VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + 1, full_end - 1));
-        for (; GOES_ON(full_end); tile++) {
+        for (; tile < full_end; tile++) {
             double8 term = MAGNITUDE(convert_double8(next));
             if (PREFETCH_DISTANCE == 2) next = after;
             after = load_full_tile(x, min(tile + PREFETCH_DISTANCE, full_end - 1));
@@ -199,10 +176,10 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
         }
     }
 #endif
-    for (; GOES_ON(end); tile++) {
+    for (; tile < end; tile++) {
         double8 term = convert_double8(load_partial_tile(x, tile, count));
 #if DOT
-        double8 factor = convert_double8(load_partial_tile(y, tile, count));
+        double8 factor = convert_double8(load_partial_factors(y, tile, count));
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding
@@ -227,9 +204,6 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     }
 #if BLOCKED_ARRANGEMENT
     if (use_cells) flush_cells(cell_high, cell_low, limbs, &flags[0]);
-#endif
-#if BINNED
-    if (local_index() % 32 == 0) out[RESUME(group_index(), local_index() / 32)] = (uint)(tile - FIRST_TILE);
 #endif
     double parts[WIDTH];
     vstore8(sums, 0, parts);

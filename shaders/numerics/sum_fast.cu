@@ -21,7 +21,7 @@ KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
 #endif
     for (; tile < end; tile++) {
 #if DOT
-        more_sums += load_partial_tile(x, tile, count) * load_partial_tile(y, tile, count);
+        more_sums += load_partial_tile(x, tile, count) * load_partial_factors(y, tile, count);
 #else
         more_sums += load_partial_tile(x, tile, count);
 #endif

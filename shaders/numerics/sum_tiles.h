@@ -5,7 +5,7 @@
 //   BLOCKED_ARRANGEMENT  1 on CPUs: a work-item reads WIDTH consecutive numbers; 0: neighboring threads read
 //                        neighboring 16-byte words
 // A group adds `tiles_per_group` tiles of TILE numbers one after another; a partial tile is padded with -0, which
-// changes no sum.
+// changes no sum, and its factors with 0.
 #define WIDTH 8
 #define TILE (GROUP_SIZE * WIDTH)
 #if SINGLE
@@ -30,18 +30,19 @@ DEVICE VECTOR8 load_full_tile(GLOBAL const ELEMENT *numbers, ulong tile) {
 #endif
 }
 
-DEVICE VECTOR8 load_partial_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
+DEVICE VECTOR8 load_padded_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulong count, ELEMENT pad) {
     if ((tile + 1) * TILE <= count) return load_full_tile(numbers, tile);
     ELEMENT padded[WIDTH];
     for (int i = 0; i < WIDTH; i++) {
         ulong at = tile * TILE + i * GROUP_SIZE + local_index();
-        padded[i] = at < count ? numbers[at] : PAD;
+        padded[i] = at < count ? numbers[at] : pad;
     }
     return vload8(0, padded);
 }
 
+#define load_partial_tile(numbers, tile, count) load_padded_tile(numbers, tile, count, PAD)
+#define load_partial_factors(numbers, tile, count) load_padded_tile(numbers, tile, count, 0)  // -0 * 0 is -0
+
 #define FIRST_TILE (group_index() * tiles_per_group)
 #define END_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_per_group)
-// Where a warp of 32 threads says how many of its group's tiles it has added, behind the limbs and the flags.
-#define RESUME(group, warp) (2 * LIMBS + 2 + (group) * (GROUP_SIZE / 32) + (warp))
 #define MAGNITUDE(x) (ABSOLUTE ? fabs(x) : (x))

@@ -169,6 +169,9 @@ inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned bits) {
+    return (unsigned)(((unsigned long long)high << 32 | low) << (bits & 31u) >> 32);
+}
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
     return (unsigned)(((unsigned long long)high << 32 | low) >> (bits & 31u));
 }

@@ -94,6 +94,28 @@ def test_dask_arrays_are_added_where_their_chunks_are(rng):
     assert product.rounded() == dots(x.reshape(1, -1), y.reshape(-1, 1))[0, 0] and product.count == 3000
     with pytest.raises(InputError, match="chunks of"):
         dask_total(chunked, other.rechunk((60, 50)))
+    complex_sum = dask_total(chunked + 1j * other, spellings=("cpu",)).compute(scheduler="synchronous")
+    assert complex_sum.rounded() == complex(math.fsum(x.ravel()), math.fsum(y.ravel()))
+
+
+@pytest.mark.slow
+def test_dask_arrays_are_summed_a_chunk_at_a_time(device, rng, monkeypatch):
+    dask_array = pytest.importorskip("dask.array")
+    from renderer.numerics.sums import array_sum, device_sums, mean, variance
+
+    x, y = spread(rng, (60, 50), 12), spread(rng, (60, 50), 12)
+    chunked, other = (dask_array.from_array(v, chunks=(13, 20)) for v in (x, y))
+    sizes = []
+    as_source = device_sums.as_source
+    monkeypatch.setattr(device_sums, "as_source", lambda v, *rest: sizes.append(v.size) or as_source(v, *rest))
+    for mode in ("exact", "reproducible", "fast"):
+        assert array_sum([device], chunked, mode).rounded() == pytest.approx(math.fsum(x.ravel()), rel=1e-9)
+        assert array_sum([device], chunked, mode, other).count == 3000
+    assert array_sum([device], chunked, y=other) == array_sum([device], x, y=y) and max(sizes[:40]) == 13 * 20
+    monkeypatch.undo()
+    assert (mean([device], chunked), variance([device], chunked)) == (mean([device], x), variance([device], x))
+    with pytest.raises(InputError, match="in the same chunks"):
+        array_sum([device], chunked, y=y)
 
 
 class Column:

@@ -21,7 +21,7 @@ from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum, mean_of, rounded_fraction
-from renderer.numerics.sums.tensors import borrow_tensor, is_tensor, parts_of
+from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_tensor, parts_of
 
 
 def mean(devices: list[Device], numbers: Numbers) -> Any:
@@ -46,9 +46,9 @@ def variance_of(sums: ExactSum | ComplexSum, squares: ExactSum, ddof: int = 0) -
 
 def squares_sum(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> ExactSum:
     """The exact sum of the squared magnitudes of numbers, complex ones too; see array_sum."""
-    if is_tensor(numbers):
-        return array_sum(devices, numbers, y=numbers)
     x = _read_again(numbers)
+    if not isinstance(x, ArraySource):
+        return array_sum(devices, x, y=x)
     reals = as_reals(x)
     if index_range and x.dtype.kind == "c":
         index_range = 2 * index_range[0], 2 * index_range[1]
@@ -80,7 +80,7 @@ def weighted_mean_of(products: ExactSum, total: ExactSum) -> float:
 
 def _read_again(numbers: Numbers) -> Any:
     """Numbers that several sums read: another library's array where it is, or a source."""
-    return numbers if is_tensor(numbers) else as_source(numbers, SUMMABLE, REAL + COMPLEX)
+    return numbers if is_tensor(numbers) or is_dask_array(numbers) else as_source(numbers, SUMMABLE, REAL + COMPLEX)
 
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:

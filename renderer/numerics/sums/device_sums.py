@@ -23,7 +23,7 @@ from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
-from renderer.numerics.sums.tensors import borrow_tensor, is_on_host, is_tensor, on_host, parts_of
+from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_on_host, is_tensor, on_host, parts_of
 
 MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
@@ -31,7 +31,9 @@ LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see numerics/sum_reproducible.cu
 BIN_WIDTH = 40
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
-BINS_BYTES = 66 * 8  # of a thread: see numerics/sum_bins.cu
+CHUNK_BYTES = 66 * 8  # of a thread: see numerics/sum_bins.cu
+BINNED_GROUPS = (384, 256, 128)  # threads that share a multiprocessor's local memory: the most that have room
+BINNED_AHEAD = 2  # tiles loaded before they are added
 MAX_TILES_PER_GROUP = 1023  # more could round in the window: see numerics/sum_exact_float.cu
 MAX_TERMS_BEFORE_READ = 1 << 29  # more could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
@@ -106,7 +108,7 @@ class LaunchPlan:
 class DeviceSum:
     """Accumulates device buffers on one device, in one mode.
 
-    Exact float32 sums have a kernel of their own on GPUs (numerics/sum_exact_float.cu).
+    Exact sums have kernels of their own on GPUs: floats numerics/sum_exact_float.cu, doubles numerics/sum_bins.cu.
     """
 
     def __init__(self, device: Device, dtype, mode: str, dot: bool = False, magnitudes: bool = False):
@@ -132,8 +134,12 @@ class DeviceSum:
                 "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
                 "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
                 "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
-                "BINNED": int(mode == "exact" and not is_single and self._has_bins()),
             }  # fmt: skip
+            binned = self._binned_group() if mode == "exact" and not is_single else 0
+            if binned:
+                entry, file = "sum_bins", "numerics/sum_bins.cu"
+                self.plan = replace(self.plan, group=binned, groups=device.properties.compute_units)
+                constants["AHEAD"] = BINNED_AHEAD
         else:
             entry, file, limbs = "sum_integers", "numerics/sum_integers.cu", 7
             is_half = self.dtype == np.float16
@@ -143,19 +149,15 @@ class DeviceSum:
                 "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
             }  # fmt: skip
         self.kernel = device.kernel(file, entry, group_size=self.plan.group, **constants)
-        self._bins, resumed = None, 0
-        if constants.get("BINNED"):
-            self._bins = device.kernel("numerics/sum_bins.cu", "sum_bins", group_size=self.plan.group, **constants)
-            if not self._bins.reserve_local(BINS_BYTES * self.plan.group):
-                raise UnavailableError(f"{device.name} refuses {BINS_BYTES * self.plan.group} bytes of local memory")
-            resumed = self.plan.groups * (self.plan.group // 32)
-        self._words = 2 * limbs + 2
-        words = (self.plan.groups, "f8") if self.is_fast else (self._words + resumed, "u4")
+        if self.is_floating and entry == "sum_bins" and not self.kernel.reserve_local(CHUNK_BYTES * self.plan.group):
+            raise UnavailableError(f"{device.name} refuses {CHUNK_BYTES * self.plan.group} bytes of local memory")
+        words = (self.plan.groups, "f8") if self.is_fast else (2 * limbs + 2, "u4")
         self.out = device.buffer(*words).fill(0)
 
-    def _has_bins(self) -> bool:
-        """Whether the device has the local memory for a superaccumulator of every thread (numerics/sum_bins.cu)."""
-        return not self.plan.is_blocked and BINS_BYTES * self.plan.group <= self.device.properties.local_bytes - 2048
+    def _binned_group(self) -> int:
+        """Threads of a group of numerics/sum_bins.cu; 0 where there is too little local memory for it."""
+        room = 0 if self.plan.is_blocked else self.device.properties.local_bytes - 4 * (2 * LIMBS + 1)
+        return next((group for group in BINNED_GROUPS if CHUNK_BYTES * group <= room), 0)
 
     def add(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> None:
         """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
@@ -164,34 +166,18 @@ class DeviceSum:
 
     def bind_launch(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
         """The launch that add makes, for repeated calls; it does not count the numbers."""
-        launch = self._launch(count, x, y, y_start)
-        first = self.kernel.bind_launch(*launch)
-        if not self._bins:
-            return first
-        rest = self._bins.bind_launch(*launch)
-
-        def both() -> None:
-            first()
-            rest()
-
-        return both
-
-    def _launch(self, count: int, x: Buffer, y: Buffer | None, y_start: int) -> tuple:
-        """Threads and arguments of the kernel."""
         group = self.plan.group
         tiles = -(-count // (8 * group))
         tiles_per_group = min(-(-tiles // self.plan.groups), self.max_tiles_per_group)
         groups = -(-tiles // max(1, tiles_per_group))
         sizes = (np.uint64(n) for n in (y_start, count, tiles_per_group))
-        return groups * group, x, x if y is None else y, *sizes, self.out
+        return self.kernel.bind_launch(groups * group, x, x if y is None else y, *sizes, self.out)
 
     def read_and_reset(self) -> ArraySum:
         """The sum of what was added since the last call; clears the accumulator."""
         words, count = self.out.read(), self.count
         self.out.fill(0)
         self.count = 0
-        if not self.is_fast:
-            words = words[: self._words]
         if self.is_fast:
             with np.errstate(all="ignore"):
                 return FastSum((float(np.sum(words)),), count)
@@ -238,16 +224,18 @@ def array_sum(
     """The sum of `numbers`, of their products with `y`, or of their magnitudes.
 
     Takes arrays or .npy paths, and arrays of other libraries where they are (DLPack). All others are streamed in chunks
-    of `chunk` numbers that the devices take in turn. `index_range` (first, end) restricts the sum; progress(count) is
-    called after every chunk. The result is an ExactSum (mode "exact", integers, float16), BinnedSum or FastSum; all
-    have `rounded()` and add up; that of complex numbers is a ComplexSum of two. There is no reproducible kernel for
-    products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match and
-    for products and magnitudes of complex numbers.
+    of `chunk` numbers that the devices take in turn, those of Dask in their own chunks, which are computed one by one.
+    `index_range` (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum
+    (mode "exact", integers, float16), BinnedSum or FastSum; all have `rounded()` and add up; that of complex numbers is
+    a ComplexSum of two. There is no reproducible kernel for products or magnitudes: the exact sum has the same bits on
+    every run too. InputError for pairs that do not match and for products and magnitudes of complex numbers.
     """
     if is_tensor(numbers) and index_range is None:
         found = _tensor_sum(devices, numbers, mode, y, magnitudes)
         if found is not None:
             return found
+    if is_dask_array(numbers):
+        return _sum_of_chunks(devices, numbers, mode, y, magnitudes, progress)
     numbers, y = _in_order_of_memory(*(on_host(v) if is_tensor(v) else v for v in (numbers, y)))
     sums_only = y is None and not magnitudes
     x = as_source(numbers, *((SUMMABLE, REAL + COMPLEX) if sums_only else ()))
@@ -273,6 +261,23 @@ def array_sum(
         states = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
     sums = [sum(itertools.chain(*(own[k] for own in states)), start=empty_sum(mode, part)) for k in range(parts)]
     return sums[0] if parts == 1 else ComplexSum(*sums)
+
+
+def _sum_of_chunks(
+    devices: list[Device], x: Any, mode: str, y: Any, magnitudes: bool, progress: Callable[[int], None] | None
+) -> Any:
+    """The sum of a Dask array, of which one chunk is in memory at a time; see dask_sums.py for sums by its workers."""
+    if y is not None and (not is_dask_array(y) or x.chunks != y.chunks):
+        raise InputError("the arrays of a product must both be Dask's, in the same chunks: y.rechunk(x.chunks)")
+    is_plain = y is None and not magnitudes
+    total = empty_sum("exact" if mode == "reproducible" and not is_plain else mode, x.dtype)
+    others = itertools.repeat(None) if y is None else y.to_delayed().ravel()
+    for block, other in zip(x.to_delayed().ravel(), others, strict=False):
+        numbers, factors = block.compute(), None if other is None else other.compute()
+        total += array_sum(devices, numbers, mode, factors, magnitudes)
+        if progress:
+            progress(numbers.size)
+    return total
 
 
 def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:

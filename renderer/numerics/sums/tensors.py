@@ -24,6 +24,11 @@ def is_tensor(numbers: Any) -> bool:
     return hasattr(numbers, "__dlpack__") or has_interface(numbers)
 
 
+def is_dask_array(numbers: Any) -> bool:
+    """Whether an array is Dask's, whose chunks are computed when they are asked for."""
+    return hasattr(numbers, "to_delayed") and hasattr(numbers, "chunks")
+
+
 def borrow_tensor(numbers: Any, devices: list[Device], any_order: bool = False) -> tuple[Device, Tensor] | np.ndarray:
     """The tensor and the device that can read it in place, or, of the host's memory, a NumPy array of it.
 
