@@ -297,6 +297,13 @@ def inside_rough_glass(path):
         Sphere("bulb", (1.3, 0.35, 0.2), 0.2)))  # fmt: skip
 
 
+def lamp_in_rough_glass(path):
+    """A lamp inside a ball of rough glass, so near to its surface that offsets of rays matter."""
+    full = many_lights(path, max_depth=5)
+    return replace(full, quads=full.quads[:1], suns=(), spheres=(
+        Sphere("glass", (0.0, 1.0, 0.0), 0.4), Sphere("bulb", (0.0, 1.0, 0.0), 0.15)))  # fmt: skip
+
+
 def veach(path):
     """Veach's scene, its smallest lights as large as the third and its plates no smoother than the third, since the
     means of a few rare bright paths obey no z-test."""
@@ -313,7 +320,10 @@ def veach(path):
 
 @pytest.mark.parametrize(
     "scene_of",
-    [pytest.param(scene, marks=pytest.mark.slow) for scene in (inside_rough_glass, many_lights, veach)],
+    [
+        pytest.param(scene, marks=pytest.mark.slow)
+        for scene in (inside_rough_glass, lamp_in_rough_glass, many_lights, veach)
+    ],
 )
 def test_nee_bsdf_and_mis_have_one_mean(picture, tmp_path, rng, scene_of):
     """nee, bsdf and mis: z-tests of 4 x 3 tiles' means over seeds, of every kind of light."""
