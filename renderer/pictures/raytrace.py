@@ -21,6 +21,7 @@ from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_cou
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
+from renderer.raytracing.guiding import train_guide
 from renderer.raytracing.kernels import aov_source, compile_constants, launch_params
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.materials import MATERIAL, material_rows
@@ -54,6 +55,8 @@ class Picture(AccumulatingPicture):
         self._kernels: dict[tuple, dict[str, Any]] = {}  # by compile-time constants
         self._geometry_key: tuple | None = None
         self._lights_key: tuple | None = None
+        self._guide_key: tuple | None = None
+        self._guide: tuple[Buffer, ...] = ()  # of guiding_photons
         self._rays_key: tuple | None = None
         self._row_sources: tuple = ()  # what _rows was made of
         self._rows = self._uploaded_rows = np.zeros(0, MATERIAL)
@@ -115,6 +118,7 @@ class Picture(AccumulatingPicture):
             self._film = Film(self.device, self._rays.film)
         with stage("building"):
             lights = self._update_lights(settings)
+        self._update_guide(settings)
         constants = self._constants(settings, self._geometry) | lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
@@ -162,6 +166,7 @@ class Picture(AccumulatingPicture):
         self._geometry.update(self._settings)  # a clone may have moved the geometry that both share
         if self._geometry.builds != self._light_builds:
             self._update_lights(self._settings)  # which counts primitives in the order of their BVH
+            self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
         self._schedule.draw_sample(self._settings, self._params[()], self._scene_args())
 
@@ -176,7 +181,7 @@ class Picture(AccumulatingPicture):
 
     def _scene_args(self) -> SceneArgs:
         lights = self._lights
-        return SceneArgs(self._geometry.kernel_args, self._materials, lights.buffer, lights.count)
+        return SceneArgs((*self._geometry.kernel_args, *self._guide), self._materials, lights.buffer, lights.count)
 
     def _update_geometry(self, settings: Settings) -> None:
         """Rebuilds the geometry if its shapes changed, else moves its instances and fields."""
@@ -207,6 +212,18 @@ class Picture(AccumulatingPicture):
             self._lights_key = key
         self._light_builds = self._geometry.builds
         return self._lights
+
+    def _update_guide(self, settings: Settings) -> None:
+        """Traces photons again if what they meet changed."""
+        placed = settings.instances, settings.shutter_close, settings.distance_fields, settings.shutter
+        key = self._lights_key, settings.guiding_photons, settings.seed, settings.max_depth, placed
+        if key == self._guide_key:
+            return
+        self._guide, self._guide_key = (), key
+        if settings.guiding_photons:
+            rows, constants = self._uploaded_rows, self._scene_constants(settings)
+            with stage("building"):
+                self._guide = (train_guide(self.device, settings, self._geometry, rows, self._lights, constants),)
 
     def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[tuple]:
         """Chunks (first range, end, samples of the picture); none with a noise threshold: pixels stop on their own."""
@@ -356,7 +373,8 @@ class Picture(AccumulatingPicture):
     def _scene_constants(self, settings: Settings) -> dict[str, object]:
         """The constants of kernels that trace rays and light nothing."""
         rows = self._material_rows(settings, self._geometry)
-        return compile_constants(settings, self._geometry.has_spheres, materials=rows) | self._geometry.constants
+        constants = compile_constants(settings, self._geometry.has_spheres, materials=rows) | {"GUIDING": 0}
+        return constants | self._geometry.constants
 
     def report(self) -> dict[str, Any]:
         """Samples, static primitives, the schedule, and its active rays by depth."""

@@ -11,12 +11,12 @@ from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
 from renderer.gpu.device import Buffer, Device
-from renderer.raytracing.distance_fields import FIELD, field_records
+from renderer.raytracing.distance_fields import FIELD, bounding_radius, field_records
 from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
 from renderer.raytracing.material_maps import slots_of
 from renderer.raytracing.model_motion import poses_of
-from renderer.raytracing.settings import Settings
+from renderer.raytracing.settings import MATERIALS, Settings
 from renderer.raytracing.shapes import SceneShapes, ShapeArrays, material_indices
 from renderer.raytracing.textures import BASE_FLOAT4S, TextureArrays, default_attributes
 
@@ -206,6 +206,26 @@ class Geometry:
             found += [transformed(primitives, matrix) for matrix in opening]
             of_instance.append(np.repeat(chosen, len(primitives)))
         return InstancedLights(np.concatenate(found), np.concatenate(of_instance).astype("i4"))
+
+    def bounding_sphere(self, settings: Settings, materials: np.ndarray) -> tuple[np.ndarray, float]:
+        """Center (3,) and radius of a sphere that holds all shapes but shadow catchers; (0, 0, 0) and 1 of none."""
+        catcher = MATERIALS.index("shadow_catcher")
+        boxes = [
+            np.array(box) for material, box in self.primitives.bounds.items() if materials["kind"][material] != catcher
+        ]
+        if self._instances:
+            blases, transforms = self._instances.blases, self._transforms(settings)
+            for shape, matrix in zip(transforms.shape_of, transforms.matrices_open, strict=True):
+                box = np.array([blases[shape].low, blases[shape].high])
+                corners = np.array(np.meshgrid(*box.T)).reshape(3, -1).T @ matrix[:, :3].T + matrix[:, 3]
+                boxes.append(np.array([corners.min(0), corners.max(0)]))
+        for field in settings.distance_fields:
+            size = field.scale * bounding_radius(field)
+            boxes.append(np.array(field.position) + np.array([[-size], [size]]))
+        if not boxes:
+            return np.zeros(3), 1.0
+        low, high = np.min([box[0] for box in boxes], 0), np.max([box[1] for box in boxes], 0)
+        return (low + high) / 2, float(np.linalg.norm(high - low)) / 2
 
     def update(self, settings: Settings) -> None:
         """Moves models, instances and distance fields to the settings' time and transforms.

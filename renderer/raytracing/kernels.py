@@ -41,19 +41,28 @@ Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height
 
 def kernel_source() -> GeneratedSource:
     """raytrace.cu behind the dispatch over shaders/raytracing/materials and distance_fields."""
-    text = (
+    return GeneratedSource("materials", f'{_materials()}#include "raytracing/raytrace.cu"\n')
+
+
+def photon_source() -> GeneratedSource:
+    """photons.cu behind the dispatch over materials and distance fields."""
+    return GeneratedSource("photons", f'{_materials()}#include "raytracing/photons.cu"\n')
+
+
+def _materials() -> str:
+    """The dispatch over materials, and over it sample_bsdf and eval_bsdf_pdf (guide.h)."""
+    return (
         _surfaces()
         + microfacet.table_source()
         + '#include "raytracing/microfacet.h"\n'  # before the materials, of which a scene compiles some
         + "".join(_where_used(name, f'#include "raytracing/materials/{name}.h"\n') for name in MATERIALS)
-        + "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
-        "                        BsdfSample *out) {\n"
+        + "DEVICE bool sample_material(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
+        "                            BsdfSample *out) {\n"
         + _switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
-        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
+        + "DEVICE float4 eval_material_pdf(const Material m, const Surface s, float3 direction) {\n"
         + _switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
-        + '#include "raytracing/raytrace.cu"\n'
+        + '#include "raytracing/guide.h"\n'
     )
-    return GeneratedSource("materials", text)
 
 
 def _includes(folder: str, names: tuple[str, ...]) -> str:
@@ -133,6 +142,7 @@ def compile_constants(
         "DIRECT_LIGHTING": DIRECT_LIGHTING[settings.direct_lighting],
         **{f"DIRECT_{name.upper()}": value for name, value in DIRECT_LIGHTING.items()},
         "FILM": int(settings.keeps_variance),
+        "GUIDING": int(settings.guiding_photons > 0),
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
         "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,

@@ -75,8 +75,8 @@ class LightSampler:
         radiance = environment_map(settings) if lit else None
         cdf = self.environment = environment_cdf(radiance) if radiance is not None else None
         has_area = (_luminance(materials) > 0).any()
-        area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
-        others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
+        area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
+        others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
         powers = [area.power, np.array([light.power for light in others], "f8")]
         irradiances = _level_irradiances(others, radiance)
         is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
@@ -243,7 +243,12 @@ class AreaLights(NamedTuple):
     power: np.ndarray  # (n,) over pi
     bounds: LightBounds
     instances: np.ndarray  # (n,) -1 for static
-    primitive_ids: np.ndarray  # (n,)
+    primitives: np.ndarray  # (n,) PRIMITIVE in world space
+
+    @property
+    def primitive_ids(self) -> np.ndarray:
+        """The ids (n,) of the primitives."""
+        return self.primitives["v0"].view("i4")[:, 3]
 
 
 def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: InstancedLights) -> AreaLights:
@@ -260,7 +265,7 @@ def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: Insta
         radiance * areas(lights),
         _primitive_bounds(lights, radiance),
         np.concatenate([np.full(len(bright), -1), instanced.instances[of_instances]]).astype("i4"),
-        lights["v0"].view("i4")[:, 3],
+        lights,
     )
 
 

@@ -259,6 +259,9 @@ class Settings(PictureSettings):
         "auto",
         help="choice of a light: by power, or by a tree over power, distance and direction; auto: a tree for many",
     )
+    guiding_photons: int = setting(
+        0, 0, 1 << 22, "traced first; paths then turn to where they came from: for lamps behind glass. 0: off"
+    )
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )
@@ -301,6 +304,8 @@ class Settings(PictureSettings):
                     f"distance_fields[{index}]: material {shape.material!r} has maps or an alpha, but a distance field "
                     "has no texture coordinates"
                 )
+        if self.guiding_photons and self.integrator == "whitted":
+            raise ValueError("integrator is whitted, which takes no guiding_photons; it must be path, or they 0")
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
         for group in (*SHAPE_GROUPS, "distance_fields"):

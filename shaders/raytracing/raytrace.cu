@@ -141,6 +141,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
 #if TEXTURED
     bend_normals(&s, m);
 #endif
+#if GUIDING
+    find_guide(guide, m, geometric_normal(s), &s);
+#endif
 #if SHADOW_CATCHER
     if (m.kind == SHADOW_CATCHER) {
         uint first = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;

@@ -28,10 +28,17 @@
 #define MAYBE_TEXTURE_PARAMS
 #define MAYBE_TEXTURE_ARGS
 #endif
-#define SCENE_PARAMS            \
-    GLOBAL const float4 *nodes, \
-        GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS MAYBE_TEXTURE_PARAMS
-#define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS
+#if GUIDING
+#define MAYBE_GUIDE_PARAMS , GLOBAL const uint *guide
+#define MAYBE_GUIDE_ARGS , guide
+#else
+#define MAYBE_GUIDE_PARAMS
+#define MAYBE_GUIDE_ARGS
+#endif
+#define SCENE_PARAMS                                                                                     \
+    GLOBAL const float4 *nodes, GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS \
+                                    MAYBE_TEXTURE_PARAMS MAYBE_GUIDE_PARAMS
+#define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS MAYBE_GUIDE_ARGS
 
 #define USE_BVH8 (BVH8 && HAS_MOVEMASK)
 // Traversal of one ray in the scene's BVH layout: TRAVERSE(closest_hit) and TRAVERSE(any_hit) take NODE_POINTER.

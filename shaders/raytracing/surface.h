@@ -42,6 +42,10 @@ typedef struct {
 #if DISPERSION
     float3 spectral;  // color of the path's wavelength; white once the path is of one wavelength
 #endif
+#if GUIDING
+    GLOBAL const float *guide;  // where photons came from (guide.h)
+    float guided;  // the probability with which a direction is sampled towards there
+#endif
     bool in_light_table;  // whether next-event estimation can sample this emitter, so that a hit needs a MIS weight
 } Surface;
 

@@ -1,0 +1,141 @@
+// Path guiding: some directions of a path are sampled towards where photons came from (H. W. Jensen 1995, "Importance
+// Driven Path Tracing using the Photon Map"). Photons are sorted into the leaves of k-d trees. A leaf has GUIDE_LOBES
+// lobes of equal weight, each about a place that photons came from, so that the lobes turn as the point moves (L. Ruppert
+// et al. 2020, "Robust Fitting of Parallax-Aware Mixtures for Path Guiding"); renderer/raytracing/guiding.py makes them.
+// A direction comes from the lobes with probability Surface.guided and from the BSDF else, and counts by the pdf of the
+// mixture: whatever the photons did, the estimate stays unbiased.
+// Words of `guide`: the roots of six trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z),
+// GUIDE_NONE for a tree without photons; the first word of the leaves; 0; then the nodes, two words each: the coordinate
+// of the split | 4 times the first child, plus its axis; or 4 times the number of a leaf, plus 3. A leaf is the x, the
+// y and the z of its lobes' places, and the squares of their sizes.
+// A lobe's pdf at the angle theta from its axis is a (a + 2) / (4 pi (a + 1 - cos theta)^2), with a its squared size over
+// the squared distance: half of it lies where 1 - cos theta is below about a, and the other half falls slowly.
+#include "raytracing/surface.h"
+#define GUIDE_LOBES 16  // the same in guiding.py
+#define GUIDE_NODES 8
+#define GUIDE_LEAF 3u
+#define GUIDE_NONE 0xffffffffu
+#define GUIDED_DIFFUSE 0.66f  // 1 would leave no way but that of the photons; 0.5 to 0.75 differ little
+#define GUIDED_GLOSSY 0.5f
+#define GUIDE_DIMENSION 0x4000u  // from that of the bounce on: of the choice between photons and BSDF
+#if GUIDING || PHOTONS
+// The probability with which a material's directions come from the photons: narrow lobes of a BSDF
+// sample better alone.
+DEVICE float guided_fraction(const Material m) {
+    switch (m.kind) {
+    case MATERIAL_DIFFUSE:
+    case MATERIAL_CHECKER:
+        return GUIDED_DIFFUSE;
+#if METALLIC
+    case MATERIAL_METALLIC:
+        return m.roughness >= 0.4f ? GUIDED_GLOSSY : GUIDED_GLOSSY * (1.0f - m.metallic);
+#endif
+#if PRINCIPLED
+    case MATERIAL_PRINCIPLED:
+        return GUIDED_GLOSSY * (1.0f - m.transmission) * (m.roughness >= 0.4f ? 1.0f : 1.0f - m.metallic);
+#endif
+    }
+    return 0.0f;
+}
+
+// The number of the tree for a normal.
+DEVICE int guide_face(float3 normal) {
+    float x = fabs(normal.x), y = fabs(normal.y), z = fabs(normal.z);
+    if (x >= y && x >= z) return normal.x < 0.0f ? 1 : 0;
+    if (y >= z) return normal.y < 0.0f ? 3 : 2;
+    return normal.z < 0.0f ? 5 : 4;
+}
+#endif
+
+#if GUIDING
+// The leaf at a point; 0 if there is none.
+DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 point) {
+    uint node = guide[face];
+    if (node == GUIDE_NONE) return 0;
+    for (;;) {
+        uint word = guide[GUIDE_NODES + 2u * node + 1u], axis = word & 3u;
+        if (axis == GUIDE_LEAF) return (GLOBAL const float *)(guide + guide[6] + (word >> 2) * (4u * GUIDE_LOBES));
+        float split = as_float(guide[GUIDE_NODES + 2u * node]);
+        float place = axis == 0u ? point.x : axis == 1u ? point.y : point.z;
+        node = (word >> 2) + (place >= split ? 1u : 0u);
+    }
+}
+
+// The pdf per solid angle with which guide_direction samples a direction.
+DEVICE float guide_pdf(GLOBAL const float *leaf, float3 point, float3 direction) {
+#if HAS_MOVEMASK  // all lobes at once, with the same roundings
+    float16 x = vload16(0, leaf) - point.x, y = vload16(1, leaf) - point.y, z = vload16(2, leaf) - point.z;
+    float16 size2 = vload16(3, leaf);
+    float16 distance2 = max_nnan(fma(z, z, fma(y, y, x * x)), (float16)(1e-30f)), distance = sqrt(distance2);
+    float16 along = fma(z, (float16)(direction.z), fma(y, (float16)(direction.y), x * direction.x));
+    float16 from_axis = size2 + distance * (distance - along);
+    float16 pdfs = size2 * fma((float16)(2.0f), distance2, size2) / (from_axis * from_axis);
+    float8 eight = pdfs.lo + pdfs.hi;
+    float4 four = eight.lo + eight.hi;
+    float sum = (four.x + four.z) + (four.y + four.w);
+#else
+    float pdfs[GUIDE_LOBES];
+    for (int k = 0; k < GUIDE_LOBES; k++) {
+        float3 to = make_float3(leaf[k], leaf[k + GUIDE_LOBES], leaf[k + 2 * GUIDE_LOBES]) - point;
+        float size2 = leaf[k + 3 * GUIDE_LOBES], distance2 = max_nnan(dot_fma(to, to), 1e-30f);
+        float distance = sqrt(distance2), from_axis = size2 + distance * (distance - dot_fma(to, direction));
+        pdfs[k] = size2 * fma(2.0f, distance2, size2) / (from_axis * from_axis);
+    }
+    for (int half = GUIDE_LOBES / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++) pdfs[k] += pdfs[k + half];
+    float sum = pdfs[0];
+#endif
+    return sum * (1.0f / (4.0f * PI * GUIDE_LOBES));
+}
+
+DEVICE float3 guide_direction(GLOBAL const float *leaf, float3 point, float u1, float u2) {
+    float scaled = u1 * (float)GUIDE_LOBES;
+    int k = min((int)scaled, GUIDE_LOBES - 1);
+    float u = scaled - (float)k;
+    float3 to = make_float3(leaf[k], leaf[k + GUIDE_LOBES], leaf[k + 2 * GUIDE_LOBES]) - point;
+    float distance2 = max_nnan(dot_fma(to, to), 1e-30f), a = min_nnan(leaf[k + 3 * GUIDE_LOBES] / distance2, 1e6f);
+    float one_minus_cos = 2.0f * a * u / fma(-2.0f, u, a + 2.0f);
+    float sine = sqrt(max_nnan(one_minus_cos * (2.0f - one_minus_cos), 0.0f));
+    float2 phi = cos_sin_2pi(u2);
+    float3 axis = normalize_fma(to);
+    return normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
+}
+
+// The BSDF of a material times |cos(theta)|, and the pdf with which sample_bsdf samples the direction.
+DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {
+    float4 bsdf = eval_material_pdf(m, s, direction);
+    if (s.guided > 0.0f && bsdf.w > 0.0f)
+        bsdf.w = fma(s.guided, guide_pdf(s.guide, s.point, direction) - bsdf.w, bsdf.w);
+    return bsdf;
+}
+
+DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
+    if (!(s.guided > 0.0f)) return sample_material(m, s, sampler, dimension, out);
+    if (uniform_float(sample_bits(sampler, dimension + GUIDE_DIMENSION)) >= s.guided) {  // get_1d caches others
+        if (!sample_material(m, s, sampler, dimension, out)) return false;
+        if (out->pdf < 0.0f) {  // a mirror-like lobe, which the lobes never sample
+            out->weight = out->weight * (1.0f / (1.0f - s.guided));
+            return true;
+        }
+    } else {
+        float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
+        out->direction = guide_direction(s.guide, s.point, u1, u2);
+        out->transmits = dot_fma(out->direction, s.normal) < 0.0f;
+    }
+    float4 bsdf = eval_bsdf_pdf(m, s, out->direction);
+    out->pdf = bsdf.w;
+    if (!(bsdf.w > 0.0f)) return false;
+    out->weight = xyz(bsdf) * (1.0f / bsdf.w);
+    return true;
+}
+
+// Finds the photons near a surface point.
+DEVICE void find_guide(GLOBAL const uint *guide, const Material m, float3 geometric_normal, Surface *s) {
+    s->guided = guided_fraction(m);
+    s->guide = s->guided > 0.0f ? guide_at(guide, guide_face(geometric_normal), s->point) : 0;
+    if (!s->guide) s->guided = 0.0f;
+}
+#else
+#define sample_bsdf sample_material
+#define eval_bsdf_pdf eval_material_pdf
+#endif

@@ -1,0 +1,205 @@
+"""Path guiding: lobes sample their pdf, means stay, and the picture is one on any tile and schedule."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from renderer.gpu.kernel_source import GeneratedSource
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing.guiding import LEAF_PHOTONS, LOBES, NO_TREE, guide_words
+from renderer.raytracing.instances import Instance
+from renderer.raytracing.kernels import compile_constants, photon_source
+from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
+from renderer.scene.cameras import Camera
+from tests.raytracing.test_light_samplers import assert_chi_square
+from tests.raytracing.test_lights import exr, many_lights, render
+
+COUNT = 1 << 15
+PROBE = """
+KERNEL probe(GLOBAL const float *leaf, float x, float y, float z, uint seed, GLOBAL float4 *out) {
+    uint i = thread_index(), bits = mix_bits(mix_bits(i) + seed);
+    float3 point = make_float3(x, y, z);
+    float3 direction = guide_direction(leaf, point, uniform_float(bits), uniform_float(mix_bits(bits)));
+    out[i] = with_w(direction, guide_pdf(leaf, point, direction));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def picture(device):
+    return Picture(SimpleNamespace(device=device))
+
+
+def lobe_pdf(lobes, point, directions):
+    """guide_pdf of guide.h by angles; lobes (4, LOBES), directions (n, 3)."""
+    to = lobes[:3].T.astype("f8") - point
+    distance2 = (to**2).sum(1)
+    a = lobes[3] / distance2
+    cosine = directions @ (to / np.sqrt(distance2)[:, None]).T
+    return (a * (a + 2) / (4 * np.pi * (a + 1 - cosine) ** 2)).mean(1)
+
+
+def test_lobes_sample_their_pdf(device, rng):
+    point, lobes = rng.normal(size=3), rng.normal(size=(4, LOBES)).astype("f4") * 3
+    lobes[3] = rng.uniform(0.05, 2, LOBES)
+    constants = compile_constants(Settings(schedule="megakernel", guiding_photons=1), True)
+    source = GeneratedSource("photons", photon_source().text + PROBE)
+    kernel = device.kernel(source, "probe", group_size=64, **constants)
+    out = device.buffer((COUNT, 4))
+    kernel(COUNT, device.buffer(4 * LOBES).write(lobes.ravel()), *map(np.float32, point), np.uint32(7), out)
+    found = out.read().astype("f8")
+    assert np.allclose(found[:, 3], lobe_pdf(lobes, np.float32(point), found[:, :3]), rtol=1e-4)
+    side = 256
+    z, phi = (np.arange(side) + 0.5) / side * 2 - 1, (np.arange(side) + 0.5) / side * 2 * np.pi
+    z, phi = (grid.ravel() for grid in np.meshgrid(z, phi, indexing="ij"))
+    radius = np.sqrt(1 - z * z)
+    grid = np.stack([radius * np.cos(phi), radius * np.sin(phi), z], -1)
+    wanted = lobe_pdf(lobes, point, grid).reshape(side, side) * (4 * np.pi / side**2)
+    assert wanted.sum() == pytest.approx(1, rel=2e-3)
+    turns = np.arctan2(found[:, 1], found[:, 0]) / (2 * np.pi) % 1
+    counts, *_ = np.histogram2d(found[:, 2], turns, 16, ((-1, 1), (0, 1)))
+    assert_chi_square(counts.ravel(), COUNT * wanted.reshape(16, 16, 16, 16).sum((1, 3)).ravel())
+
+
+def leaf_at(words, point, face):
+    """The lobes (4, LOBES) float32 at a point, by the words of guide.h."""
+    node = words[face]
+    while True:
+        split, word = words[8 + 2 * node : 10 + 2 * node]
+        if word & 3 == 3:
+            begin = words[6] + (word >> 2) * 4 * LOBES
+            return words[begin : begin + 4 * LOBES].view("f4").reshape(4, LOBES)
+        node = (word >> 2) + int(point[word & 3] >= np.uint32(split).view("f4"))
+
+
+def photons(rng, count):
+    """Photons on a floor (tree 2) from two small lamps, one of three times the power, at the same places each."""
+    points = np.concatenate([rng.uniform(-2, 2, (count, 2)), np.zeros((count, 2))], 1).astype("f4")[:, [0, 2, 1, 3]]
+    of_left = np.arange(count) % 2 == 0
+    lamps = np.where(of_left[:, None], [-1.0, 1.5, 0.0], [1.0, 1.5, 0.0]) + rng.normal(size=(count, 3)) * 0.01
+    points[:, 3] = np.where(of_left, 3.0, 1.0)
+    return points, np.concatenate([lamps - points[:, :3], np.full((count, 1), 2.0)], 1).astype("f4")
+
+
+def test_lobes_lie_where_photons_came_from(rng):
+    points, sources = photons(rng, 8 * LEAF_PHOTONS)
+    words = guide_words(points, sources)
+    assert words[[0, 1, 3, 4, 5]].tolist() == [NO_TREE] * 5
+    assert np.array_equal(words, guide_words(points, sources))
+    for point in points[:50, :3]:
+        lobes = leaf_at(words, point, 2)
+        of_left, of_right = (np.linalg.norm(lobes[:3].T - (x, 1.5, 0.0), axis=1) < 0.05 for x in (-1.0, 1.0))
+        assert of_left.sum() + of_right.sum() >= LOBES - 1  # one lobe may hold some photons of each
+        assert abs(of_left.mean() - 0.75) <= 2 / LOBES  # three quarters of the power
+        assert (lobes[3, of_left | of_right] < 0.03**2).all() and (lobes[3] > 0).all()
+
+
+def test_a_guide_of_no_photon_one_place_and_one_photon(rng):
+    nothing = np.zeros((0, 4), "f4")
+    assert guide_words(nothing, nothing)[:6].tolist() == [NO_TREE] * 6
+    points, sources = photons(rng, 1)
+    assert np.allclose(leaf_at(guide_words(points, sources), points[0], 2)[0], -1, atol=0.05)
+    points, sources = (np.repeat(array, 3 * LEAF_PHOTONS, 0) for array in (points, sources))
+    lobes = leaf_at(guide_words(points, sources), points[0], 2)
+    assert np.isfinite(lobes).all() and (lobes[3] > 0).all()
+
+
+def test_photons_are_refused_where_nothing_takes_them():
+    with pytest.raises(ValueError, match="integrator is whitted, which takes no guiding_photons"):
+        Settings(integrator="whitted", guiding_photons=1)
+
+
+def lamp_in_glass(path=None, **changes):
+    """A room whose lamp is inside a ball of rough glass, and a second ball."""
+    materials = (
+        Material("wall", color=(0.7, 0.7, 0.7)), Material("red", "metallic", (0.7, 0.2, 0.1), roughness=0.6),
+        Material("glass", "glass", ior=1.5, roughness=0.5), Material("lamp", "emitter", emission=(900.0, 700.0, 500.0)),
+    )  # fmt: skip
+    low, high = np.array((-2.0, 0.0, -2.0)), np.array((2.0, 2.5, 5.0))
+    quads = []
+    for axis in range(3):
+        for end in (low, high):
+            corners = np.array([end, end, end, end])
+            for k, (u, v) in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
+                corners[k, (axis + 1) % 3] = (low, high)[u][(axis + 1) % 3]
+                corners[k, (axis + 2) % 3] = (low, high)[v][(axis + 2) % 3]
+            quads.append(Quad("red" if axis == 0 else "wall", tuple(map(tuple, corners.tolist()))))
+    spheres = (
+        Sphere("glass", (0.0, 1.6, -0.2), 0.2), Sphere("lamp", (0.0, 1.6, -0.2), 0.05),
+        Sphere("glass", (0.6, 0.35, 0.3), 0.35),
+    )  # fmt: skip
+    view = Camera((0.0, 1.3, 4.6), (0.0, 1.0, 0.0), fov_degrees=42.0)
+    return replace(
+        Settings(view=view, materials=materials, quads=tuple(quads), spheres=spheres, max_depth=7), **changes
+    )
+
+
+def every_material(path):
+    """Every kind of light and surface that photons meet, an instance and a mirror among them."""
+    full = many_lights(path, max_depth=5)
+    shiny = Material("shiny", "principled", (0.8, 0.5, 0.2), metallic=0.5, roughness=0.5, clearcoat=1.0)
+    materials = (*full.materials, shiny, Material("tiles", "checker"), Material("silver", "mirror"))
+    balls = (Sphere("shiny", (-0.2, 0.3, 1.2), 0.3), Sphere("silver", (1.6, 0.5, 0.9), 0.4))
+    ball = Sphere("tiles", (0.0, 0.0, 0.0), 0.3, name="ball")
+    instances = (Instance("ball", position=(-1.9, 0.3, 1.0)),)
+    points, suns = (
+        (PointLight((0.5, 2.0, 1.5), (1.0, 1.0, 2.0)),),
+        (*full.suns, Sun((0.0, 1.0, 0.5), angle_degrees=0.0)),
+    )
+    spheres = (*full.spheres, *balls, ball)
+    return replace(full, materials=materials, spheres=spheres, instances=instances, point_lights=points, suns=suns)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene_of", [lamp_in_glass, every_material])
+@pytest.mark.parametrize("direct_lighting", ["mis", "bsdf", "nee"])
+def test_guided_and_unguided_pictures_have_one_mean(picture, tmp_path, rng, scene_of, direct_lighting):
+    """z-tests of 4 x 3 tiles' means over seeds, the photons of each of their own."""
+    path = exr(tmp_path / "noise.exr", np.exp(rng.normal(size=(16, 32, 3))))
+    means, errors = [], []
+    for photon_count in (0, 20000):
+        scene = replace(scene_of(path), guiding_photons=photon_count, direct_lighting=direct_lighting)
+        first = int(rng.integers(1 << 30))
+        frames = [render(picture, replace(scene, seed=first + k), (48, 36), 64) for k in range(16)]
+        seeds = [frame.reshape(3, 12, 4, 12, 3).mean((1, 3)) for frame in frames]
+        means.append(np.mean(seeds, 0))
+        error = np.std(seeds, 0, ddof=1) / np.sqrt(len(seeds))
+        errors.append(np.maximum(error, means[-1] * np.sqrt(np.mean((error / means[-1]) ** 2))))
+    t = (means[0] - means[1]) / np.hypot(*errors)
+    assert np.abs(t).max() < stats.t.isf(1e-6, 15), t
+    assert (t**2).mean() < 5
+
+
+@pytest.mark.slow
+def test_photons_lower_the_variance_of_light_through_glass(picture, rng):
+    """By 26 times in the room of tests/fps/convergence.py."""
+    variances = []
+    for photon_count in (0, 100000):
+        scene = lamp_in_glass(guiding_photons=photon_count)
+        bulb = replace(scene.spheres[1], radius=0.01)
+        scene = replace(scene, spheres=(scene.spheres[0], bulb, scene.spheres[2]))
+        frames = [render(picture, replace(scene, seed=k), (48, 36), 64).mean(2) for k in range(6)]
+        mean, variance = np.mean(frames, 0), np.var(frames, 0, ddof=1)
+        variances.append(variance[mean < np.percentile(mean, 98)].mean())  # all but the lamp's own pixels
+    assert variances[0] > 8 * variances[1], variances
+
+
+@pytest.mark.slow
+def test_a_guided_picture_is_one_on_tiles_schedules_and_chunks(picture):
+    scene, size = lamp_in_glass(guiding_photons=5000, samples=4), (40, 28)
+    whole = render(picture, scene, size, 4)
+    assert np.array_equal(whole, render(picture, replace(scene, schedule="wavefront"), size, 4))
+    moved = replace(scene, view=replace(scene.view, position=(0.3, 1.3, 4.6)))
+    assert not np.array_equal(whole, render(picture, moved, size, 4))  # and keeps the photons
+    picture.restart()
+    for _ in range(4):
+        part = picture.draw(scene, size, 0.0, (8, 4, 16, 12)).read()[..., :3]
+    assert np.array_equal(part, whole[4:16, 8:24])
+    chunk = picture.draw_chunk(scene, size, 0.0, (0, 1, 4), ())
+    assert np.array_equal(chunk["films"][0][0], whole.astype("f4"))
+    other = Picture(SimpleNamespace(device=picture.device))
+    assert np.array_equal(whole, render(other, scene, size, 4))
+    assert not np.array_equal(whole, render(other, replace(scene, guiding_photons=0), size, 4))
