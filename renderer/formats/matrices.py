@@ -31,7 +31,7 @@ def is_matrix_market(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Band:
-    """A band matrix ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j].
+    """A band matrix ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j]; its numbers may be complex.
 
     Row and column i of it are row and column order[i] of the file's matrix; without an order they are the file's. The
     file's own order needs the diagonals `natural`.
@@ -68,7 +68,7 @@ def read_rectangular(path: Path) -> Entries:
     d, columns = np.nonzero(ab)
     rows = d + columns - found.ku
     inside = (rows >= 0) & (rows < n)
-    rows, columns, values = rows[inside], columns[inside], ab[d[inside], columns[inside]].astype("f8")
+    rows, columns, values = rows[inside], columns[inside], _in_double(ab[d[inside], columns[inside]])
     if not np.isfinite(values).all():
         raise InputError(f"{path}: ab holds {values[~np.isfinite(values)][0]}; it must be finite")
     return Entries((n, n), rows, columns, values)
@@ -91,13 +91,18 @@ def _as_entries(matrix: np.ndarray | Entries) -> Entries:
     if isinstance(matrix, Entries):
         return matrix
     rows, columns = np.nonzero(matrix)
-    return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, matrix[rows, columns].astype("f8", copy=False))
+    return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, _in_double(matrix[rows, columns]))
+
+
+def _in_double(numbers: np.ndarray) -> np.ndarray:
+    """The same numbers as float64 or complex128."""
+    return numbers.astype("c16" if numbers.dtype.kind == "c" else "f8", copy=False)
 
 
 def _read_dense(path: Path) -> np.ndarray:
     """The 2-D array of a .npy file."""
     with open_input(path) as file, reading(path):
-        header = _real_header(f"{path}: the matrix", file, file_size(file))
+        header = _number_header(f"{path}: the matrix", file, file_size(file))
         if len(header.shape) != 2:
             raise InputError(f"{path}: is {header.shape}; a matrix in a .npy file must be (n, n)")
         _check_memory(path, "the matrix", header.nbytes)
@@ -109,7 +114,7 @@ def _read_dense(path: Path) -> np.ndarray:
 
 
 def band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
-    """The narrowest band, in float64, that holds all entries of a square matrix."""
+    """The narrowest band, in float64 or complex128, that holds all entries of a square matrix."""
     n = entries.shape[0]
     if n != entries.shape[1] or n == 0:
         raise InputError(f"{path}: the matrix is {entries.shape}; it must be square")
@@ -124,8 +129,8 @@ def band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
         rows, columns = place[rows], place[columns]
     kl, ku = _diagonals_of(Entries(entries.shape, rows, columns, entries.values))
     name = f"the band of {kl} diagonals below and {ku} above the main one"
-    _check_room(path, name, (kl + ku + 1) * n * 8, n, len(entries.values))
-    ab = np.zeros((kl + ku + 1, n))
+    _check_room(path, name, (kl + ku + 1) * n * entries.values.itemsize, n, len(entries.values))
+    ab = np.zeros((kl + ku + 1, n), entries.values.dtype)
     np.add.at(ab, (ku + rows - columns, columns), entries.values)  # duplicate entries add up
     return Band(ab, kl, ku, natural, order)
 
@@ -149,10 +154,10 @@ def _read_band_arrays(path: Path, archive: zipfile.ZipFile) -> tuple[np.ndarray,
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, name: str, most: int | None = None) -> np.ndarray:
-    """The real numbers of a member, at most `most`."""
+    """The numbers of a member, at most `most`."""
     info, where = archive.getinfo(f"{name}.npy"), f"{path}: {name}"
     with open_member(archive, info, where) as file:
-        header = _real_header(where, file, info.file_size)
+        header = _number_header(where, file, info.file_size)
         if most is not None and header.count > most:
             raise InputError(f"{where} is an array {header.shape} ({header.dtype}); it must be {ONE_NUMBER}")
         _check_memory(path, name, header.nbytes)
@@ -167,9 +172,9 @@ def _diagonals(path: Path, name: str, array: np.ndarray) -> int:
     return int(array.ravel()[0])
 
 
-def _real_header(where: str, file: IO[bytes], size: int) -> NpyHeader:
+def _number_header(where: str, file: IO[bytes], size: int) -> NpyHeader:
     header = read_header(file, where, size)
-    check_numbers(header.dtype, where, "real numbers of at most 8 bytes are wanted", "fiu")
+    check_numbers(header.dtype, where, "real numbers of at most 8 bytes or complex ones of 16 are wanted", "fiuc")
     return header
 
 
@@ -191,7 +196,7 @@ def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) 
 def read_rhs(path: Path, n: int) -> np.ndarray:
     """Reads right-hand sides (n,) or (n, m) from a .npy or .mtx file; InputError unless all are finite."""
     array = _read_market_rhs(path, n) if is_matrix_market(path) else _read_npy_rhs(path, n)
-    wrong = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(1, bool)
+    wrong = ~np.isfinite(array) if array.dtype.kind in "fc" else np.zeros(1, bool)
     if wrong.any():
         index = [int(k) for k in np.argwhere(wrong)[0]]
         raise InputError(f"{path}: element {index} is {array[tuple(index)]}; it must be finite")
@@ -205,15 +210,15 @@ def _read_market_rhs(path: Path, n: int) -> np.ndarray:
         raise InputError(f"{path}: is {matrix.shape}; the matrix has {n} rows, so it must be ({n}, m)")
     if isinstance(matrix, np.ndarray):
         return matrix
-    _check_room(path, "the right-hand side", n * columns * 8, columns, len(matrix.values))
-    dense = np.zeros((n, columns))
+    _check_room(path, "the right-hand side", n * columns * matrix.values.itemsize, columns, len(matrix.values))
+    dense = np.zeros((n, columns), matrix.values.dtype)
     np.add.at(dense, (matrix.rows, matrix.columns), matrix.values)
     return dense
 
 
 def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
     with open_input(path) as file, reading(path):
-        header = _real_header(f"{path}: the right-hand side", file, file_size(file))
+        header = _number_header(f"{path}: the right-hand side", file, file_size(file))
         shape = header.shape
         if len(shape) not in (1, 2) or shape[0] != n:
             raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")

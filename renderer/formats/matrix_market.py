@@ -24,7 +24,7 @@ MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 22  # bytes that are parsed at a time
 NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
-FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
+FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
@@ -42,7 +42,7 @@ class Entries:
 class _Header:
     path: Path
     is_array: bool
-    is_pattern: bool
+    field: str
     symmetry: str
     shape: tuple[int, int]
     lines: int  # of numbers
@@ -50,11 +50,15 @@ class _Header:
     @property
     def numbers(self) -> int:
         """Numbers in a line."""
-        return 1 if self.is_array else 2 if self.is_pattern else 3
+        places = 0 if self.is_array else 2
+        return places + {"pattern": 0, "complex": 2}.get(self.field, 1)
 
 
 def read_matrix_market(path: Path) -> np.ndarray | Entries:
-    """The dense array (rows, columns) float64, or the entries of a sparse matrix; InputError for other files."""
+    """The dense array (rows, columns), or the entries of a sparse matrix, float64 or complex128.
+
+    InputError for other files.
+    """
     with open_input(path) as packed:
         file = cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if path.suffix.lower() == ".gz" else packed
         try:
@@ -63,7 +67,7 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
                 table = _read_lines(header, file, file_size(packed))
         except (EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
             raise InputError(f"{path}: the compressed file is damaged: {error}") from error
-    return _dense(header, table[0]) if header.is_array else _entries(header, table)
+    return _dense(header, _values(header, table)) if header.is_array else _entries(header, table)
 
 
 def _read_header(path: Path, file: IO[bytes]) -> _Header:
@@ -75,7 +79,7 @@ def _read_header(path: Path, file: IO[bytes]) -> _Header:
     if layout not in ("coordinate", "array") or symmetry not in SYMMETRIES or (layout, field) == ("array", "pattern"):
         raise InputError(f"{path}: not a Matrix Market file: {_shown(line)} names no known layout")
     if field not in FIELDS:
-        raise InputError(f"{path}: holds {printable(field, 60)} numbers; they must be real")
+        raise InputError(f"{path}: holds {printable(field, 60)} numbers; allowed are {', '.join(FIELDS)}")
     wanted = 2 if layout == "array" else 3
     sizes = [parse_whole(word, 0, MAX_SIDE) for word in _first_line(path, file).decode("latin-1").split()]
     if len(sizes) != wanted or None in sizes:
@@ -86,7 +90,7 @@ def _read_header(path: Path, file: IO[bytes]) -> _Header:
     lines = more[0] if more else rows * columns
     if layout == "array" and symmetry != "general":
         lines = rows * (rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
-    return _Header(path, layout == "array", field == "pattern", symmetry, (rows, columns), lines)
+    return _Header(path, layout == "array", field, symmetry, (rows, columns), lines)
 
 
 def _first_line(path: Path, file: IO[bytes]) -> bytes:
@@ -183,15 +187,28 @@ def _shown(line: bytes) -> str:
     return repr(printable(line.decode("latin-1").strip(), 60))
 
 
+def _values(header: _Header, table: np.ndarray) -> np.ndarray:
+    """The numbers of the lines, without places."""
+    if header.field == "pattern":
+        return np.ones(table.shape[1])
+    return table[-2] + 1j * table[-1] if header.field == "complex" else table[-1]
+
+
+def _mirrored(header: _Header, values: np.ndarray) -> np.ndarray:
+    """The elements on the other side of the diagonal."""
+    if header.symmetry == "skew-symmetric":
+        return -values
+    return values.conj() if header.symmetry == "hermitian" else values
+
+
 def _entries(header: _Header, table: np.ndarray) -> Entries:
     """All entries of the matrix, the mirrored ones of a symmetric one too."""
     rows, columns = table[0].astype("i8") - 1, table[1].astype("i8") - 1
-    values = np.ones(len(rows)) if header.is_pattern else table[2]
+    values = _values(header, table)
     if header.symmetry != "general":
         off = np.flatnonzero(rows != columns)
-        sign = -1 if header.symmetry == "skew-symmetric" else 1
         rows, columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
-        values = np.concatenate([values, sign * values[off]])
+        values = np.concatenate([values, _mirrored(header, values[off])])
     return Entries(header.shape, rows, columns, values)
 
 
@@ -200,9 +217,8 @@ def _dense(header: _Header, numbers: np.ndarray) -> np.ndarray:
     rows, columns = header.shape
     if header.symmetry == "general":
         return numbers.reshape(columns, rows).T
-    out = np.zeros((rows, rows))
-    sign = -1 if header.symmetry == "skew-symmetric" else 1
-    i, j = np.triu_indices(rows, 1 if sign < 0 else 0)
-    out[i, j] = sign * numbers
+    out = np.zeros((rows, rows), numbers.dtype)
+    i, j = np.triu_indices(rows, 1 if header.symmetry == "skew-symmetric" else 0)
+    out[i, j] = _mirrored(header, numbers)
     out[j, i] = numbers
     return out

@@ -18,7 +18,7 @@ ARRAYS = {
     "coo": ("data", "row", "col"),
     "dia": ("data", "offsets"),
 }
-ReadMember = Callable[[str], np.ndarray]  # reads the real numbers of a member
+ReadMember = Callable[[str], np.ndarray]  # reads the numbers of a member
 
 
 def is_sparse(names: list[str]) -> bool:
@@ -27,7 +27,7 @@ def is_sparse(names: list[str]) -> bool:
 
 
 def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entries:
-    """The entries of the sparse matrix in an open .npz, in float64; InputError for damaged ones."""
+    """The entries of the sparse matrix in an open .npz, float64 or complex128; InputError for damaged ones."""
     kind = _format(path, archive)
     names = archive.namelist()
     missing = [name for name in ARRAYS[kind] if f"{name}.npy" not in names]
@@ -41,7 +41,7 @@ def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entr
     for name, array in zip(ARRAYS[kind][1:], arrays[1:], strict=True):
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise InputError(f"{path}: {name} is {array.shape} {array.dtype}; it must be a list of whole numbers")
-    data = arrays[0].astype("f8", copy=False)
+    data = arrays[0].astype("c16" if arrays[0].dtype.kind == "c" else "f8", copy=False)
     if kind == "dia":
         return _from_diagonals(path, (rows, columns), data, arrays[1].astype("i8"))
     if data.ndim != 1:

@@ -353,6 +353,8 @@ def band_seeds() -> dict[str, bytes]:
         "coo.npz": npz(format=np.array(b"coo"), shape=[3, 3], data=np.ones(2), row=np.array([0, 2]), col=np.arange(2)),
         "dia.npz": npz(format=np.array(b"dia"), shape=[4, 4], data=rng.standard_normal((2, 4)), offsets=[-1, 0]),
     }
+    phasors = npz(format=np.array(b"coo"), shape=[3, 3], data=np.ones(2) * 1j, row=np.array([0, 2]), col=np.arange(2))
+    sparse |= {"complex.npz": npz(ab=ab * (1 + 1j), kl=1, ku=2), "phasors.npz": phasors}
     return {"stored.npz": npz(**arrays), "packed.npz": packed(**arrays), "small.npz": npz(**small)} | sparse
 
 
@@ -402,6 +404,7 @@ def matrix_seeds() -> dict[str, bytes]:
         "square.npy": square,
         "fortran.npy": np.asfortranarray(square.astype("f4")),
         "whole.npy": np.eye(4, dtype="i2"),
+        "complex.npy": square[:3, :3] * 1j,
     }
     return {name: npy(array) for name, array in arrays.items()}
 
@@ -421,7 +424,10 @@ def market_seeds() -> dict[str, bytes]:
     pattern = head + "coordinate pattern general\n3 3 3\n1 1\n2 2\n3 3\n"
     dense = head + "array real general\n3 2\n1.0\n2\n3\n4\n5e1\n6\n"
     square = head + "array real symmetric\n2 2\n1\n2\n3\n"
+    hermitian = head + "coordinate complex hermitian\n2 2 3\n1 1 2 0\n2 1 -1 0.5\n2 2 3 0\n"
+    pairs = head + "array complex general\n2 1\n1 2\n-3 4e0\n"
     texts = {"general": general, "symmetric": symmetric, "pattern": pattern, "dense": dense, "square": square}
+    texts |= {"hermitian": hermitian, "pairs": pairs}
     plain = {f"{name}.mtx": text.encode() for name, text in texts.items()}
     return plain | {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in plain.items()}
 

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from scipy.io import mmwrite
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, save_npz
 
 from renderer.cli import main
 from renderer.errors import UserError
@@ -97,7 +97,7 @@ def spoil(name):
     elif name == "missing":
         del table["ku"]
     elif name == "complex":
-        table["ab"] = ab.astype("c16")
+        table["ab"] = ab.astype("G")
     elif name == "text":
         table["ab"] = np.array([["a"] * 9] * 4)
     elif name == "objects":
@@ -114,7 +114,7 @@ def spoil(name):
 WORDS = {
     "nan": r"ab\[2, 3\].*nan", "shape": r"\(3, 9\)", "negative": "kl is -1", "fraction": "kl is 1.5",
     "missing": "no 'ku'",
-    "complex": "complex", "text": "real numbers", "objects": "object", "empty": "n at least 1", "rows": r"\(8,\)",
+    "complex": "complex256", "text": "real numbers", "objects": "object", "empty": "n at least 1", "rows": r"\(8,\)",
     "nan side": r"element \[4\] is nan",
 }  # fmt: skip
 
@@ -219,7 +219,8 @@ def test_market_matrices_of_every_kind(tmp_path, rng):
 
 
 BAD_MARKET = {
-    "complex": (MATRIX.replace("real", "complex"), 5, "holds complex numbers"),
+    "complex": (MATRIX.replace("real", "complex"), 5, "must be 4 finite numbers"),
+    "field": (MATRIX.replace("real", "rational"), 5, "holds rational numbers"),
     "oblong": (MATRIX.replace("4 4 7", "4 5 7"), 5, "must be square"),
     "short": (MATRIX.replace("4 4 7", "4 4 9"), 5, "not a Matrix Market file"),
     "outside": (MATRIX.replace("4 3 2", "4 9 2"), 5, "not a Matrix Market file"),
@@ -244,6 +245,43 @@ def test_bad_market_files_are_told(tmp_path, capsys, name):
     err = capsys.readouterr().err
     assert words in err and "a.mtx" in err and err.count("\n") == 1
     assert not (tmp_path / "x.npy").exists()
+
+
+@pytest.mark.parametrize("where", ["both", "matrix", "side"])
+def test_complex_files(tmp_path, capsys, rng, where):
+    """Every file that may hold complex numbers, both transposes, another order, and proven radii; against NumPy."""
+    n, (kl, ku) = 40, (2, 1)
+    ab = random_band(rng, n, kl, ku) + 1j * (random_band(rng, n, kl, ku) if where != "side" else 0)
+    a = dense(ab.real, kl, ku) + 1j * dense(ab.imag, kl, ku)
+    b = rng.standard_normal((n, 2)) + 1j * (rng.standard_normal((n, 2)) if where != "matrix" else 0)
+    if where == "side":
+        ab, a = ab.real, a.real
+    if where == "matrix":
+        b = b.real
+    order = rng.permutation(n)
+    np.savez(tmp_path / "band.npz", ab=ab, kl=kl, ku=ku)
+    np.save(tmp_path / "dense.npy", a)
+    save_npz(tmp_path / "sparse.npz", csr_array(a[order][:, order]))
+    mmwrite(tmp_path / "market.mtx", coo_array(a), precision=17)
+    np.save(tmp_path / "b.npy", b)
+    np.save(tmp_path / "ordered.npy", b[order])
+    mmwrite(tmp_path / "b.mtx", b, precision=17)
+    x, radius = tmp_path / "x.npy", tmp_path / "radius.npy"
+    for matrix, side in (("band.npz", "b.npy"), ("dense.npy", "b.mtx"), ("market.mtx", "b.npy")):
+        for trans in ([], ["--trans"]):
+            assert main(["solve", *(str(tmp_path / f) for f in (matrix, side)), "-o", str(x), *trans]) == 0
+            wanted = np.linalg.solve(a.T if trans else a, b)
+            assert np.abs(np.load(x) - wanted).max() < 1e-9 * np.abs(wanted).max(), (matrix, trans)
+    words = ["solve", str(tmp_path / "sparse.npz"), str(tmp_path / "ordered.npy"), "-o", str(x), "--json"]
+    capsys.readouterr()
+    assert main([*words, "--certified", str(radius)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["complex"] and said["reordered"] and said["n"] == n and said["right_hand_sides"] == 2
+    wanted = np.linalg.solve(a, b)[order]
+    error = np.abs(np.load(x) - wanted)
+    assert (np.load(radius) < 1e-14 * np.abs(wanted).max()).all() and error.max() < 1e-9 * np.abs(wanted).max()
+    assert main(["solve", str(tmp_path / "dense.npy"), str(tmp_path / "b.npy"), "-o", str(x), "--least-squares"]) == 5
+    assert "real" in capsys.readouterr().err
 
 
 def test_a_zero_with_a_radius_has_no_certain_digit_and_the_files_differ(tmp_path, capsys, rng):

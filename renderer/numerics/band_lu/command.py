@@ -14,6 +14,7 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.matrices import Band, band_of, check_npy_name, read_band, read_rectangular, read_rhs, write_npy
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
+from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
 from renderer.numerics.band_lu.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.refinement import RefinedSolution
 from renderer.numerics.band_lu.reordering import narrowing_order
@@ -32,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "band",
         metavar="BAND",
-        help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; Matrix Market .mtx; SciPy's .npz; a square .npy",
+        help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; Matrix Market .mtx; SciPy's .npz; a square .npy; "
+        "of real or complex numbers",
     )
     parser.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
     parser.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
@@ -131,7 +133,8 @@ def solve_files(
     one, else the host's cores. The radii of --certified go to that file; where they cannot be proven IncompleteError
     is raised after the solution was written. With `least_squares` the matrix may have more rows than columns, and the
     report is that of the augmented system (least_squares.py). `extended` factors in twice the precision too
-    (extended.py). InputError for bad files.
+    (extended.py). Complex systems are solved as real ones (complex_systems.py), whose kl, ku and growth the report
+    has. InputError for bad files.
     """
     began = time.perf_counter()
     checked_block(block)
@@ -142,8 +145,10 @@ def solve_files(
     if least_squares and (trans or cholesky or natural_order):
         raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")
     opened = () if cholesky and devices is None else _open_devices(devices)
-    found, b, system_of = _read_system(Path(band), Path(rhs), natural_order, least_squares)
+    found, given, system_of = _read_system(Path(band), Path(rhs), natural_order, least_squares)
     try:
+        form = real_form(found, given, trans)
+        found, b = (form.band, form.right_hand_side(given)) if form else (found, given)
         read = time.perf_counter() - began
         began = time.perf_counter()
         choices = block, PRECISIONS.get(precision or ""), certified is not None or extended, cholesky
@@ -158,7 +163,7 @@ def solve_files(
     }  # fmt: skip
     if lu.info:
         return result | {
-            "singular_column": lu.info - 1,
+            "singular_column": (lu.info - 1) // (2 if form and form.is_matrix else 1),
             "residual": None,
             "rcond": 0.0,
             "seconds": {"factor": factored},
@@ -166,7 +171,8 @@ def solve_files(
     began = time.perf_counter()
     x, refined = system.solve(b, extended)
     solved = time.perf_counter() - began
-    write_npy(Path(output), system_of.solution(x) if system_of else x)
+    part = system_of or form
+    write_npy(Path(output), part.solution(x) if part else x)
     own = system.own_rhs(b)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
@@ -176,12 +182,15 @@ def solve_files(
         "correct_digits": refined.correct_digits, "extended": extended,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
+    if form:
+        order = lu.n // 2 if form.is_matrix else lu.n
+        result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
     if system_of:
         norm = float(system_of.residual_norms(x).max())
         result["least_squares"] = {"rows": system_of.rows, "columns": system_of.columns, "residual_norm": norm}
         result |= _bounds_of_part(refined.forward_bound, x, x[system_of.rows :])
     if certified is not None:
-        result["certified"] = _certify(system, b, refined, certified, system_of)
+        result["certified"] = _certify(system, b, refined, certified, part)
     return result, lu.step_seconds
 
 
@@ -192,7 +201,7 @@ def _read_system(
     if not least_squares:
         found = read_band(band, None if natural_order else narrowing_order)
         try:
-            shaped_band(found.ab, found.kl, found.ku)
+            (checked_complex if found.ab.dtype.kind == "c" else shaped_band)(found.ab, found.kl, found.ku)
         except InputError as error:
             raise InputError(f"{band}: {error}") from error
         return found, read_rhs(rhs, found.ab.shape[1]), None
@@ -202,6 +211,8 @@ def _read_system(
     except InputError as error:
         raise InputError(f"{band}: {error}") from error
     b = read_rhs(rhs, system.rows)
+    if b.dtype.kind == "c":
+        raise InputError(f"{rhs}: holds {b.dtype}; least squares take real numbers")
     return band_of(band, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
@@ -215,13 +226,13 @@ def _bounds_of_part(bound: float, whole: np.ndarray, part: np.ndarray) -> dict[s
 
 
 def _certify(
-    system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path, part: Augmented | None = None
+    system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path, part: Augmented | RealForm | None
 ) -> dict[str, Any]:
     """Proves the radii of all components and writes them; what the report says of them."""
     began = time.perf_counter()
     with Progress(system.lu.n, "rows") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    write_npy(Path(path), part.solution(radius) if part else radius)
+    write_npy(Path(path), part.radius(radius) if part else radius)
     seconds = time.perf_counter() - began
     digits = enclosure.certain_digits
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}

@@ -33,8 +33,12 @@ class Augmented:
         return np.concatenate([b.astype("f8"), np.zeros((self.columns, *b.shape[1:]))])
 
     def solution(self, y: np.ndarray) -> np.ndarray:
-        """x (columns, ...) of the augmented solution, or radii of x of its radii."""
+        """x (columns, ...) of the augmented solution."""
         return np.ldexp(y[self.rows :], self.exponents.reshape(-1, *[1] * (y.ndim - 1)))
+
+    def radius(self, radii: np.ndarray) -> np.ndarray:
+        """Radii of x, of those of the augmented solution."""
+        return self.solution(radii)
 
     def residual_norms(self, y: np.ndarray) -> np.ndarray:
         """|A x - b| of each right-hand side."""
@@ -44,6 +48,8 @@ class Augmented:
 def augmented(entries: Entries) -> Augmented:
     """The augmented system of a matrix of at least as many rows as columns, else InputError."""
     rows, columns = entries.shape
+    if entries.values.dtype.kind == "c":
+        raise InputError("the matrix is complex; least squares take real ones")
     if rows < columns or columns == 0:
         raise InputError(f"the matrix is {entries.shape}; least squares take at least as many rows as columns")
     largest = np.zeros(columns)
