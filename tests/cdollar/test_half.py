@@ -7,6 +7,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from tests.cdollar.evaluate import error_of, value_of
+from tests.cdollar.test_schedules import AsGpu
 
 ALL_HALVES = np.arange(65536, dtype="u2").view("f2")
 BYTES = np.arange(256, dtype="u1")
@@ -72,8 +73,27 @@ def test_operations_and_reductions_are_those_of_float_and_int():
         "byte least(byte x, byte y) => x < y ? x : y; byte[] main(byte[,] b) { var r(i) = least(b(i, j)); return r; }"
     )
     assert np.array_equal(value_of(text, b=BYTES.reshape(16, 16)), np.arange(0, 256, 16, dtype="u1"))
+    text = "float loss(float[] w) { let r(i) = (half) w(i); return sum(r(i) * r.clamp(i + 1), i : r); } "
+    w = np.array([0.5, 2, -1.5], "f4")  # rounding passes derivatives on
+    assert np.array_equal(value_of(text + "float[] main(float[] w) => grad(loss)(w);", w=w), [2, -1, -1])
     text = "float loss(float[] w, half[] h) => sum(w * h * h); float[] main(float[] w, half[] h) => grad(loss)(w, h);"
     assert np.array_equal(value_of(text, w=np.ones(3, "f4"), h=h), h.astype("f4") ** 2)
+
+
+def test_gpus_read_and_write_four_at_a_time(device, rng):
+    h, b, f = rng.random(4099).astype("f2"), rng.integers(0, 256, 4099).astype("u1"), rng.random(4099).astype("f4")
+    text = "half[] main(half[] h, byte[] b, float[] f) { var r(i) = (half) (h(i) * f(i) + b(i)); return r; }"
+    texts = []
+
+    def target(dag):
+        made = DeviceTarget(dag, AsGpu(device), "device", strict=True)
+        made.trace = texts
+        return made
+
+    expected = (h.astype("f4") * f + b).astype("f2")
+    assert np.array_equal(value_of(text, target, h=h, b=b, f=f), expected)
+    (kernel,) = [plan.text for kind, _, plan in texts if kind == "kernel"]
+    assert "((GLOBAL ushort4 *)out0)[vector_index] = out0_vector" in kernel
 
 
 @pytest.mark.parametrize(

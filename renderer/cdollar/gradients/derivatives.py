@@ -32,7 +32,8 @@ class Algebra:
     dag: ir.Dag
 
     def number(self, value: float, type_: str) -> ir.Node:
-        """A constant."""
+        """A constant; one of half is a float, as all derivatives by halves are."""
+        type_ = promoted_type(type_)
         return self.dag.constant(DTYPES[type_](value).item(), type_)
 
     def op(self, name: str, *operands: ir.Node) -> ir.Node:
@@ -178,4 +179,4 @@ def _is_nan(a: Algebra, x: ir.Node) -> ir.Node:
 def is_smooth(node: ir.Node) -> bool:
     """Whether a node has a component that can have a derivative: a floating-point number or a function of such."""
     types = ir.scalar_types(node) if isinstance(node.type, (str, tuple)) else ()
-    return any(t in FLOATS for t in types)
+    return any(promoted_type(t) in FLOATS for t in types)

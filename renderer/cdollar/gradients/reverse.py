@@ -20,7 +20,7 @@ from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.contraction import contraction_factors
 from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, cost, fuse, is_computed_function, simplify
 from renderer.cdollar.ir.primitives import primitive
-from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types, promoted_type
 
 INLINE_COST = 6  # of an adjoint that is repeated rather than evaluated once
 MAX_ARGMAX_VARIABLES = 4
@@ -165,6 +165,7 @@ class ReverseMode:
 
     def gathered_components(self, function: ir.Node, types: tuple[str, ...], variables: Context) -> tuple[ir.Node, ...]:
         """As gathered(), of each component."""
+        types = tuple(map(promoted_type, types))
         terms: list[list[ir.Node]] = [[] for _ in types]
         for component, use in self.uses.get(function, ()):
             if types[component] in FLOATS:

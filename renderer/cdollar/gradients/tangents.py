@@ -8,7 +8,7 @@ from __future__ import annotations
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
-from renderer.cdollar.ir.types import FLOATS, Record, Scalar, component_types
+from renderer.cdollar.ir.types import FLOATS, Record, Scalar, component_types, promoted_type
 
 MAX_TANGENTS = 64  # derivatives of one function: its floating-point results times the differentiated parameters
 Tangents = tuple[ir.Node | None, ...]  # one for each differentiated parameter; None is 0
@@ -16,7 +16,7 @@ Tangents = tuple[ir.Node | None, ...]  # one for each differentiated parameter; 
 
 def smooth_outputs(function: device.DeviceFunction) -> list[int]:
     """The components of the result that have derivatives."""
-    return [k for k, type_ in enumerate(component_types(function.result_type)) if type_ in FLOATS]
+    return [k for k, type_ in enumerate(component_types(function.result_type)) if promoted_type(type_) in FLOATS]
 
 
 class TangentFunctions:
@@ -50,14 +50,15 @@ class _Transformation:
         """The function: the parameters' tangents are 1 and 0, then come the statements."""
         locals_ = [*self.function.parameters, *self.function.locals]
         for local in locals_:
-            if local.type in FLOATS:
-                self.tangents[local] = tuple(device.Local(f"d{k}_{local.name}", local.type) for k in self.active)
+            type_ = promoted_type(local.type)
+            if type_ in FLOATS:
+                self.tangents[local] = tuple(device.Local(f"d{k}_{local.name}", type_) for k in self.active)
         seeds: list[tuple[device.Local, ir.Node]] = []
         for position, parameter in enumerate(self.function.parameters):
             for k, tangent in zip(self.active, self.tangents.get(parameter, ()), strict=False):
                 seeds.append((tangent, self.algebra.number(k == position, parameter.type)))
         types = component_types(self.function.result_type)
-        fields = tuple((f"d{o}_{k}", Scalar(types[o])) for o in self.outputs for k in self.active)
+        fields = tuple((f"d{o}_{k}", Scalar(promoted_type(types[o]))) for o in self.outputs for k in self.active)
         result = fields[0][1] if len(fields) == 1 else Record("tangents", fields)
         start = device.StoreOp(tuple(local for local, _ in seeds), tuple(node for _, node in seeds))
         others = [*self.function.locals, *(t for tangents in self.tangents.values() for t in tangents)]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.device_functions import has_loops
-from renderer.cdollar.targets.dialects import CpuDialect, indented
+from renderer.cdollar.targets.dialects import CpuDialect, indented, storage_type
 from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, LoopReduction, is_elementwise, loop_lines
 from renderer.cdollar.targets.expression_emitter import Block, RangesOf, index_type
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, storage_type, volume
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.strict_order import depends_on_order
 
 MIN_COLUMNS = 16  # of rows that are worth a loop

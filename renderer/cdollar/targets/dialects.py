@@ -37,6 +37,13 @@ TYPED_TEXTS = {
     "double": FLOAT_TEXTS,
 }
 
+STORAGE = {"bool": "uchar", "byte": "uchar", "half": "ushort"}
+
+
+def storage_type(type_: str) -> str:
+    """The C type in which arrays of a scalar type are stored."""
+    return STORAGE.get(type_, type_)
+
 
 class CDialect:
     """The dialect of common/portable.h."""
@@ -73,7 +80,10 @@ class CDialect:
 
     def load(self, buffer: str, index: str, type_: str) -> str:
         """An element of an array."""
-        element = f"{buffer}[{index}]"
+        return self.loaded(type_, f"{buffer}[{index}]")
+
+    def loaded(self, type_: str, element: str) -> str:
+        """The value of an element of an array."""
         return {"bool": f"({element} != 0)", "half": f"half_to_float({element})"}.get(type_, element)
 
     def stored(self, type_: str, value: str) -> str:

@@ -13,10 +13,11 @@ from renderer.cdollar.ir.dag import Access, BoundVariable, Node, scalar_types, w
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import FLOATS, promoted_type
 from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS, has_loops
-from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text
+from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text, storage_type
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
 from renderer.cdollar.targets.strict_order import BLOCK, depends_on_order, level_count
 
+VECTOR_TYPES = ("float", "int", "uint", "half", "byte")  # of elements that are read four at a time
 VECTOR = "xyzw"  # components of a vector of four elements
 MIN_COMPENSATED_LENGTH = 4096  # elements of a float sum that carries what rounding loses
 MAX_GLSL_ROUNDS = 4096  # of a loop in GLSL that is not unrolled
@@ -265,7 +266,7 @@ class ElementwiseEmitter(Emitter):
         for k, type_ in enumerate(source.types):
             element = self.dialect.load(source.buffer(k), "linear_index", type_)
             if self.component:
-                element = f"{source.buffer(k)}_vector.{self.component}"
+                element = self.dialect.loaded(type_, f"{source.buffer(k)}_vector.{self.component}")
             names.append(self.declare(block.lines, type_, element))
         return EmittedValue(tuple(names))
 
@@ -277,9 +278,9 @@ class ElementwiseEmitter(Emitter):
     def vector(
         self, variables: tuple[BoundVariable, ...], emit: Callable[[], None], outputs: tuple[str, ...] = ()
     ) -> list[str]:
-        """Vector loads, then each element; none unless all arrays and `outputs` hold 4-byte numbers."""
+        """Vector loads, then each element; none unless all arrays and `outputs` hold numbers of 4 bytes or less."""
         types = [type_ for source in self.inputs.values() for type_ in source.types]
-        if not all(type_ in ("float", "int", "uint") for type_ in (*types, *outputs)):
+        if not all(type_ in VECTOR_TYPES for type_ in (*types, *outputs)):
             return []
         elements = []
         for component in VECTOR:
@@ -289,7 +290,7 @@ class ElementwiseEmitter(Emitter):
         loads = [
             f"const {type_}4 {source.buffer(k)}_vector = ((GLOBAL const {type_}4 *){source.buffer(k)})[vector_index];"
             for source in self.inputs.values()
-            for k, type_ in enumerate(source.types)
+            for k, type_ in enumerate(map(storage_type, source.types))
         ]
         return [*loads, *elements]
 

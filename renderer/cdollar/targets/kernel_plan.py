@@ -11,7 +11,7 @@ from typing import Any, Literal
 from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
 from renderer.cdollar.ir.operations import argument_of
 from renderer.cdollar.ir.types import PROMOTED, FunctionType
-from renderer.cdollar.targets.dialects import indented
+from renderer.cdollar.targets.dialects import indented, storage_type
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import index_type
 
@@ -56,14 +56,8 @@ class KernelPlan:
         return hashlib.sha256(f"{self.kind}\n{self.text}".encode()).hexdigest()[:16]
 
 
-STORAGE = {"bool": "uchar", "byte": "uchar", "half": "ushort"}
 # The C types of variables: long has 32 bits in some compilers; half and byte are the types of elements only.
 REGISTERS = PROMOTED | {"long": "int64"}
-
-
-def storage_type(type_: str) -> str:
-    """The C type in which arrays of a scalar type are stored."""
-    return STORAGE.get(type_, type_)
 
 
 def in_registers(text: str) -> str:

@@ -15,7 +15,7 @@ from renderer.cdollar.targets.cpu_kernels import (
     plan_cpu_columns,
     plan_cpu_map,
 )
-from renderer.cdollar.targets.dialects import CDialect, indented
+from renderer.cdollar.targets.dialects import CDialect, indented, storage_type
 from renderer.cdollar.targets.emitter import Emitter, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
@@ -133,9 +133,12 @@ def emit_outputs(emitter: Emitter, node: Node) -> None:
 def vector_loop(types: tuple[str, ...], vectors: int, vector: list[str], element: list[str]) -> list[str]:
     """The loop of an elementwise function over `vectors` vectors of four elements per thread."""
     vector = [
-        *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(types)),
+        *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(map(storage_type, types))),
         *vector,
-        *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in enumerate(types)),
+        *(
+            f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;"
+            for k, type_ in enumerate(map(storage_type, types))
+        ),
     ]
     first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"
     return [

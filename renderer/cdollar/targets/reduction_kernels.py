@@ -6,10 +6,10 @@ A second kernel combines the partial results of the groups, in order.
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented
+from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented, storage_type
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, volume
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.cdollar.targets.strict_order import chunk_size, depends_on_order
 from renderer.gpu import DeviceProperties
