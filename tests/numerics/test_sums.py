@@ -228,7 +228,12 @@ def test_no_numbers_are_zero(device):
     assert all(same(array_sum([device], np.zeros(0, "f4"), mode).rounded(), 0.0) for mode in MODES)
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def some_slow(quick: str, slow: str) -> list:
+    """Parameters, each of which compiles kernels of its own: few of them are among the quick tests."""
+    return [*quick.split(), *(pytest.param(name, marks=pytest.mark.slow) for name in slow.split())]
+
+
+@pytest.mark.parametrize("dtype", some_slow("i2 u8 ?", "i1 u1 u2 i4 u4 i8"))
 def test_integers(device, rng, dtype):
     numbers = np.frombuffer(rng.bytes(8 * 2003), "u1" if dtype == "?" else dtype)
     numbers = numbers > 99 if dtype == "?" else numbers
@@ -317,17 +322,18 @@ def test_dot_products_are_rounded_once(device, rng, dtype):
     assert array_sum([device], finite, y=finite).fraction() == sum(Fraction(float(v)) ** 2 for v in finite)
 
 
-def test_mean_variance_norm_and_extremes(device, rng):
-    for dtype in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
-        numbers = (rng.standard_normal(5003) * 50 + 100).astype(dtype)
-        exact = [Fraction(float(v)) for v in numbers]
-        middle = sum(exact) / len(exact)
-        assert aggregates.mean([device], numbers) == float(middle)
-        assert aggregates.variance([device], numbers, 1) == float(
-            sum((v - middle) ** 2 for v in exact) / (len(exact) - 1)
-        )
-        assert aggregates.norm([device], numbers) == pytest.approx(np.linalg.norm(numbers.astype("f8")), rel=1e-15)
-        assert aggregates.minmax([device], numbers) == (numbers.min(), numbers.max())
+@pytest.mark.parametrize("dtype", some_slow("f2 f4 f8 i2 u8", "i1 i4 i8 u1 u2 u4"))
+def test_mean_variance_norm_and_extremes(device, rng, dtype):
+    numbers = (rng.standard_normal(5003) * 50 + 100).astype(dtype)
+    exact = [Fraction(float(v)) for v in numbers]
+    middle = sum(exact) / len(exact)
+    assert aggregates.mean([device], numbers) == float(middle)
+    assert aggregates.variance([device], numbers, 1) == float(sum((v - middle) ** 2 for v in exact) / (len(exact) - 1))
+    assert aggregates.norm([device], numbers) == pytest.approx(np.linalg.norm(numbers.astype("f8")), rel=1e-15)
+    assert aggregates.minmax([device], numbers) == (numbers.min(), numbers.max())
+
+
+def test_extremes_and_variances_at_the_edges(device):
     assert all(math.isnan(v) for v in aggregates.minmax([device], np.array([1.0, np.nan, 2.0])))
     assert aggregates.minmax([device], np.array([np.inf, -np.inf], "f2")) == (-np.inf, np.inf)
     assert aggregates.variance([device], np.full(1000, 1e9 + 0.1)) == 0.0
