@@ -228,11 +228,8 @@ class Device:
         def call(threads: int, *arguments) -> None:
             bound(threads, *arguments)()
 
-        call.group_size, call.bind_launch, call.supports_cluster_size = (
-            group_size,
-            bound,
-            lambda groups: groups <= self.properties.max_cluster_size,
-        )
+        call.group_size, call.bind_launch, call.reserve_local = group_size, bound, lambda count: True
+        call.supports_cluster_size = lambda groups: groups <= self.properties.max_cluster_size
         return call
 
     def vendor_blas(self, dtype):

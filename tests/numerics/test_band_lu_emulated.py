@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from renderer.numerics.band_lu import BandedLU, device_columns, substitution
+from renderer.numerics.band_lu.device_residuals import DeviceResiduals
+from renderer.numerics.band_lu.residuals import accurate_residual
 from tests.numerics.band_matrices import dense, factor_residual, lapack_factors, random_band, scheduled
 
 SIZE, BAND = 120, (20, 17)
@@ -57,7 +59,9 @@ def test_a_cluster_factors_panels_as_leaves_do(emulated_machine, rng, monkeypatc
     shape = dict(GROUP=64, ROWS=rows, INNER_BLOCK=width, BATCH=4)
 
     def shape_of(rows, s, cluster, itemsize):
-        return dict(shape, CLUSTER=cluster, GROUP=192 // rows_of_thread if cluster == 1 else 64)
+        if cluster == 1:
+            return dict(shape, CLUSTER=1, GROUP=192 // rows_of_thread, HELD_PITCH=200 if rows_of_thread == 1 else 0)
+        return dict(shape, CLUSTER=cluster, HELD_PITCH=0)
 
     rows_of_thread = rows
     monkeypatch.setattr(device_columns, "panel_shape", shape_of)
@@ -137,3 +141,13 @@ def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
     lu.refactor(ab + 10 * (np.arange(2 * n - 1) == n - 1)[:, None])
     lu.solve(b)
     assert lu._factors._substitution._is_swept
+
+
+def test_a_device_keeps_the_matrix_for_residuals(emulated_gpu, rng):
+    ab = random_band(rng, SIZE, *BAND)
+    lu = BandedLU(ab, *BAND, [emulated_gpu], 16, keeps_band=True)
+    assert np.array_equal(lu.band_on(emulated_gpu).read(), ab)
+    assert BandedLU(ab * 1e-300, *BAND, [emulated_gpu], 16, keeps_band=True).band_on(emulated_gpu) is None  # scaled
+    x, b = rng.standard_normal((2, SIZE, 1))
+    found = DeviceResiduals(emulated_gpu, ab, *BAND, lu.band_on(emulated_gpu))(x, b)
+    assert np.array_equal(found.values, accurate_residual(ab, *BAND, x, b).values)

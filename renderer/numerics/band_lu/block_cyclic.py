@@ -37,6 +37,7 @@ class Schedule:
     is_resident: bool  # all block columns stay on the devices; else only those of one step
     host_panels: bool  # the host factors panels, else the devices
     vendor_gemm: bool = True
+    keeps_band: bool = False  # the one device keeps the matrix too, for residuals
 
 
 class BlockCyclicFactors:
@@ -45,8 +46,11 @@ class BlockCyclicFactors:
     def __init__(self, layout: BlockLayout, dtype, devices: Sequence[Device], schedule: Schedule):
         self.layout, self.dtype, self.devices = layout, np.dtype(dtype), devices
         self.is_resident, self.host_panels, self.info = schedule.is_resident, schedule.host_panels, 0
+        keeps_band = schedule.keeps_band and len(devices) == 1
         self.per_device = [
-            DeviceColumns(device, k, len(devices), layout, dtype, schedule.is_resident, schedule.vendor_gemm)
+            DeviceColumns(
+                device, k, len(devices), layout, dtype, schedule.is_resident, schedule.vendor_gemm, keeps_band
+            )
             for k, device in enumerate(devices)
         ]
         self._host = None if schedule.is_resident else BlockFactors(layout, dtype)  # or what download() has made

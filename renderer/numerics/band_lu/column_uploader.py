@@ -11,7 +11,7 @@ from renderer.numerics.band_lu.device_columns import DeviceColumns
 from renderer.numerics.band_lu.memory import gather_chunk
 
 MAX_GATHER_THREADS = 16
-MIN_THREAD_BYTES = 1 << 17  # that are worth a thread
+MIN_THREAD_BYTES = 1 << 19  # that are worth a thread
 
 
 @cache

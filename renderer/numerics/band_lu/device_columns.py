@@ -13,11 +13,14 @@ from renderer.numerics.band_lu.memory import READBACKS, gather_chunk, upload_slo
 
 FOLDER = "numerics/band_lu/"
 LOCAL_BYTES = 48 << 10  # local memory that every GPU with clusters has by default
+LARGEST_LOCAL_BYTES = 220 << 10  # and that a group may ask for there
+PANEL_PADDING = 8  # rows between the columns of a panel in local memory, so that a warp uses different banks
 MAX_BOUND_LAUNCHES = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 MAX_ABS_GROUPS = 32  # work-groups of the max-abs reduction of a block column
 MAX_CLUSTER_THREADS = 768  # of a group of a cluster: more leave too few registers
 NARROW_ROWS = 640  # of panels that one group factors: 64 columns of 320 rows take it a fraction of a cluster's time
 WIDE_CLUSTER, WIDE_ROWS = 16, 2048  # groups of a cluster for panels of more rows, where a GPU supports so many
+NARROW_TILES = 264  # of 64 x 64 elements that a step updates: two for each multiprocessor of an H200
 LOOKAHEAD_BLOCKS = 64, 128, 192, 256  # block sizes that the look-ahead kernels support
 SUBPANEL_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)
 # of a sub-panel: threads, columns, registers
@@ -74,7 +77,10 @@ def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int
     for width in (16, 8, 4):
         needed = (width * s + 2 * width * -(-s // cluster) + 3 * width * (cluster + 2)) * itemsize + 2048
         if s % width == 0 and needed <= LOCAL_BYTES and held * width * itemsize <= 512:
-            return dict(GROUP=threads, ROWS=held, CLUSTER=cluster, INNER_BLOCK=width, BATCH=4)
+            pitch = threads * held + PANEL_PADDING
+            fits = cluster == 1 and needed + pitch * s * itemsize <= LARGEST_LOCAL_BYTES
+            held_pitch = pitch if fits else 0
+            return dict(GROUP=threads, ROWS=held, CLUSTER=cluster, INNER_BLOCK=width, BATCH=4, HELD_PITCH=held_pitch)
     return None
 
 
@@ -93,6 +99,7 @@ class DeviceColumns:
         dtype,
         is_resident: bool,
         use_vendor_gemm: bool,
+        keeps_band: bool = False,
     ):
         self.device, self.index, self.devices, self.layout, self.dtype = device, index, devices, layout, np.dtype(dtype)
         self.plan = KernelPlan.of(device)
@@ -102,6 +109,7 @@ class DeviceColumns:
         self.pivots = device.buffer(layout.p * layout.s, "i4")
         self.max_abs = device.buffer((layout.p, MAX_ABS_GROUPS), dtype)
         self.max_abs.fill(0)  # those of block columns that are uploaded together go to the first of them
+        self.band = device.buffer((layout.kl + layout.ku + 1, layout.n), dtype) if keeps_band else None
         self.info, self._panel_index = device.buffer(1, "i4"), device.buffer(1, "i4")
         step = self.dtype.itemsize
         self.pivots_in_panel = min(layout.l + 1, layout.p) * layout.s**2 * step // 4  # a panel, then its pivots
@@ -163,8 +171,10 @@ class DeviceColumns:
         for self._cluster in sizes:
             shape = panel_shape(rows, self.layout.s, self._cluster, self.dtype.itemsize)
             if shape:
+                held_bytes = shape["HELD_PITCH"] * self.layout.s * self.dtype.itemsize
                 kernel = self.kernel("panel_cluster.cu", "factor_panel", shape.pop("GROUP"), **shape)
-                if kernel.supports_cluster_size(self._cluster):
+                has_room = not held_bytes or kernel.reserve_local(held_bytes)
+                if kernel.supports_cluster_size(self._cluster) and has_room:
                     return kernel
         return None
 
@@ -208,13 +218,18 @@ class DeviceColumns:
         """Starts to upload the block columns that were mapped and filled for t; finds their largest magnitude."""
         layout, (end, staging) = self.layout, self._span(t)
         width = self._span_width(t, end)
-        count = (layout.kl + layout.ku + 1) * width * self.dtype.itemsize
+        shape = layout.kl + layout.ku + 1, width
+        count = shape[0] * width * self.dtype.itemsize
         offset, sizes = np.uint64(self.slot_offset(t)), (layout.n, layout.kl, layout.ku)
 
         def work(buffer) -> None:
             target = self.matrix, offset, t, width, *sizes, layout.u, layout.ld
             threads = (end - t) * layout.stride
             self._bound(("unpack", t), self._unpack.bind_launch, threads, buffer, *target, end - t)()
+            if self.band:
+                keep = self.kernel("transfers.cu", "keep_band", self.plan.group)
+                place = self.band, np.uint64(layout.n), np.uint64(t * layout.s), width
+                self._bound(("keep", t), keep.bind_launch, shape[0] * width, buffer, *place, shape[0])()
             threads = MAX_ABS_GROUPS * self._max_abs.group_size
             self._bound(("max_abs", t), self._max_abs.bind_launch, threads, buffer, self.max_abs, t, width, *sizes)()
 
@@ -350,8 +365,8 @@ class DeviceColumns:
         target = (i, first, count, layout.u, layout.ld, self.devices, self.slots)
         (buffer, offset, ld), pivots = place
         panel, rows = (buffer, np.uint64(offset), ld), layout.panel_rows(i)
-        if ahead and self._lookahead:
-            return self._lookahead_launches(panel, pivots, rows, (i, first, *target[3:]))
+        if self._lookahead and (ahead or self.is_narrow):
+            return self._lookahead_launches(panel, pivots, rows, count, (i, first, *target[3:]))
         laswp = self._laswp.bind_launch(groups * self._laswp.group_size, self.matrix, *pivots, *target)
         trsm = self._trsm.bind_launch(groups * self._trsm.group_size, self.matrix, *panel, *target)
         if rows == s:
@@ -365,13 +380,19 @@ class DeviceColumns:
             update = [self._gemm.bind_launch(threads, self.matrix, *panel, rows, *target)]
         return [("laswp", laswp), ("trsm", trsm), *(("update", launch) for launch in update)]
 
-    def _lookahead_launches(self, panel: tuple, pivots: tuple, rows: int, target: tuple) -> Launches:
-        """The same for one block column, by two kernels of low latency."""
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a step updates so little that our own kernels of low latency take less time than the vendor's."""
+        layout = self.layout
+        return layout.l * layout.u * (layout.s // 64) ** 2 <= NARROW_TILES
+
+    def _lookahead_launches(self, panel: tuple, pivots: tuple, rows: int, count: int, target: tuple) -> Launches:
+        """The same for few block columns, by two kernels of low latency."""
         assert self._lookahead
         s, (swap_trsm, gemm) = self.layout.s, self._lookahead
-        launches = [("trsm", swap_trsm.bind_launch(s * 32, self.matrix, *pivots, *panel, *target))]
+        launches = [("trsm", swap_trsm.bind_launch(count * s * 32, self.matrix, *pivots, *panel, *target))]
         if rows > s:
-            threads = (rows - s) // 64 * (s // 64) * gemm.group_size
+            threads = count * (rows - s) // 64 * (s // 64) * gemm.group_size
             launches.append(("update", gemm.bind_launch(threads, self.matrix, *panel, rows, *target)))
         return launches
 

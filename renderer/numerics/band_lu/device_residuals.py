@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu import Device
+from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import import_tensor
 from renderer.numerics.band_lu.residuals import EPSILON, TINY, Residual
 
@@ -20,9 +20,12 @@ def pays(device: Device, ab: np.ndarray) -> bool:
 
 
 class DeviceResiduals:
-    """Residuals with the band matrix of ab (kl + ku + 1, n), which the device reads where it lies if it can."""
+    """Residuals with the band matrix of ab (kl + ku + 1, n), which the device reads where it lies if it can.
 
-    def __init__(self, device: Device, ab: np.ndarray, kl: int, ku: int):
+    `band` is the same matrix in the device's memory, where it is there already.
+    """
+
+    def __init__(self, device: Device, ab: np.ndarray, kl: int, ku: int, band: Buffer | None = None):
         self.device, self.kl, self.ku, self.n = device, kl, ku, ab.shape[1]
         is_cpu, is_double = device.properties.scalar_threads, ab.dtype == np.float64
         self._rows = CPU_ROWS if is_cpu else 1
@@ -30,7 +33,7 @@ class DeviceResiduals:
         self._constants |= {"ROWS": CPU_ROWS} if is_cpu else {}
         self._group = 4 if is_cpu else 128
         can_borrow = ab.flags.c_contiguous and ab.flags.writeable  # as DLPack asks for
-        own = device.borrow(import_tensor(ab)) if can_borrow else None
+        own = band or (device.borrow(import_tensor(ab)) if can_borrow else None)
         self._band = own or device.buffer(ab.shape, ab.dtype).write(np.ascontiguousarray(ab))
 
     def __call__(self, x: np.ndarray, b: np.ndarray) -> Residual:
@@ -55,11 +58,13 @@ class DeviceResiduals:
         return found[0].read().T, found[1].read().T
 
 
-def residuals_on(device: Device, ab: np.ndarray, kl: int, ku: int) -> DeviceResiduals | None:
+def residuals_on(
+    device: Device, ab: np.ndarray, kl: int, ku: int, band: Buffer | None = None
+) -> DeviceResiduals | None:
     """DeviceResiduals where they pay and the device has the memory, else None."""
     if not pays(device, ab):
         return None
     try:
-        return DeviceResiduals(device, ab, kl, ku)
+        return DeviceResiduals(device, ab, kl, ku, band)
     except UnavailableError:
         return None

@@ -10,7 +10,7 @@ from renderer.host import available_cores, available_memory, format_bytes
 from renderer.numerics.band_lu.block_columns import BlockLayout
 
 READBACKS = 4  # block columns of a device on their way to the host
-GATHER_CHUNK_BYTES, MAX_GATHER_CHUNK = 1 << 26, 16  # of the block columns that are gathered together
+GATHER_CHUNK_BYTES, MAX_GATHER_CHUNK = 1 << 26, 32  # of the block columns that are gathered together
 USABLE = 0.9  # of a device's memory: the driver and the kernels need the rest
 
 
@@ -68,3 +68,11 @@ def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], matrix_by
         )
     check_host(host_bytes(layout, dtype, False), matrix_bytes)
     return False
+
+
+def has_room_for_band(layout: BlockLayout, ab: np.ndarray, devices: Sequence[Device]) -> bool:
+    """Whether one device has room for the matrix beside its resident block columns, and the inverses of triangles."""
+    if len(devices) != 1 or ab.nbytes > devices[0].properties.max_buffer_bytes:
+        return False
+    factors = layout.p * (layout.stride + 2 * layout.s**2) * ab.itemsize
+    return factors + ab.nbytes <= USABLE / 2 * devices[0].properties.memory_bytes

@@ -104,7 +104,7 @@ def _probed(
 
 def _residuals(lu: BandedLU, device: Device | None) -> Callable[[np.ndarray, np.ndarray], Residual]:
     """What computes residuals of the system, on the device or by NumPy."""
-    on_device = residuals_on(device, lu.matrix, lu.kl, lu.ku) if device else None
+    on_device = residuals_on(device, lu.matrix, lu.kl, lu.ku, lu.band_on(device)) if device else None
     return on_device or partial(_residual, lu)
 
 

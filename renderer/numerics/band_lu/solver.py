@@ -46,7 +46,8 @@ class BandedLU:
     Without devices the host's cores factor it; else block column i goes to devices[i mod q], by the `schedule` that
     suits their kind and memory. `precision` "f4" with a float64 ab factors in float32 and refines every solution in
     float64. `cholesky` takes the matrix for symmetric positive definite, on the host: half the operations; InputError
-    where it is not.
+    where it is not. With `keeps_band` one GPU that has all factors has the matrix as well, where it has the room, and
+    band_on() gives it.
 
     `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve raises SingularMatrix.
     InputError where ab has the wrong shape or is not finite, UnavailableError where memory does not suffice.
@@ -62,6 +63,7 @@ class BandedLU:
         precision: Literal["f4", "f8"] | None = None,
         schedule: Schedule | None = None,
         cholesky: bool = False,
+        keeps_band: bool = False,
     ):
         if precision not in (None, "f4", "f8"):
             raise UserError(f"precision is {precision!r}; allowed are f4, f8")
@@ -83,7 +85,9 @@ class BandedLU:
         self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors | TridiagonalFactors | CholeskyFactors
         if devices:
             if schedule is None:
-                schedule = Schedule(memory.is_resident(self.layout, self.precision, devices, ab.nbytes), is_cpu)
+                resident = memory.is_resident(self.layout, self.precision, devices, ab.nbytes)
+                keeps = keeps_band and resident and not is_cpu and memory.has_room_for_band(self.layout, ab, devices)
+                schedule = Schedule(resident, is_cpu, keeps_band=keeps)
             self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
             memory.check_host(memory.host_bytes(self.layout, self.precision, uses_gbtrf), ab.nbytes)
@@ -212,6 +216,13 @@ class BandedLU:
         if self._ab is None:
             raise InputError("the last matrix was refused: there are no factors to solve with")
         return self._ab
+
+    def band_on(self, device: Device) -> Buffer | None:
+        """The matrix, (kl + ku + 1, n), where the device has it: see `keeps_band`."""
+        factors = self._factors
+        if not isinstance(factors, BlockCyclicFactors) or self._exponent or self.precision != self.dtype:
+            return None
+        return factors.per_device[0].band if factors.devices[0] is device else None
 
     def _check_factors(self) -> np.ndarray:
         """The matrix that was factored and is not singular."""

@@ -10,6 +10,7 @@ from renderer.formats.matrices import Band
 from renderer.gpu import Device
 from renderer.numerics.band_lu.block_columns import transposed_band
 from renderer.numerics.band_lu.certified import Enclosure, enclose
+from renderer.numerics.band_lu.device_residuals import pays
 from renderer.numerics.band_lu.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.refinement import RefinedSolution, solve_refined
 from renderer.numerics.band_lu.scaling import Scaling, equilibration
@@ -49,7 +50,10 @@ class System:
         self.scaling: Scaling | None = None if cholesky else equilibration(ab, self.kl, self.ku)
         scaled = self.scaling.apply(ab, self.kl, self.ku) if self.scaling else ab
         self._scaled = scaled
-        self.lu = BandedLU(scaled, self.kl, self.ku, devices, block, precision, cholesky=cholesky)
+        keeps_band = self.residual_device is not None and pays(self.residual_device, scaled)
+        self.lu = BandedLU(
+            scaled, self.kl, self.ku, devices, block, precision, cholesky=cholesky, keeps_band=keeps_band
+        )
 
     def solve(self, b: np.ndarray, extended: bool = False) -> tuple[np.ndarray, RefinedSolution]:
         """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system.

@@ -1,6 +1,7 @@
 // Band LU: the look-ahead step (HPL, MAGMA), which applies a panel to the one block column that the next panel is part
 // of. Nothing else can run meanwhile, so it is two kernels of low latency. With panel_cluster.cu they took the resident
-// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl).
+// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). With narrow bands they
+// update the block columns behind that one too, `devices` apart: two launches, and none of the vendor's library.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROWS_PER_LANE (S / 32)
@@ -16,14 +17,15 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
 }
 
 // Rows of U: interchanges rows by the pivots of panel i in block column t and solves with the panel's unit lower
-// triangle. One warp per column, one lane per 32nd row.
+// triangle, and in the block columns behind it that have groups. One warp per column, one lane per 32nd row.
 KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, PANEL_PARAMETERS,
-                           const int i, const int t, STORAGE_PARAMETERS) {
+                           const int i, const int first_block, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, lower, S * STRIP);
-    int thread = (int)local_index(), lane = thread % 32, c = (int)group_index() * GROUP_WARPS + thread / 32;
-    GLOBAL REAL *column_values = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)c * (ulong)ld;
+    int thread = (int)local_index(), lane = thread % 32, c = (int)group_index() * GROUP_WARPS + thread / 32,
+        t = first_block + c / S * devices;
+    GLOBAL REAL *column_values = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)(c % S) * (ulong)ld;
     REAL strip[STRIP_LOADS], own[ROWS_PER_LANE], moved[ROWS_PER_LANE];
     load_strip(panel + at, panel_ld, thread, strip);
     for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
@@ -68,14 +70,15 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 #define RIGHT_PITCH (DEPTH + 4)
 #define TILE_LOADS (TILE_SIDE * DEPTH / GROUP_SIZE)
 
-// A_jt -= L_ji U_it in block column t by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
-KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int t,
+// A_jt -= L_ji U_it in the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
+KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first_block,
                       STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);
     LOCAL_ARRAY(REAL, right, TILE_SIDE * RIGHT_PITCH);
     int thread = (int)local_index(), lane = thread % 32, warp = thread / 32, below = rows - S;
-    int first_row = (int)group_index() / (S / TILE_SIDE) * TILE_SIDE,
-        column = (int)group_index() % (S / TILE_SIDE) * TILE_SIDE;
+    int tiles = (S / TILE_SIDE) * ((below + TILE_SIDE - 1) / TILE_SIDE), tile = (int)group_index() % tiles,
+        t = first_block + (int)group_index() / tiles * devices;
+    int first_row = tile / (S / TILE_SIDE) * TILE_SIDE, column = tile % (S / TILE_SIDE) * TILE_SIDE;
     GLOBAL REAL *upper = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)column * (ulong)ld;
     GLOBAL const REAL *lower = panel + at + (ulong)(S + first_row);
     int row = warp % 4 * 16 + lane / 4, side = warp / 4 * 32, across = lane % 4;

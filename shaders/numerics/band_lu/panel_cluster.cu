@@ -1,7 +1,8 @@
 // Band LU: a whole panel factored by one thread block cluster of CLUSTER groups (CUDA compute capability 9), each of
 // which keeps ROWS_PER_GROUP rows. A sub-panel of INNER_BLOCK columns at a time is factored in registers: for every
 // column each group stores its best row into the distributed shared memory of all groups, which then agree on the pivot
-// without a barrier. A narrow panel is one group's (CLUSTER 1), which agrees by barriers. Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
+// without a barrier. A narrow panel is one group's (CLUSTER 1), which agrees by
+// barriers and keeps the panel in local memory where it fits (HELD_PITCH). Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
 // factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
@@ -380,6 +381,19 @@ DEVICE void store_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     }
 }
 
+#if HELD_PITCH
+// Copies S columns of a panel to or from the local memory of the one group, where it is factored.
+DEVICE void copy_columns(GLOBAL const REAL *from, int from_ld, GLOBAL REAL *to, int to_ld, int rows) {
+    for (int row = (int)local_index(); row < rows; row += GROUP_SIZE) {
+        for (int c = 0; c < S; c += 16) {
+            REAL column[16];
+            UNROLL for (int e = 0; e < 16; e++) column[e] = from[(c + e) * from_ld + row];
+            UNROLL for (int e = 0; e < 16; e++) to[(c + e) * to_ld + row] = column[e];
+        }
+    }
+}
+#endif
+
 // P L U of panel i.
 KERNEL_CLUSTER(CLUSTER)
 factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
@@ -407,6 +421,13 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
                    thread / WARP_SIZE,
                    thread % WARP_SIZE,
                    rank * ROWS_PER_GROUP + thread};
+#if HELD_PITCH
+    LARGE_LOCAL_ARRAY(REAL, held, HELD_PITCH * S);
+    copy_columns(panel.first, ld, held, HELD_PITCH, panel.rows);
+    BARRIER();
+    panel.first = held;
+    panel.ld = HELD_PITCH;
+#endif
     REAL value[ROWS][INNER_BLOCK];
     for (int k = thread; k < 4; k += GROUP_SIZE) mbarrier_init(mbarriers + k);
     CLUSTER_BARRIER();
@@ -428,4 +449,7 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
         CLUSTER_ARRIVE();
     }
     CLUSTER_WAIT();
+#if HELD_PITCH
+    copy_columns(held, HELD_PITCH, matrix + block_offset(i, i, u, ld, devices, slots), ld, panel.rows);
+#endif
 }

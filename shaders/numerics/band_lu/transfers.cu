@@ -46,6 +46,13 @@ KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong sl
     matrix[slot_at + k] = value;
 }
 
+// Copies the same columns, from first_column on, into a band (rows, n) in LAPACK's storage: for residuals.
+KERNEL keep_band(GLOBAL const REAL *ab, GLOBAL REAL *band, const ulong n, const ulong first_column, const int width,
+                 const int rows) {
+    ulong k = thread_index_long();
+    if (k < (ulong)rows * (ulong)width) band[k / (ulong)width * n + first_column + k % (ulong)width] = ab[k];
+}
+
 // max |a_ij| of the block columns from t on in LAPACK's band storage, infinite where it holds NaN: one for each
 // work-group.
 KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int width, const int n, const int kl,
