@@ -1,8 +1,8 @@
 // Traversal of BVH8 by packets of 32 coherent rays, on CPUs (I. Wald et al. 2001): the packet's bounding frustum is
 // tested against eight boxes at once (A. Reshetov et al. 2005), then 16 of its rays against one primitive. A packet
-// that is incoherent, or exceeds its visit budget, is traced ray by ray. Hits are bit-identical to those of
-// bvh/traverse_bvh2.h.
-#include "bvh/traverse_bvh8.h"
+// that is incoherent, or exceeds its visit budget, is traced as a stream (bvh/traverse_stream.h) or ray by ray. Hits are
+// bit-identical to those of bvh/traverse_bvh2.h.
+#include "bvh/traverse_stream.h"
 
 #if HAS_MOVEMASK
 typedef union {
@@ -230,6 +230,32 @@ DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
 #endif
 }
 
+#if RAY_STREAMS
+// Finds the hits of the `active` rays of a packet as a stream; false if that stopped before its end.
+DEVICE_NOINLINE_ALWAYS bool stream_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
+                                          bool accept_first_hit) {
+    StreamRays r;
+    r.occluded = 0;
+    uint left = 0;
+    for (uint rays = active; rays; rays &= rays - 1u) {
+        uint j = ctz(rays);
+        if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
+        r.rays[j] = single_ray(float3_at(p->origin, j), float3_at(p->direction, j));
+        r.hits[j] = packet_hit_at(p, j);
+        left |= 1u << j;
+    }
+    bool whole = traverse_stream(nodes, primitives, &r, left, accept_first_hit);
+    for (; left; left &= left - 1u) {
+        uint j = ctz(left);
+        if (!accept_first_hit)
+            packet_set_hit(p, j, r.hits[j]);
+        else if (r.occluded >> j & 1u)
+            p->prim_index.s[j] = 0;
+    }
+    return whole;
+}
+#endif
+
 // Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
 // accept_first_hit only whether there is one.
 DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
@@ -251,6 +277,9 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
             traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit))
             return;
     }
+#if RAY_STREAMS
+    if (stream_packet(nodes, primitives, p, active, accept_first_hit)) return;
+#endif
     for (; active; active &= active - 1u) {
         uint j = ctz(active);
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;

@@ -23,13 +23,14 @@ def query_kernel(device: Device, entry: str, **constants: int) -> Kernel:
 class RayQuery:
     """Closest or any hits of sets of rays, by the traversal that pictures use for a BVH."""
 
-    def __init__(self, bvh: Bvh, any_hit: bool = False, spheres: bool = False):
-        """Compiles the kernel; `spheres`: whether any primitive is a sphere."""
+    def __init__(self, bvh: Bvh, any_hit: bool = False, spheres: bool = False, **constants: int):
+        """Compiles the kernel with `constants`; `spheres`: whether any primitive is a sphere."""
         packets = bvh.layout == "bvh8"
         self._bvh, self._rays_per_thread = bvh, 32 if packets else 1
         self.entry = f"{'occluded' if any_hit else 'closest'}_{'packet' if packets else 'bvh2'}"
         group_size = 16 if packets else 64
-        self._kernel = query_kernel(bvh.device, self.entry, group_size=group_size, STRICT=1, SPHERES=int(spheres))
+        constants = dict(group_size=group_size, STRICT=1, SPHERES=int(spheres)) | constants
+        self._kernel = query_kernel(bvh.device, self.entry, **constants)
 
     def __call__(self, rays: Buffer, hits: Buffer, count: int) -> None:
         """Launches the kernel: rays (n, 2, 4) to hits (n, 4) float32, or with any_hit to (n,) uint32, 1 for a hit."""

@@ -321,6 +321,25 @@ def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit
             assert np.array_equal(np.where(hits[:, 3].copy().view("i4") >= 0, hits[:, 0], np.inf), brute_t)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("any_hit", [False, True])
+def test_a_stream_that_overflows_is_traced_ray_by_ray(device, rng, any_hit):
+    """On devices that trace incoherent rays in streams; on others the capacity means nothing."""
+    primitives = with_primitive_ids(soup(rng, 3000, 0.5))
+    bvh, rays = build_bvh(device, primitives), rays_at(rng, primitives, 2000)
+    rays[:, 0, 3] = rng.uniform(0, 10, len(rays))
+    found = []
+    for capacity in (512, 48):
+        hits = device.buffer(len(rays) if any_hit else (len(rays), 4), "u4" if any_hit else "f4").fill(255)
+        query = RayQuery(bvh, any_hit, STREAM_CAPACITY=capacity)
+        query(device.buffer(rays.shape).write(rays), hits, len(rays))
+        found.append(hits.read())
+    assert np.array_equal(found[0], found[1], equal_nan=True)
+    brute_t, _ = Queries(device, primitives).brute(rays)
+    hit = found[0] > 0 if any_hit else found[0][:, 3].copy().view("i4") >= 0
+    assert np.array_equal(hit, np.isfinite(brute_t)) and 0 < hit.sum() < len(hit)
+
+
 def placements(rng, count):
     """Matrices (n, 3, 4) that turn, scale unevenly and move."""
     out = np.zeros((count, 3, 4))
