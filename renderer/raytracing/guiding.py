@@ -65,6 +65,7 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
     The last column of the vectors is the number of a photon's tree.
     """
+    columns = np.ascontiguousarray(points[:, :3].T)
     roots = np.full(FACES, NO_TREE, "u4")
     nodes: list[list[int]] = []
     leaves: list[np.ndarray] = []
@@ -73,7 +74,7 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
         if len(members):
             roots[face] = len(nodes)
             nodes.append([0, 0])
-            _split(points, members, len(nodes) - 1, nodes, leaves)
+            _split(columns, members, len(nodes) - 1, nodes, leaves)
     header = np.zeros(HEADER_WORDS, "u4")
     tree = np.array(nodes, "u4").reshape(-1)
     gap = np.zeros(-(len(header) + len(tree)) % LOBES, "u4")  # a leaf's rows lie in one line of a cache
@@ -82,23 +83,24 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 
 def _split(
-    points: np.ndarray, members: np.ndarray, node: int, nodes: list[list[int]], leaves: list[np.ndarray]
+    columns: np.ndarray, members: np.ndarray, node: int, nodes: list[list[int]], leaves: list[np.ndarray]
 ) -> None:
-    """Splits a node of photons at the median of its longest axis, until few are left."""
-    places = points[members, :3]
-    extent = places.max(0) - places.min(0)
-    axis = int(extent.argmax())
-    split = np.float32(np.partition(places[:, axis], len(members) // 2)[len(members) // 2])
-    right = places[:, axis] >= split
-    if len(members) <= LEAF_PHOTONS or right.all():
+    """Splits a node of photons at the median of its longest axis, until few are left; `columns` (3, n) are points."""
+    right = None
+    if len(members) > LEAF_PHOTONS:
+        places = columns[:, members]
+        axis = int((places.max(1) - places.min(1)).argmax())
+        split = np.partition(places[axis], len(members) // 2)[len(members) // 2]
+        right = places[axis] >= split
+    if right is None or right.all():
         nodes[node] = [0, LEAF + 4 * len(leaves)]
         leaves.append(members)
         return
     child = len(nodes)
     nodes[node] = [int(split.view("u4")), axis + 4 * child]
     nodes += [[0, 0], [0, 0]]
-    _split(points, members[~right], child, nodes, leaves)
-    _split(points, members[right], child + 1, nodes, leaves)
+    _split(columns, members[~right], child, nodes, leaves)
+    _split(columns, members[right], child + 1, nodes, leaves)
 
 
 def _lobes(points: np.ndarray, sources: np.ndarray, leaves: list[np.ndarray]) -> np.ndarray:

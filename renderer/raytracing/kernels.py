@@ -50,7 +50,7 @@ def photon_source() -> GeneratedSource:
 
 
 def _materials() -> str:
-    """The dispatch over materials, and over it sample_bsdf and eval_bsdf_pdf (guide.h)."""
+    """The dispatch over materials: sample_material, over which guide.h has sample_bsdf, and eval_bsdf_pdf."""
     return (
         _surfaces()
         + microfacet.table_source()
@@ -59,7 +59,7 @@ def _materials() -> str:
         + "DEVICE bool sample_material(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
         "                            BsdfSample *out) {\n"
         + _switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
-        + "DEVICE float4 eval_material_pdf(const Material m, const Surface s, float3 direction) {\n"
+        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
         + _switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
         + '#include "raytracing/guide.h"\n'
     )

@@ -101,14 +101,8 @@ DEVICE float3 guide_direction(GLOBAL const float *leaf, float3 point, float u1, 
     return normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
 }
 
-// The BSDF of a material times |cos(theta)|, and the pdf with which sample_bsdf samples the direction.
-DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {
-    float4 bsdf = eval_material_pdf(m, s, direction);
-    if (s.guided > 0.0f && bsdf.w > 0.0f)
-        bsdf.w = fma(s.guided, guide_pdf(s.guide, s.point, direction) - bsdf.w, bsdf.w);
-    return bsdf;
-}
-
+// Samples a direction of the mixture. out->pdf is that of the BSDF alone: MIS weights sum to 1 with any pdf that both
+// sides take, and photons do not lead to lights that next-event estimation sees.
 DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
     if (!(s.guided > 0.0f)) return sample_material(m, s, sampler, dimension, out);
     if (uniform_float(sample_bits(sampler, dimension + GUIDE_DIMENSION)) >= s.guided) {  // get_1d caches others
@@ -125,7 +119,8 @@ DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint
     float4 bsdf = eval_bsdf_pdf(m, s, out->direction);
     out->pdf = bsdf.w;
     if (!(bsdf.w > 0.0f)) return false;
-    out->weight = xyz(bsdf) * (1.0f / bsdf.w);
+    float guide_density = guide_pdf(s.guide, s.point, out->direction);
+    out->weight = xyz(bsdf) * (1.0f / fma(s.guided, guide_density - bsdf.w, bsdf.w));
     return true;
 }
 
@@ -137,5 +132,4 @@ DEVICE void find_guide(GLOBAL const uint *guide, const Material m, float3 geomet
 }
 #else
 #define sample_bsdf sample_material
-#define eval_bsdf_pdf eval_material_pdf
 #endif
