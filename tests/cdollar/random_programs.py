@@ -63,6 +63,7 @@ half nearly(half x, byte n) { half y = x; for (int i = 0; i < (n & 3); i++) y = 
 [Associative] float larger(float x, float y) => x < y ? y : x;
 float mean2(float x, float y) => 0.5 * (x + y);
 float twice(curve f, float x) => f(f(x));
+float faded(float state, float x) => state * 0.75 + x * (1 - state) * 0.01;
 domain common(domain d, float[] v) => d & domain(v);
 float ones(domain d) { var f(i : d) = 1.5 * i; return sum(f); }
 float part(float[] v) { l : 1..4; return sum(v(l) * v(l)); }
@@ -359,7 +360,9 @@ class RandomPrograms:
         lines = [line for part in range(parts) for line in self.part(part)]
         losses = []
         for part in range(parts):
-            reduced = self.one_of(["sum(y)", "sum(y * y)", "max(y) + min(y)", "sum(y) * s"])
+            reduced = self.one_of(
+                ["sum(y)", "sum(y * y)", "max(y) + min(y)", "sum(y) * s", "fold(faded, s, y(n), n : 0..12)"]
+            )
             losses.append(
                 f"float loss{part}(float[] q, float s) {{ var y(i : q) = {self.loss()}; return {reduced}; }}\n"
             )

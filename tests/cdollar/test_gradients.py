@@ -205,6 +205,45 @@ def test_gradients_from_python_repeat_their_launches(device):
         cdollar.grad(3)
 
 
+FOLDS = {
+    "a number": """double step(double s, double x) => s * 0.9d + x * x * s;
+        double loss(double[] w) => fold(step, 0.5d, w);""",
+    "a record that counts": """final class S { double a, b; int n; }
+        S step(S s, double x) {
+            double y = s.a * x + s.b;
+            if (y > 2) y = y / 3;
+            return S(y, s.b + 0.1d * y * x, s.n + 1);
+        }
+        double loss(double[] w) { var r = fold(step, S(1, 0.3d, 0), w); return r.a * r.b + r.n * r.a; }""",
+    "a start": """double step(double s, double x) => s * x + x / (2 + s * s);
+        double loss(double[] w) => fold(step, w(0) * w(1), w(i) * w.clamp(i + 1), i : w);""",
+    "rows": """double step(double s, double x) => s * x + 1;
+        double loss(double[,] w) { var r(i) = fold(step, w(i, 0), w(i, j)); return sum(r(i) * r(i) * w(i, 1)); }""",
+    "two variables": """double step(double s, double x) => s * x + x;
+        double loss(double[,] w) => fold(step, 1, w(i, j));""",
+}
+
+
+@pytest.mark.parametrize("text", FOLDS.values(), ids=FOLDS)
+def test_gradients_of_folds_are_finite_differences(text):
+    w = np.random.default_rng(3).standard_normal((3, 4) if "[,]" in text else 7)
+    loss = cdollar.function(text, target="numpy", name="loss")
+    expected = differences(lambda moved: float(loss(**moved)), {"w": w}, "w", 1e-6)
+    assert_near(cdollar.grad(loss)(w).numpy(), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", FOLDS.values(), ids=FOLDS)
+def test_gradients_of_folds_have_the_same_bits_on_devices(text, device, gl):
+    type_ = "float[,]" if "[,]" in text else "float[]"
+    text = re.sub(r"(?<=\d)d\b", "", text.replace("double", "float")) + f"{type_} main({type_} w) => grad(loss)(w);"
+    w = np.random.default_rng(3).standard_normal((3, 4) if "[,]" in text else 7).astype("f4")
+    expected = value_of(text, lambda dag: NumpyTarget(dag, strict=True), w=w)
+    assert np.array_equal(value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), w=w), expected)
+    if gl.version >= 400:
+        assert np.array_equal(value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), w=w), expected)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -213,7 +252,8 @@ def test_gradients_from_python_repeat_their_launches(device):
         ("return grad(a)(a);", "which has no gradient"),
         ("return grad(many)(a);", "returns float\\[\\], which has no gradient"),
         ("return grad(counted)(3);", "there is no gradient by `n`, int"),
-        ("return grad(folded)(a);", "there is no gradient here: fold has no gradient"),
+        ("return grad(reduced)(a);", "there is no gradient here: the reduction by `more` has no gradient"),
+        ("return grad(folded)(a);", "a fold of 70000 elements has no gradient, which would take the square"),
         ("var f(i) = 1.0 * i; return grad(loss)(f) + a;", "its domain is infinite here"),
         ("return grad()(a);", "grad takes a function and the name of a parameter"),
     ],
@@ -224,7 +264,8 @@ def test_what_has_no_gradient(body, message):
     float[] many(float[] a) => a + 1;
     float counted(int n) => n * 1.5;
     float more(float s, float x) => s * x;
-    float folded(float[] a) => fold(more, 1.0, a);
+    float reduced(float[] a) => more(a);
+    float folded(float[] a) => fold(more, 1.0, a.clamp(i), i : 0..70000);
     float[] main(float[] a) {{ {body} }}"""
     error = error_of(text, a=np.ones(3, "f4"))
     assert error.code == "CS0321"

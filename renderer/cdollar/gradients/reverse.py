@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
+from renderer.cdollar.gradients.folds import FoldGradient
 from renderer.cdollar.gradients.inlining import inline_calls
 from renderer.cdollar.gradients.inversion import Context, Use
 from renderer.cdollar.gradients.marks import Leaf, is_leaf, without_marks
@@ -301,6 +302,9 @@ class ReverseMode:
         """A reduction: what it passes on to its elements."""
         reduction, variables = node.attribute
         free = tuple(sorted(node.free_variables - self.outside, key=lambda v: v.unique_id))
+        if reduction.name == "fold":
+            self.fold(node, free)
+            return
         total = self.total(node, free)
         if total is None:
             return
@@ -313,8 +317,23 @@ class ReverseMode:
             self.add(body, 0, context, Adjoint(total.guard, self.product(node, free, total.value)))
         else:
             name = reduction.name if reduction.function is None else reduction.function.name
-            what = "fold" if reduction.name == "fold" else f"the reduction by `{name}`"
-            raise NoDerivative(f"{what} has no gradient", self.dag.spans.get(node))
+            raise NoDerivative(f"the reduction by `{name}` has no gradient", self.dag.spans.get(node))
+
+    def fold(self, node: ir.Node, free: Context) -> None:
+        """A fold: see folds.py."""
+        fold, given = FoldGradient(self.dag, self.tangents, node, free), []
+        for component in fold.smooth:
+            zero = self.algebra.number(0, fold.types[component])
+            total = self.total(node, free, component)
+            given.append(zero if total is None else self.algebra.select(total.guard, total.value, zero))
+        passed = fold.run(given, self.active)
+        for inputs, values, context in (
+            (fold.starts, passed.starts, free),
+            (fold.elements, passed.elements, (*free, *fold.variables)),
+        ):
+            for child, value in zip(inputs, values, strict=True):
+                if value is not None:
+                    self.add(child, 0, context, Adjoint(None, value))
 
     def extreme(self, node: ir.Node, free: Context, given: Adjoint) -> Adjoint:
         """min and max pass all on to the first extreme element."""
