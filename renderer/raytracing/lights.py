@@ -10,6 +10,8 @@ import numpy as np
 from renderer.bvh.primitives import areas
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.environment import (
+    MAX_CDF_SIZE,
+    MAX_PRESET_CDF_SIZE,
     SUN_RADIUS,
     EnvironmentCdf,
     cdf_guide,
@@ -73,7 +75,8 @@ class LightSampler:
     ):
         lit = is_lit(settings.environment, settings.sky)
         radiance = environment_map(settings) if lit else None
-        cdf = self.environment = environment_cdf(radiance) if radiance is not None else None
+        cdf_size = MAX_CDF_SIZE if settings.environment.preset == "none" else MAX_PRESET_CDF_SIZE
+        cdf = self.environment = environment_cdf(radiance, cdf_size) if radiance is not None else None
         has_area = (_luminance(materials) > 0).any()
         area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
