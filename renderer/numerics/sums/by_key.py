@@ -28,7 +28,7 @@ from renderer.numerics.sums.exact_sum import (
 
 MIN_CHUNK, MAX_CHUNK = 1 << 20, 1 << 25  # numbers that are sorted together: chunks that share keys have to be merged
 NUMBER_BYTES = 80  # of memory that a number of a chunk takes meanwhile
-BLOCK = 1 << 15  # numbers whose digits are made together: they stay in the cache
+BLOCK = 1 << 15  # numbers whose digits are made, or rounded, together: they stay in the cache
 DIGIT_BITS = 36  # 2^26 numbers of one key cannot overflow a digit's sum
 LOWEST = -1080  # the exponent of digit 0, a multiple of DIGIT_BITS below every double's last bit
 MAX_TOP = 1 << 60  # of the highest digit, so that two of them add up in int64
@@ -300,8 +300,14 @@ def round_digits(digits: dict[int, np.ndarray], lowest: int, count: int) -> tupl
     Ties go to even. The three highest digits and whether anything is below them decide.
     """
     out, unsure = np.zeros(count), np.zeros(count, bool)
-    if not digits:
-        return out, unsure
+    for first in range(0, count if digits else 0, BLOCK):
+        own = slice(first, min(first + BLOCK, count))
+        out[own], unsure[own] = _round_block({d: value[own] for d, value in digits.items()}, lowest, own.stop - first)
+    return out, unsure
+
+
+def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """round_digits() of few numbers, whose intermediate results stay in the cache."""
     order = sorted(digits, reverse=True)
     negative = digits[order[0]] < 0
     magnitudes = _magnitudes(digits, negative)
