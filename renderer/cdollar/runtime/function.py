@@ -1,4 +1,4 @@
-"""C$ from Python: `@renderer.cdollar.function` on a text or a docstring makes a Python function of a C$ function.
+"""C$ functions as Python functions.
 
 The first call with arguments of some types and shapes compiles; its launches are recorded, and later calls repeat them
 with other buffers and numbers (as JAX's jit does with traced functions).
@@ -7,11 +7,7 @@ with other buffers and numbers (as JAX's jit does with traced functions).
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
-import weakref
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +18,6 @@ from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.operations import argument_of
 from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, component_types
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
@@ -33,11 +28,11 @@ from renderer.cdollar.runtime.parameters import (
     parse_number,
     runtime_value,
 )
+from renderer.cdollar.runtime.recorded_call import RecordedCall
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.graph_target import DeviceArray, PendingCheck, Representation
-from renderer.cdollar.targets.kernel_plan import KernelPlan
+from renderer.cdollar.targets.graph_target import DeviceArray, Representation
 from renderer.cdollar.targets.open_target import target_factory
-from renderer.cdollar.targets.recording import RecordedLaunch, Recording, Upload
+from renderer.cdollar.targets.recording import Recording
 from renderer.gpu.dlpack import CPU, import_tensor
 from renderer.plain import format_value
 
@@ -45,25 +40,6 @@ MAX_RECORDINGS = 64  # of one function: for arguments of so many shapes, types a
 FLOATS = ("float", "double")
 # The scalar types of tensors, by NumPy's kind and size.
 SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
-
-
-def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
-    """A Python function of a C$ program: a text, or the docstring of the function that is decorated.
-
-    The C$ function is `main`, or the one with the Python function's `name`, or the only one. `target` is "numpy",
-    "opencl", "cuda" or "glsl" (default: the best GPU, or NumPy); `strict` gives the same bits on all of them. Arguments
-    are numbers, NumPy arrays, objects with `__dlpack__`, and results of such functions; a call returns an Array.
-    Raises ProgramError for an error in the program, ArgumentError or InputError for an argument that does not fit.
-    """
-    if source is None:
-        return lambda decorated: function(decorated, target=target, strict=strict, name=name)
-    if isinstance(source, str):
-        return Function(source, target, strict, name)
-    if not callable(source) or not source.__doc__:
-        raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
-    made = Function(inspect.cleandoc(source.__doc__), target, strict, name or source.__name__)
-    functools.update_wrapper(made, source)
-    return made
 
 
 def grad(function: Function, parameter: str | None = None) -> Function:
@@ -80,7 +56,7 @@ def grad(function: Function, parameter: str | None = None) -> Function:
 
 
 class Function:
-    """A C$ function to be called from Python; see function()."""
+    """A C$ function to be called from Python; see decorator.py."""
 
     def __init__(self, text: str, target: str | None = None, strict: bool = False, name: str = "") -> None:
         """Parse and check the program."""
@@ -97,7 +73,7 @@ class Function:
         self._types = self.declaration.parameter_types
         self._has_default = [p.default is not None for p in self.declaration.declaration.parameters]
         self._is_float = [isinstance(t, Scalar) and t.name in FLOATS for t in self._types]
-        self._recorded: dict[tuple, _RecordedCall] = {}
+        self._recorded: dict[tuple, RecordedCall] = {}
         self._borrowed_last: dict[str, tuple] = {}  # by parameter: what was borrowed, and the Array over it
 
     @functools.cached_property
@@ -239,7 +215,7 @@ class Function:
             if self._is_float[k] and isinstance(given, DataValue) and given.node.attribute.unique_id in read:
                 self._is_float[k] = False  # its value decides what is computed: it belongs to the key
                 return result
-        recorded = _RecordedCall(recording, values, bound, result)
+        recorded = RecordedCall(recording, values, bound, result)
         if recorded.is_possible:
             if len(self._recorded) >= MAX_RECORDINGS:
                 target.device.finish()  # type: ignore[attr-defined]  # a DeviceTarget, as it was recorded
@@ -323,135 +299,3 @@ def _numbers(value: Any, type_: Data, name: str) -> tuple:
     if any(not isinstance(part, (bool, int, float)) for part in parts):
         raise ArgumentError(f"{name}: is {type_}, but {format_value(value)} is given")
     return parse_number(",".join(map(repr, parts)), type_, name)
-
-
-class _RecordedCall:
-    """The launches of one call, to be repeated with other arguments of the same shapes and types."""
-
-    def __init__(self, recording: Recording, values: list, bound: list[Operand], result: Array) -> None:
-        self._recording, self._target, self._result = recording, result.target, result
-        self._launches = recording.launches
-        representation = result.representation
-        assert representation is not None and isinstance(self._target, DeviceTarget)
-        self._device = self._target.device
-        self._ranges, self._types = representation.ranges, representation.types
-        self._buffers = representation.buffers
-        self._holder = weakref.ref(representation)  # alive while someone may read the last result
-        self._facts = result.type, result.result, result.origin
-        del self._result
-        places = self._places()
-        self._checks = [(check.plan, places.get(id(check.word), [])) for check in recording.checks]
-        self._outputs = [places.get(id(buffer), []) for buffer in self._buffers]
-        nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
-        self._uploads = [
-            (nodes[id(u.node)], u, _is_whole(u, values[nodes[id(u.node)]]))
-            for u in recording.uploads
-            if id(u.node) in nodes
-        ]
-        self._whole = {id(u): places.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
-        self._borrowed: dict[int, list[list[tuple[RecordedLaunch, int]]]] = {
-            k: [places.get(id(buffer), []) for buffer in value.representation.buffers]
-            for k, value in enumerate(values)
-            if isinstance(value, Array) and value.representation is not None
-        }
-        self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps the memory of others alive
-        inputs = {id(b) for _, upload, _ in self._uploads for b in upload.buffers}
-        inputs |= {id(b) for k in self._borrowed for b in values[k].representation.buffers}
-        # A result that no launch writes, or that is an argument, is not repeated.
-        self.is_possible = all(self._outputs) and not inputs & {id(b) for b in self._buffers}
-        self._scalars: list[tuple[int, RecordedLaunch, int, Any]] = []
-        for k, value in enumerate(bound):
-            if isinstance(value, DataValue) and isinstance(values[k], float):
-                self._scalars += self._uses_of(k, value)
-
-    def _places(self) -> dict[int, list[tuple[RecordedLaunch, int]]]:
-        """Where each buffer is an argument, by its id."""
-        places: dict[int, list[tuple[RecordedLaunch, int]]] = {}
-        for launch in self._launches:
-            for position, argument in enumerate(launch.arguments):
-                places.setdefault(id(argument), []).append((launch, position))
-        return places
-
-    def _uses_of(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, Any]]:
-        """Where a number is an argument of a launch, with the type that it has there."""
-        dtype = partial(argument_of, type_=value.node.type)
-        return [
-            (k, launch, position, dtype)
-            for launch in self._launches
-            for position, scalar in launch.scalars.items()
-            if scalar is value.node.attribute
-        ]
-
-    def repeat(self, values: list) -> Array:
-        """The result for other arguments."""
-        if self._holder() is not None:
-            self._renew_outputs()
-        if self._borrowed:
-            self._replace_borrowed(values)
-        for k, upload, is_whole in self._uploads:
-            if is_whole:
-                self._replace(upload, values[k])
-            else:
-                _write(upload, values[k])
-        for k, launch, position, dtype in self._scalars:
-            number = dtype(values[k])
-            if launch.arguments[position] != number:
-                launch.set(position, number)
-        checks = [self._new_check(plan, places) for plan, places in self._checks]
-        for launch in self._launches:
-            launch()
-        representation = Representation(self._ranges, self._buffers, self._types)
-        self._holder = weakref.ref(representation)
-        type_, result, origin = self._facts
-        return Array(type_, result, origin, self._target, representation, checks)
-
-    def _new_check(self, plan: KernelPlan, places: list[tuple[RecordedLaunch, int]]) -> PendingCheck:
-        """A status word of its own for each call: the errors of a call are those of its result."""
-        assert isinstance(self._target, DeviceTarget)
-        check = self._target.pending_check(plan)
-        for launch, position in places:
-            launch.set(position, check.word)
-        return check
-
-    def _replace(self, upload: Upload, array: np.ndarray) -> None:
-        """The bytes of an array for those of the last call's."""
-        buffer = self._device.replace_contents(upload.buffers[0], array)
-        if buffer is not upload.buffers[0]:
-            upload.buffers[0] = buffer
-            for launch, position in self._whole[id(upload)]:
-                launch.set(position, buffer)
-
-    def _renew_outputs(self) -> None:
-        """New buffers for the result, as the last one is still in use."""
-        device = self._device
-        self._buffers = [device.buffer(b.shape, b.dtype) for b in self._buffers]
-        for buffer, places in zip(self._buffers, self._outputs, strict=True):
-            for launch, position in places:
-                launch.set(position, buffer)
-
-    def _replace_borrowed(self, values: list) -> None:
-        """Other buffers for arguments on the device; memory of others is let go when no kernel uses it any more."""
-        for k, places in self._borrowed.items():
-            if values[k] is self._last[k]:
-                continue
-            old, new = self._last[k].representation.buffers, values[k].representation.buffers
-            if any(buffer.is_borrowed and buffer not in new for buffer in old):
-                self._device.finish()
-            for buffer, component in zip(new, places, strict=True):
-                for launch, position in component:
-                    launch.set(position, buffer)
-            self._last[k] = values[k]
-
-
-def _is_whole(upload: Upload, array: np.ndarray) -> bool:
-    """Whether the buffer of an upload has the very bytes of the array."""
-    return (
-        len(upload.buffers) == 1 and upload.buffers[0].dtype == array.dtype and upload.buffers[0].nbytes == array.nbytes
-    )
-
-
-def _write(upload: Upload, array: np.ndarray) -> None:
-    """Upload an array's region into the buffers of the first call."""
-    source = upload.node.attribute.data
-    for buffer, part in zip(upload.buffers, replace(source, array=array).read(upload.box), strict=True):
-        buffer.write(np.ascontiguousarray(part, buffer.dtype).reshape(-1))

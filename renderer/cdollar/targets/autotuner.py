@@ -45,7 +45,7 @@ def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[
     """The fastest schedule of one kernel, and a comment."""
     expected, default_seconds = measure(target, node, default)
     fastest, fastest_seconds, tried = DEFAULT, default_seconds, 0
-    for change in MATMUL_CANDIDATES if default.kind == "tiled_matmul" else MAP_CANDIDATES:
+    for change in MATMUL_CANDIDATES if default.kind.endswith("matmul") else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
             plan = plan_kernel(node, target.ranges_of, schedule, target.device.properties, target.strict)

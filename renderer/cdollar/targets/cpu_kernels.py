@@ -11,27 +11,46 @@ from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topol
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CpuDialect, indented, storage_type
-from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, LoopReduction, is_elementwise, loop_lines
+from renderer.cdollar.targets.emitter import (
+    ElementwiseEmitter,
+    Emitter,
+    LoopReduction,
+    is_elementwise,
+    is_small,
+    loop_lines,
+)
 from renderer.cdollar.targets.expression_emitter import Block, RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.strict_order import depends_on_order
 
 MIN_COLUMNS = 16  # of rows that are worth a loop
 SPAN = 2048  # columns of a block of a map
-LANES = (256, 64)  # columns of a block of a reduction: accumulators; the first that leaves every core work
+LANES = (1024, 256, 64)  # columns of a block of a reduction: accumulators; the first that leaves every core work
+MAX_REPEATED_LINES = 12  # of an element that is in the text so often
+ROWS = 4  # elements of a reduction that an accumulator takes at once
+BLOCKS_PER_UNIT = 2  # that leave every core work
 ITEMS_PER_UNIT = 8  # work-items, so that cores that are late have fewer
 VECTORIZE = "#pragma clang loop vectorize(assume_safety)"
 
 
 def has_rows(node: Node) -> bool:
-    """Whether a map has rows that are worth a loop, and no loops inside of it."""
+    """Whether a map has rows that are worth a loop, and no loops inside of it but those that are unrolled."""
     if not node.attribute or volume(node.attribute) < MIN_COLUMNS:
         return False
     for part in (part for body in node.inputs for part in order_within_scope(body)):
         is_loop = isinstance(part.attribute, UserCall) and has_loops(part.attribute.function)
-        if is_loop or (part.op == "reduce" and part.free_variables):
+        if is_loop or (part.op == "reduce" and part.free_variables and not is_unrolled(part)):
             return False
     return True
+
+
+def is_unrolled(reduction: Node) -> bool:
+    """Whether a reduction is emitted element by element: it has few, and nothing else is in the way of vectors."""
+    operator, variables = reduction.attribute
+    is_plain = operator.function is None and not operator.name.startswith("arg") and not operator.ordered
+    inner = [part for body in reduction.inputs for part in order_within_scope(body)]
+    is_flat = not any(part.op == "reduce" and part.free_variables for part in inner)
+    return is_plain and is_flat and is_small(variables)
 
 
 def plan_cpu_map(node: Node, ranges_of: RangesOf, compute_units: int, strict: bool) -> KernelPlan | None:
@@ -81,7 +100,7 @@ def has_neighbor_outputs(node: Node, reduction: Node, strict: bool) -> bool:
     if index_type(volume(node.attribute)) == "long":
         return False
     beside, apart = count_reads(reduction.inputs, node.attribute[-1])
-    return beside > 0 and apart == 0
+    return beside > 0 and apart == 0 and not is_unrolled(reduction)
 
 
 def count_reads(bodies: tuple[Node, ...], variable: BoundVariable) -> tuple[int, int]:
@@ -101,7 +120,8 @@ def plan_cpu_columns(
     """A reduction to many outputs, LANES of them at a time; None if it checks bounds."""
     emitter, columns = Emitter(CpuDialect(strict), ranges_of), node.attribute[-1].range.size
     rows = volume(node.attribute) // max(1, columns)
-    lanes = next((n for n in LANES if rows * -(-columns // n) >= ITEMS_PER_UNIT // 2 * compute_units), LANES[-1])
+    enough = BLOCKS_PER_UNIT * compute_units
+    lanes = next((n for n in LANES if rows * -(-columns // n) >= enough), LANES[-1])
     loop = LoopReduction(emitter, reduction)
     with emitter.block() as row:
         emitter.delinearize(node.attribute[:-1], "row")
@@ -112,8 +132,9 @@ def plan_cpu_columns(
         emitter.blocks.append(Block())
         emitter.delinearize(node.attribute[-1:], "column")
         loop.combine_element()
-        lines = lane_loop(loop, emitter.blocks.pop().lines)
-        for variable in reversed(loop.variables):
+        element = emitter.blocks.pop().lines
+        lines = innermost_loops(emitter, loop, emitter.blocks.pop().lines, element)
+        for variable in reversed(loop.variables[:-1]):
             inner = [*emitter.blocks.pop().lines, *lines]
             lines = loop_lines(emitter, variable, inner)
     if loop.may_poison:
@@ -131,6 +152,27 @@ def plan_cpu_columns(
         "}",
     ]
     return block_plan(emitter, node, (columns, lanes), compute_units, body, False)
+
+
+def innermost_loops(emitter: Emitter, loop: LoopReduction, hoisted: list[str], element: list[str]) -> list[str]:
+    """The loop over the last reduced variable around that over the outputs, ROWS elements at a time, and the rest."""
+    variable = loop.variables[-1]
+    one, several = [*hoisted, *lane_loop(loop, element)], [*hoisted, *element]
+    if variable.range.size < 2 * ROWS or len(several) > MAX_REPEATED_LINES:
+        return loop_lines(emitter, variable, one)
+    (low, high), name, first = emitter.loop_bounds(variable), emitter.variable_names[variable], emitter.fresh("first")
+    inner: list[str] = []
+    for item in range(ROWS):
+        inner += ["{", f"    const {variable.type} {name} = {first} + {item};", *indented(several), "}"]
+    return [
+        f"{variable.type} {first} = {low};",
+        f"for (; {first} + {ROWS - 1} < {high}; {first} += {ROWS}) {{",
+        *indented(lane_loop(loop, inner)),
+        "}",
+        f"for ({variable.type} {name} = {first}; {name} < {high}; {name}++) {{",
+        *indented(one),
+        "}",
+    ]
 
 
 def lane_loop(loop: LoopReduction, element: list[str]) -> list[str]:

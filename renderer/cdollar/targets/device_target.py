@@ -129,7 +129,7 @@ class DeviceTarget(GraphTarget):
         if plan.combine is None:
             self.launch_kernel(plan, {"output": outputs.buffers, "status": [status]})
             return
-        partials = [self.device.buffer(plan.group_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
+        partials = [self.device.buffer(plan.partial_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
         self.launch_kernel(plan, {"output": partials, "status": [status]})
         self.launch_kernel(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
 
@@ -159,10 +159,14 @@ class DeviceTarget(GraphTarget):
         if plan.has_doubles:
             constants["DOUBLES"] = 1
         source = GeneratedSource(f"cdollar_{hashlib.sha256(plan.text.encode()).hexdigest()[:12]}.cu", plan.text)
-        return self.compiled(
-            (plan.text, plan.group_size),
-            lambda: self.device.kernel(source, "compute", group_size=plan.group_size, **constants),
-        )
+        return self.compiled((plan.text, plan.group_size), partial(self.compile, plan, source, constants))
+
+    def compile(self, plan: KernelPlan, source: GeneratedSource, constants: dict[str, int]) -> Any:
+        """Compile the kernel of a plan; UnavailableError where its groups do not fit the device."""
+        kernel = self.device.kernel(source, plan.entry, group_size=plan.group_size, **constants)
+        if plan.local_bytes and not kernel.reserve_local(plan.local_bytes):
+            raise UnavailableError(f"{self.device_name} refuses {plan.local_bytes} bytes of local memory")
+        return kernel
 
 
 def check_index_range(count: int, name: str) -> None:

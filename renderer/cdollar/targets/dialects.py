@@ -52,6 +52,7 @@ class CDialect:
     nan = "as_float(0x7fc00000u)"
     # Operations on signed integers that could overflow, by type.
     overflow_texts: ClassVar[dict[str, dict[str, str]]] = {"int": WRAPPING_TEXTS, "long": LONG_WRAPPING_TEXTS}
+    unrolls_loops = False  # whether the text has short reductions element by element
     may_leave_loops = False  # before their conditions say so
     keeps_rounding = True  # (a + b) - a is not simplified to b
     first_index = "0"  # of load()
@@ -93,6 +94,8 @@ class CDialect:
 
 class CpuDialect(CDialect):
     """For loops of processors: functions that vectorize, where their bits are not given."""
+
+    unrolls_loops = True
 
     def operation(self, name: str) -> str:
         """The format of an operation; that of the driver is a call for each element."""

@@ -13,7 +13,14 @@ from renderer.cdollar.ir.dag import Access, BoundVariable, Node, scalar_types, w
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import FLOATS, promoted_type
 from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS, has_loops
-from renderer.cdollar.targets.dialects import CDialect, indented, neutral_text, operation_text, storage_type
+from renderer.cdollar.targets.dialects import (
+    CDialect,
+    indented,
+    literal,
+    neutral_text,
+    operation_text,
+    storage_type,
+)
 from renderer.cdollar.targets.expression_emitter import Block, EmittedValue, ExpressionEmitter, RangesOf
 from renderer.cdollar.targets.strict_order import BLOCK, depends_on_order, level_count
 
@@ -22,6 +29,7 @@ VECTOR = "xyzw"  # components of a vector of four elements
 MIN_COMPENSATED_LENGTH = 4096  # elements of a float sum that carries what rounding loses
 MAX_GLSL_ROUNDS = 4096  # of a loop in GLSL that is not unrolled
 UNROLLED_ROUNDS = 32  # drivers unroll loops of so many rounds
+MAX_ELEMENTS_IN_TEXT = 64  # of a reduction that the text of a processor's kernel has element by element
 MAX_UNROLLED_EXTENT = 16  # a reduction over at most this many indices has its bounds in the text, to be unrolled
 
 
@@ -202,10 +210,14 @@ class Emitter(ExpressionEmitter):
         loop = LoopReduction(self, node)
         loop.start()
         variables = node.attribute[1]
+        if self.dialect.unrolls_loops and is_small(variables):
+            self.combine_each(loop)
+            variables = ()
         for variable in variables:
             self.blocks.append(Block())
             self.define(variable, self.fresh(variable.name if variable.name.isalnum() else "i"))
-        loop.combine_element()
+        if variables:
+            loop.combine_element()
         for variable in reversed(variables):
             body = self.blocks.pop().lines
             if self.dialect.may_leave_loops and variable.range.size > MAX_GLSL_ROUNDS:
@@ -221,6 +233,17 @@ class Emitter(ExpressionEmitter):
         self.blocks = outer
         return EmittedValue(tuple(names), loop.result_poison)
 
+    def combine_each(self, loop: LoopReduction) -> None:
+        """Emit the elements of a reduction one after another: compilers vectorize a loop around them then."""
+        ranges = [range(variable.range.low, variable.range.high) for variable in loop.variables]
+        for point in itertools.product(*ranges):
+            self.blocks.append(Block())
+            for variable, number in zip(loop.variables, point, strict=True):
+                self.define(variable, literal(number, variable.type, self.dialect))
+            loop.combine_element()
+            lines = self.blocks.pop().lines
+            self.blocks[-1].lines += lines
+
     def loop_bounds(self, variable: BoundVariable) -> tuple[str, str]:
         """The half-open bounds of a loop; short ones are literals, so that the compiler unrolls the loop."""
         range_ = variable.range
@@ -231,6 +254,11 @@ class Emitter(ExpressionEmitter):
         if range_.low == 0:
             return f"0{suffix}", high
         return self.argument((variable.unique_id, "low"), variable.type, range_.low, "l"), high
+
+
+def is_small(variables: tuple[BoundVariable, ...]) -> bool:
+    """Whether a reduction has so few elements that each of them may be in the text."""
+    return 0 < math.prod(v.range.size for v in variables) <= MAX_ELEMENTS_IN_TEXT
 
 
 def loop_lines(emitter: Emitter, variable: BoundVariable, body: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import index_type
 
 BufferKind = Literal["array", "partial", "output", "status"]
-KernelKind = Literal["map", "reduction", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
+KernelKind = Literal["map", "reduction", "matmul", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class KernelPlan:
     """A kernel for `node`, a function of bound variables or a closed reduction.
 
     Sizes and numbers of the program are arguments, so that the same text serves all of them. A reduction writes
-    partial results of `partial_types`, which the kernel `combine` combines.
+    `partial_count` partial results of `partial_types`, which the kernel `combine` combines. `entry` is the kernel in
+    the text, `local_bytes` what a group needs beyond the local arrays that it declares.
     """
 
     node: Node
@@ -46,7 +47,10 @@ class KernelPlan:
     check_sites: list[Node] = field(default_factory=list)
     has_doubles: bool = False
     writes_status: bool = False
+    entry: str = "compute"
+    local_bytes: int = 0
     partial_types: tuple[str, ...] = ()
+    partial_count: int = 0
     combine: KernelPlan | None = None
     reason: str = ""
 

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import math
 
-from renderer.cdollar.ir.dag import Access, Component, Node, inputs_outside_functions, topological_order, without_lets
+from renderer.cdollar.ir.dag import (
+    Access,
+    BoundVariable,
+    Component,
+    Node,
+    inputs_outside_functions,
+    topological_order,
+    without_lets,
+)
 from renderer.cdollar.targets.cpu_kernels import (
     count_reads,
     has_neighbor_outputs,
@@ -19,14 +27,21 @@ from renderer.cdollar.targets.dialects import CDialect, indented, storage_type
 from renderer.cdollar.targets.emitter import Emitter, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
-from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
+from renderer.cdollar.targets.matmul_kernels import (
+    choose_tile_size,
+    plan_cpu_matmul,
+    plan_plain_matmul,
+    plan_tiled_matmul,
+)
 from renderer.cdollar.targets.matrix_product import match_matrix_product
-from renderer.cdollar.targets.reduction_kernels import plan_reduction
+from renderer.cdollar.targets.reduction_kernels import GroupShape, plan_reduction
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.gpu import DeviceProperties
 
 MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a work-group for each
 MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a work-group
+MIN_GROUP_ROW_LENGTH = 32  # elements of a row that several threads of a GPU reduce, however many rows there are
+THREADS_PER_UNIT = 1024  # of one output each, below which columns are reduced by several
 MIN_MATMUL_DEPTH = 4
 MIN_ROW_LENGTH = 64  # elements of a row that a work-item of a CPU reduces with vectors
 
@@ -42,6 +57,9 @@ def plan_kernel(
         if properties.scalar_threads:
             return plan_cpu_matmul(product, ranges_of, properties)
         if schedule == DEFAULT:
+            plan = plan_plain_matmul(product, ranges_of, properties)
+            if plan is not None:
+                return plan
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)
     reduction, units = whole_reduction(node), properties.compute_units
@@ -54,8 +72,9 @@ def plan_kernel(
     if reduction is not None and is_split and properties.scalar_threads and is_row_reduction(reduction):
         return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
     if reduction is not None and is_split and not properties.scalar_threads:
-        if volume(node.attribute) <= MAX_REDUCTION_OUTPUTS and volume(reduction.attribute[1]) >= MIN_REDUCTION_LENGTH:
-            return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
+        shape = group_shape(node, reduction, schedule, units)
+        if shape is not None:
+            return plan_reduction(node, reduction, ranges_of, schedule, properties, strict, shape)
     if properties.scalar_threads and has_rows(node):
         plan = plan_cpu_map(node, ranges_of, units, strict)
         if plan is not None:
@@ -72,6 +91,30 @@ def needs_long(node: Node, ranges_of: RangesOf) -> bool:
         elif part.op == "apply" and isinstance(part.attribute, Access):
             counts.append(math.prod(r.size for r in ranges_of(without_lets(part.inputs[0]))))
     return any(index_type(count) == "long" for count in counts)
+
+
+def group_shape(node: Node, reduction: Node, schedule: Schedule, compute_units: int) -> GroupShape | None:
+    """How the groups of a GPU reduce the outputs of a reduction; None if each is worth one thread only."""
+    outputs, elements = volume(node.attribute), volume(reduction.attribute[1])
+    operator, variables = reduction.attribute
+    along_outputs, _ = count_reads(reduction.inputs, node.attribute[-1])
+    if along_outputs == 0 and elements >= MIN_GROUP_ROW_LENGTH and reads_rows(reduction, variables[-1]):
+        return GroupShape.of_rows(elements, schedule.group_size)
+    if elements < MIN_REDUCTION_LENGTH:
+        return None
+    if along_outputs and operator.function is None and outputs < THREADS_PER_UNIT * compute_units:
+        return GroupShape.of_columns(schedule.group_size)
+    return GroupShape.of_rows(elements, schedule.group_size) if outputs <= MAX_REDUCTION_OUTPUTS else None
+
+
+def reads_rows(reduction: Node, variable: BoundVariable) -> bool:
+    """Whether some read takes neighbors along a reduced variable, in a row of its own for each output."""
+    for part in topological_order(list(reduction.inputs)):
+        if part.op == "apply" and isinstance(part.attribute, Access):
+            *rows, last = (child.free_variables for child in part.inputs[1:])
+            if variable in last and any(row - frozenset(reduction.attribute[1]) for row in rows):
+                return True
+    return False
 
 
 def is_row_reduction(reduction: Node) -> bool:

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
+
+from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import RangesOf
-from renderer.cdollar.targets.kernel_plan import KernelKind, KernelPlan, finish_plan, volume
-from renderer.cdollar.targets.matrix_product import MatrixProduct, emit_operand, is_contiguous_along, operand_factors
+from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelKind, KernelPlan, finish_plan, volume
+from renderer.cdollar.targets.matrix_product import (
+    MatrixProduct,
+    emit_operand,
+    is_contiguous_along,
+    operand_factors,
+    plain_operands,
+)
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule
-from renderer.gpu import DeviceProperties
+from renderer.gpu import Device, DeviceProperties
 
 CPU_ROWS = 48  # the least rows of a work-item
 BAND_TILES = 8  # tile rows that groups traverse together, so that the L2 cache serves both operands
@@ -39,6 +50,29 @@ def fit_local_memory(schedule: Schedule, type_: str) -> Schedule:
     while schedule.tile_depth * line > LOCAL_MEMORY_BYTES and schedule.tile_depth > 4:
         schedule = replace(schedule, tile_depth=schedule.tile_depth // 2)
     return schedule
+
+
+def plan_plain_matmul(product: MatrixProduct, ranges_of: RangesOf, properties: DeviceProperties) -> KernelPlan | None:
+    """The kernel of renderer.numerics.matmul for arrays that are multiplied as they lie in memory; else None."""
+    operands = plain_operands(product, ranges_of)
+    if operands is None:
+        return None
+    from renderer.numerics.matmul import choose_variant, variant_constants  # only for those who multiply
+
+    rows, columns, depth = (v.range.size for v in (*product.node.attribute, *product.inner))
+    dtype = DTYPES[product.type]
+    device = cast(Device, SimpleNamespace(properties=properties))  # nothing else is asked of it
+    variant = choose_variant(device, rows, columns, dtype)
+    constants: dict[str, Any] = variant_constants(variant, rows, columns, depth, dtype)
+    text = "".join(f"#define {name} {value}\n" for name, value in sorted(constants.items()))
+    groups = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1])
+    arguments: list[Any] = [BufferArgument("array", 0, node) for node in operands]
+    arguments += [BufferArgument("output"), *map(np.uint32, (rows, columns, depth))]
+    return KernelPlan(
+        product.node, "matmul", f'{text}#include "{variant.file}"\n', variant.group, groups, arguments,
+        has_doubles=product.type == "double", entry=variant.entry, local_bytes=variant.local_bytes,
+        reason=f"a product of {rows} x {depth} and {depth} x {columns}",
+    )  # fmt: skip
 
 
 def plan_tiled_matmul(product: MatrixProduct, ranges_of: RangesOf, schedule: Schedule) -> KernelPlan:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import Access, BoundVariable, Node
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import operation_text
 from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import RangesOf
 from renderer.cdollar.targets.kernel_plan import volume
 
 Indices = list[tuple[tuple[BoundVariable, ...], str]]  # groups of variables with the names of their linear indices
@@ -65,6 +67,27 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
 
     groups = in_order(batch), in_order(rows - batch), in_order(columns - batch)
     return MatrixProduct(node, tuple(left), tuple(right), *groups, reduction.attribute[1])
+
+
+def plain_operands(product: MatrixProduct, ranges_of: RangesOf) -> tuple[Node, Node] | None:
+    """The arrays a, b of a product of whole arrays a(row, k) b(k, column) in this order; None for other products."""
+    variables = product.node.attribute
+    if len(variables) != 2 or len(product.inner) != 1:
+        return None
+    (row, column), (k,) = variables, product.inner
+    left, right = (product.left, product.right) if row in product.rows else (product.right, product.left)
+    found = []
+    for factors, wanted in ((left, (row, k)), (right, (k, column))):
+        if len(factors) != 1 or not isinstance(factors[0].attribute, Access):
+            return None
+        array, *indices = factors[0].inputs
+        array = without_lets(array)
+        is_read_whole = [i.attribute if i.op == "variable" else None for i in indices] == list(wanted)
+        boxes = [[(r.low, r.high) for r in box] for box in (ranges_of(array), [v.range for v in wanted])]
+        if not is_read_whole or boxes[0] != boxes[1] or component_types(array.type.result) != (product.type,):
+            return None
+        found.append(array)
+    return found[0], found[1]
 
 
 def is_contiguous_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from renderer.cdollar.checker.target import Target
@@ -13,7 +13,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import BACKENDS, DeviceInfo, list_backend, open_device
+from renderer.gpu import BACKENDS, Device, DeviceInfo, list_backend, open_device
 from renderer.plain import format_value
 
 TARGETS = ("numpy", "glsl", *BACKENDS)
@@ -46,7 +46,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     reasons: list[str] = []
     for info in _candidates(name, reasons):
         try:
-            device = open_device(info.device_id)
+            device = _open(info.device_id)
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
@@ -56,6 +56,12 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if reasons:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
     return reference
+
+
+@cache
+def _open(device_id: str) -> Device:
+    """The device of a process: results of one function are given to another without a copy."""
+    return open_device(device_id)
 
 
 def _candidates(name: str | None, reasons: list[str]) -> Iterator[DeviceInfo]:

@@ -1,7 +1,7 @@
 """The primitives of ir/primitives.py on compute devices: prefix sums, radix sort, scatters.
 
 One text for CUDA and OpenCL, shaders/cdollar/primitives.cu. Float prefix sums are added in one order on every device,
-that of numpy_primitives.py. Sums by key are added in the order of the elements, but on GPUs only if `strict`.
+that of numpy_primitives.py. Sums by key of floats are added in the order of the elements if `strict`.
 """
 
 from __future__ import annotations
@@ -148,12 +148,17 @@ class PrimitiveKernels:
     def scatter_on_cpu(
         self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: dict
     ) -> None:
-        """Bins are divided among work-items, or, where order does not matter and memory allows, keys are."""
+        """Work-items have bins of their own, which are added, or, where these are many, a part of the bins.
+
+        In `strict` order one work-item adds all: that is faster than several that each look at every key for theirs.
+        """
         count, bins, low = sizes
-        parts = min(self.parts, -(-count // BLOCK))
-        is_free = constants["SUM"] == "uint" or constants["OPERATION"] >= OPERATIONS["scatter_max"]
-        by_bins = not is_free or bins * parts > MAX_PRIVATE_BINS
-        sums = out if by_bins or parts == 1 else self.device.buffer(bins * parts, STORED[constants["SUM"]])
+        is_any_order = constants["SUM"] == "uint" or constants["OPERATION"] >= OPERATIONS["scatter_max"]
+        is_any_order |= not self.strict
+        parts = min(self.parts, -(-count // BLOCK)) if is_any_order else 1
+        by_bins = bins * parts > MAX_PRIVATE_BINS
+        is_shared = by_bins or parts == 1
+        sums = out if is_shared else self.device.buffer(bins * parts, STORED[constants["SUM"]])
         arguments = [count, bins, low, parts, int(by_bins), keys, values, sums]
         self.launch(self.kernel("scatter", 1, constants), parts, arguments)
         if sums is not out:

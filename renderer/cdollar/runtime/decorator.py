@@ -1,0 +1,43 @@
+"""C$ from Python: `@renderer.cdollar.function` on a text or a docstring makes a Python function of a C$ function.
+
+The first call with arguments of some types and shapes compiles; its launches are recorded, and later calls repeat them
+with other buffers and numbers (as JAX's jit does with traced functions).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from renderer.cdollar.frontend.diagnostics import ArgumentError
+from renderer.gpu.opening import open_ahead
+
+
+def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
+    """A Python function of a C$ program: a text, or the docstring of the function that is decorated.
+
+    The C$ function is `main`, or the one with the Python function's `name`, or the only one. `target` is "numpy",
+    "opencl", "cuda" or "glsl" (default: the best GPU, or NumPy); `strict` gives the same bits on all of them. Arguments
+    are numbers, NumPy arrays, objects with `__dlpack__`, and results of such functions; a call returns an Array.
+    Raises ProgramError for an error in the program, ArgumentError or InputError for an argument that does not fit.
+    """
+    if source is None:
+        return lambda decorated: function(decorated, target=target, strict=strict, name=name)
+    if not isinstance(source, str) and not (callable(source) and source.__doc__):
+        raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
+    if target in (None, "cuda"):
+        start_driver()
+    from renderer.cdollar.runtime.function import Function  # beside the driver's start: it takes as long
+
+    if isinstance(source, str):
+        return Function(source, target, strict, name)
+    made = Function(inspect.cleandoc(source.__doc__), target, strict, name or source.__name__)
+    functools.update_wrapper(made, source)
+    return made
+
+
+@functools.cache
+def start_driver() -> None:
+    """Begins to open the GPU that the first function of a process waits for; nothing where there is none."""
+    open_ahead("auto")
