@@ -22,7 +22,8 @@ from renderer.gpu import Device
 from renderer.gpu.kernel_source import GeneratedSource
 
 NOT_COUNTED = ("convert",)  # of the operations
-PROBE_BYTES = 64 << 20  # read and written by the copy that measures the memory
+PROBE_BYTES = 64 << 20  # read and written by the copy that measures the memory of a processor
+GPU_PROBE_BYTES = 1 << 30  # of a GPU: many times its caches
 PROBE_ROUNDS = 2048  # of multiply-adds of a thread
 CHAINS = 8  # independent ones, of WIDE numbers: vectors where a thread is one of a processor
 PROBE = """
@@ -169,7 +170,8 @@ def measure_ceilings(device: Device) -> Ceilings:
     constants = {"CHAINS": CHAINS, "SCALAR": int(is_scalar)}
     copy = device.kernel(source, "copy", group_size=group, **constants)
     arithmetic = device.kernel(source, "multiply_add", group_size=group, **constants)
-    count = PROBE_BYTES // 32
+    moved = PROBE_BYTES if is_scalar else min(GPU_PROBE_BYTES, device.properties.memory_bytes // 8)
+    count = moved // 32
     given, out = device.buffer(4 * count).fill(0), device.buffer(4 * count)
     threads = 4 * units if is_scalar else 2048 * units
     width = 8 if is_scalar else 1
@@ -181,7 +183,7 @@ def measure_ceilings(device: Device) -> Ceilings:
 
     copying = seconds(lambda: copy(threads, count, given, out))
     adding = seconds(lambda: arithmetic(threads, PROBE_ROUNDS, 0.5, sums))
-    return Ceilings(PROBE_BYTES / copying, 2.0 * CHAINS * PROBE_ROUNDS * threads * width / adding)
+    return Ceilings(32 * count / copying, 2.0 * CHAINS * PROBE_ROUNDS * threads * width / adding)
 
 
 def table(parts: list[Part], ceilings: Ceilings | None) -> list[str]:
