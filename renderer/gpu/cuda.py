@@ -5,12 +5,10 @@ around every call.
 """
 
 import ctypes
-import platform
 import struct
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +16,8 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError
 from renderer.gpu import nvrtc
-from renderer.gpu.compilation import Compiler, start_thread
+from renderer.gpu.compilation import Compiler
+from renderer.gpu.cuda_ahead import why_driver_fails
 from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import Buffer, Device, Kernel, ReadbackBuffer
@@ -27,9 +26,7 @@ from renderer.gpu.kernel_source import DeviceProperties, alignment
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.nvrtc import compile_cubin
 from renderer.gpu.opening import DeviceInfo
-from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
 
-NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
 POINTER_ALIGNMENT = 16  # bytes of a vector of four floats, which kernels read at once
 PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
 WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
@@ -47,40 +44,15 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
     return devices, "" if devices else "the CUDA driver shows no device"
 
 
-def start_driver(index: int) -> None:
-    """Starts the driver and opens a GPU's context on a thread, where that works: it takes 0.2 s, beside imports."""
-    if not _why_unusable():
-        start_thread(partial(_retain_context, index))
-
-
-def _retain_context(index: int) -> None:
-    list_device_names()
-    open_context(index)
-
-
 def _why_unusable() -> str:
     """Why the driver is not to be started in this process, or ""."""
     if not has_nvidia_driver(NVIDIA_CONTROL_FILES):
         return NO_NVIDIA_DRIVER
     if cu is None or nvrtc.nvrtc is None:
         return f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
-    verdict = recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1]
-    if verdict.reason:
-        return f"the CUDA driver is skipped: {verdict.reason}. Restart the machine, or install the driver again"
+    if reason := why_driver_fails():
+        return f"the CUDA driver is skipped: {reason}. Restart the machine, or install the driver again"
     return ""
-
-
-def _driver_version() -> str:
-    """What NVIDIA's kernel module says about itself; it and libcuda come together."""
-    try:
-        return NVIDIA_VERSION_FILE.read_text(encoding="utf-8").partition("\n")[0]
-    except OSError:
-        return ""
-
-
-def _try_driver() -> Verdict:
-    """Starts the driver in a child: one that hangs or aborts is not started here."""
-    return Verdict(run_trial("renderer.gpu.cuda_driver:try_driver").reason)
 
 
 class CudaDevice(Device):

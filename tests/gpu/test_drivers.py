@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu import cuda, cuda_driver, icd, nvrtc, pocl_cache, trial
+from renderer.gpu import cuda, cuda_ahead, cuda_driver, icd, nvrtc, pocl_cache, trial
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.pocl_cache import PoclCache
 from renderer.gpu.trial import Verdict
@@ -193,7 +193,7 @@ def test_a_cuda_driver_that_dies_or_lacks_is_named(vendors, monkeypatch, tmp_pat
         assert devices == [] and reason.startswith("NVIDIA's driver library is missing: ") and "\n" not in reason
     library(tmp_path / "libcuda.so.1", "abort();")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    monkeypatch.setattr(cuda, "_driver_version", lambda: "another")
+    monkeypatch.setattr(cuda_ahead, "_driver_version", lambda: "another")
     if cuda_driver.cu is not None:
         devices, reason = cuda.list_devices()
         assert devices == [] and "the CUDA driver is skipped: it ends the process that loads it (SIGABRT)" in reason
