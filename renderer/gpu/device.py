@@ -6,6 +6,7 @@ Futhark's small device layers.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -50,7 +51,7 @@ class Buffer(Protocol):
         self.device = device
         self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         device.counters.allocations += 1
         self._allocate()
 
@@ -108,13 +109,17 @@ class Kernel(Protocol):
     """
 
     group_size: int
+    sets_single_arguments: bool = False  # whether launches of bind_launch() have a method set()
 
     def __call__(self, threads: int, *arguments: Any) -> None:
         """Launch the kernel over at least `threads` work-items."""
         self.bind_launch(threads, *arguments)()
 
     def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
-        """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
+        """The launch of __call__ with its arguments converted once: for small kernels that are launched very often.
+
+        If `sets_single_arguments`, its method set(position, argument) replaces one of them.
+        """
 
     def supports_cluster_size(self, groups: int) -> bool:
         """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""

@@ -241,6 +241,8 @@ def _log(error: object) -> str:
 class OpenclKernel(Kernel):
     """A kernel of an OpenCL program; see Kernel."""
 
+    sets_single_arguments = True
+
     def __init__(self, device: OpenclDevice, program: Program, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
         self._program, self._entry = program, entry
@@ -257,7 +259,7 @@ class OpenclKernel(Kernel):
         with convert_errors(cl.Error, self.name):
             kernel.set_args(*self._values(arguments))
         self._before_launch(threads, arguments)
-        return partial(self._launch, kernel, threads, arguments)
+        return OpenclLaunch(self, kernel, threads, arguments)
 
     def warm_up(self, threads: int, *arguments: Any) -> None:
         """Launch once beside the queue and wait; see Kernel."""
@@ -286,8 +288,8 @@ class OpenclKernel(Kernel):
         with convert_errors(TypeError, self.name):
             return [_argument(argument, self)[1] for argument in arguments]
 
-    def _launch(self, kernel: Any, threads: int, kept: tuple = ()) -> None:
-        """Launches a kernel whose arguments are set; `kept` are those that must live as long as the launch."""
+    def _launch(self, kernel: Any, threads: int) -> None:
+        """Launches a kernel whose arguments are set."""
         self.device.counters.launches += 1
         self._enqueue(self.device._queue, kernel, threads)
 
@@ -318,6 +320,21 @@ class OpenclKernel(Kernel):
             cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self.group_size,))
         except cl.Error as error:
             raise KernelError(f"{self.name}: {error}") from error
+
+
+class OpenclLaunch:
+    """A launch whose arguments are set, with a kernel object of its own; it keeps them alive."""
+
+    def __init__(self, kernel: OpenclKernel, handle: Any, threads: int, arguments: tuple) -> None:
+        self._kernel, self._handle, self._threads, self._kept = kernel, handle, threads, list(arguments)
+
+    def set(self, position: int, argument: Any) -> None:
+        """Replace an argument, for later launches."""
+        self._handle.set_arg(position, _argument(argument, self._kernel)[1])
+        self._kept[position] = argument
+
+    def __call__(self) -> None:
+        self._kernel._launch(self._handle, self._threads)
 
 
 def _argument(argument: Any, kernel: OpenclKernel) -> tuple:

@@ -64,6 +64,22 @@ def test_repeated_calls_take_other_numbers_and_arrays(saxpy, xy):
         assert np.allclose(result.numpy(), expected, rtol=1e-6, atol=1e-6)
 
 
+def test_a_zero_of_the_other_sign_is_another_number(saxpy, xy):
+    x = np.full_like(xy[0], -0.0)
+    signs = [np.signbit(saxpy(a, np.ones_like(x), x).numpy()).all() for a in (0.0, -0.0, 0.0)]
+    assert signs == [False, True, False]
+
+
+@needs_device
+def test_two_functions_have_one_device(xy):
+    one, other = (renderer.cdollar.function(SAXPY, target=BACKEND) for _ in range(2))
+    uploads = one.target.device.counters.uploads
+    made = one(2.0, *xy)
+    assert one.target.device is other.target.device
+    assert np.array_equal(other(1.0, made, made).numpy(), 2 * (2 * xy[0] + xy[1]))
+    assert one.target.device.counters.uploads == uploads + 2
+
+
 def test_results_are_arguments_and_numbers(saxpy, xy):
     x, y = xy
     chained = saxpy(1.0, saxpy(2.0, x, y), x)

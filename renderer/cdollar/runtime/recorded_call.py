@@ -56,6 +56,7 @@ class RecordedCall:
         for k, value in enumerate(bound):
             if isinstance(value, DataValue) and isinstance(values[k], float):
                 self._scalars += self._uses_of(k, value)
+        self._numbers = {k: values[k] for k, *_ in self._scalars}  # of the last call
 
     def _places(self) -> dict[int, list[tuple[RecordedLaunch, int]]]:
         """Where each buffer is an argument, by its id."""
@@ -87,9 +88,9 @@ class RecordedCall:
             else:
                 write_region(upload, values[k])
         for k, launch, position, dtype in self._scalars:
-            number = dtype(values[k])
-            if launch.arguments[position] != number:
-                launch.set(position, number)
+            if values[k] is not self._numbers[k]:  # equal ones may differ: 0.0 and -0.0
+                launch.set(position, dtype(values[k]))
+        self._numbers = {k: values[k] for k in self._numbers}
         checks = [self._new_check(plan, places) for plan, places in self._checks]
         for launch in self._launches:
             launch()

@@ -5,7 +5,6 @@ A repeated run replaces buffers and numbers in place: nothing is parsed, checked
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,19 +20,24 @@ class RecordedLaunch:
     threads: int
     arguments: list[Any]
     scalars: dict[int, RuntimeScalar]
-    bound: Callable[[], None] | None = None  # the launch with these arguments
+    bound: Any = None  # the launch with these arguments
     is_stable: bool = False  # whether the last launch had these arguments too
 
     def set(self, position: int, argument: Any) -> None:
         """Replace an argument."""
-        if self.arguments[position] is not argument:
-            self.arguments[position], self.bound, self.is_stable = argument, None, False
+        if self.arguments[position] is argument:
+            return
+        self.arguments[position] = argument
+        if self.bound is not None and self.kernel.sets_single_arguments:
+            self.bound.set(position, argument)
+        else:
+            self.bound, self.is_stable = None, False
 
     def __call__(self) -> None:
-        """Launch; arguments that stay the same are converted once."""
+        """Launch; arguments that stay the same are converted once, and others alone where the device can."""
         if self.bound is not None:
             self.bound()
-        elif self.is_stable:
+        elif self.is_stable or self.kernel.sets_single_arguments:
             self.bound = self.kernel.bind_launch(self.threads, *self.arguments)
             self.bound()
         else:
