@@ -334,6 +334,7 @@ class OpenclLaunch:
         self._kept[position] = argument
 
     def __call__(self) -> None:
+        """Launch."""
         self._kernel._launch(self._handle, self._threads)
 
 
