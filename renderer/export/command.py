@@ -48,7 +48,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT")
     add("--insecure", action="store_true", help="allow a tcp:// farm, where whoever reaches it can run code")
     add("--split", choices=("tiles", "samples"), help="what a farm distributes of one picture (default: tiles)")
-    noise = "draw a flame until its noise is below this, a percentage of white such as 1%%"
+    noise = (
+        "draw until the noise is below this: 1%% of white in a flame, of each pixel's luminance in a ray traced picture"
+    )
     add("--noise", type=arguments.fraction, metavar="N%", help=noise)
     add("--flame", default="", metavar="N|NAME|all", help="which flame of a file, from 0; all: numbered pictures")
     add("--film", action="store_true", help="the flames of a file are key frames; frame N shows time N")

@@ -97,7 +97,7 @@ def make_plan(options: ExportOptions) -> ExportPlan:
     if options.denoise:
         _check_denoise(options, scene, size)
     if options.noise is not None:
-        _check_noise(options, scene, size, numbers)
+        scene = _with_noise(options, scene, size, numbers)
     samples = options.samples or scene.samples
     return ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
 
@@ -115,17 +115,21 @@ def _check_encoding(options: ExportOptions) -> None:
         raise UserError(f"--transfer pq: {suffix} with 8 bits per channel; allowed are {allowed}")
 
 
-def _check_noise(options: ExportOptions, scene: Scene, size: tuple[int, int], numbers: list[int] | None) -> None:
-    """Raise if the noise of the picture cannot be estimated while it is drawn."""
-    if scene.picture not in ("flame", "flame3d"):
-        raise UserError(f"--noise: the noise of a {scene.picture} picture is not estimated; allowed are flame, flame3d")
-    if scene.settings.passes > 1:
+def _with_noise(options: ExportOptions, scene: Scene, size: tuple[int, int], numbers: list[int] | None) -> Scene:
+    """The scene that is drawn until its noise is low; raises if that cannot be estimated while it is drawn."""
+    if scene.picture not in ("flame", "flame3d", "raytrace"):
+        allowed = "flame, flame3d, raytrace"
+        raise UserError(f"--noise: the noise of a {scene.picture} picture is not estimated; allowed are {allowed}")
+    if scene.picture != "raytrace" and scene.settings.passes > 1:
         raise UserError(f"--noise: the flame has {scene.settings.passes} passes; allowed are flames of one pass")
     for name, value in (("--farm", options.farm), ("--tile", options.tile), ("--frames or a film", numbers)):
         if value:
             raise UserError(f"--noise: not together with {name}")
     if size[0] * size[1] > MAX_UNTILED_PIXELS:
         raise UserError(f"--noise: {size[0]} x {size[1]} pixels are more than the {MAX_UNTILED_PIXELS} of one part")
+    if scene.picture != "raytrace":
+        return scene
+    return replace(scene, settings=replace(scene.settings, noise_threshold=options.noise))
 
 
 def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) -> None:

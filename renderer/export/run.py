@@ -161,7 +161,8 @@ def _export_still(
     if noise is None:
         return rendered.device, rendered.samples, rendered.samples == samples
     shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"
-    print(f"rayfold: {plan.output}: estimated noise {shown} of white", file=sys.stderr)
+    of = "each pixel's luminance" if plan.scene.picture == "raytrace" else "white"
+    print(f"rayfold: {plan.output}: estimated noise {shown} of {of}", file=sys.stderr)
     return rendered.device, rendered.samples, noise.reached
 
 

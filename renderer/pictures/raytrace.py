@@ -17,7 +17,7 @@ from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.profile import stage
 from renderer.raytracing import light_picks
-from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, range_count, range_samples
+from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, largest_error, range_count, range_samples
 from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
@@ -178,6 +178,18 @@ class Picture(AccumulatingPicture):
             if (self._rays.film_m2.read()[..., 3] > 0).all():
                 self._converged = samples
         return self._converged is not None
+
+    def noise(self) -> float | None:
+        """The largest standard error of a pixel over its luminance; known where pixels may stop, and then kept."""
+        if not self._settings.noise_threshold:
+            return float("inf")
+        if self._converged is not None:
+            return self._settings.noise_threshold
+        samples = self.samples
+        if samples < MIN_SAMPLES or samples & (samples - 1):
+            return None
+        mean, m2 = (buffer.read() for buffer in self._film.current)
+        return largest_error(mean, m2, samples)
 
     def _scene_args(self) -> SceneArgs:
         lights = self._lights

@@ -10,6 +10,8 @@ from renderer.gpu.device import Buffer, Device, Kernel
 
 RANGE_SAMPLES = 64
 MIN_SAMPLES = 32  # of a pixel before its error is estimated; the same in film.h
+MIN_LUMINANCE = 0.01  # the error of darker pixels is relative to this; the same in film.h
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
 def range_count(samples: int) -> int:
@@ -20,6 +22,13 @@ def range_count(samples: int) -> int:
 def range_samples(index: int, samples: int) -> range:
     """The sample indices of a range of a picture of `samples` samples."""
     return range(index * RANGE_SAMPLES, min((index + 1) * RANGE_SAMPLES, samples))
+
+
+def largest_error(mean: np.ndarray, m2: np.ndarray, samples: int) -> float:
+    """The largest standard error of a pixel's luminance over it, of film_mean and film_m2 (film.h) after `samples`."""
+    taken = np.where(m2[..., 3] > 0, m2[..., 3], samples)[..., None].astype("f8")
+    error = np.sqrt(np.maximum(m2[..., :3], 0) / (taken * (taken - 1))) @ LUMINANCE
+    return float((error / np.maximum(mean[..., :3] @ LUMINANCE, MIN_LUMINANCE)).max())
 
 
 class Film:

@@ -59,7 +59,7 @@ def test_exports_end_when_the_noise_is_reached(gpu, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("scene", "more", "told"),
     [
-        ("cornell.toml", (), "a raytrace picture is not estimated; allowed are flame, flame3d"),
+        ("mandelbrot.toml", (), "a fractal picture is not estimated; allowed are flame, flame3d, raytrace"),
         ("anemone.flame", ("--set", "passes=2"), "has 2 passes"),
         ("anemone.flame", ("--tile", "64"), "not together with --tile"),
         ("anemone.flame", ("--farm", "local:1"), "not together with --farm"),

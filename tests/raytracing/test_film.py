@@ -87,7 +87,14 @@ def test_a_picture_without_noise_is_done_early(picture):
 def test_the_noise_or_the_time_ends_an_export_whichever_comes_first(tmp_path):
     words = [ROOT / "scenes/cornell.toml", "--size", "40x32", "--samples", 10**6, "--json"]
     quiet = export(*words, "-o", tmp_path / "a.exr", "--set", "noise_threshold=0.6", "--time-limit", 300)
-    assert 32 <= json.loads(quiet.stdout)["report"]["samples"] < 10**5
+    drawn = json.loads(quiet.stdout)["report"]["samples"]
+    assert 32 <= drawn < 10**5
+    asked = export(*words, "-o", tmp_path / "c.exr", "--noise", "60%", "--time-limit", 300)
+    assert "estimated noise 60 % of each pixel's luminance" in asked.stderr
+    assert json.loads(asked.stdout)["samples"] == drawn  # and no sample after the last pixel stopped
+    assert np.array_equal(read_exr(tmp_path / "a.exr"), read_exr(tmp_path / "c.exr"))
+    few = export(*words[:-3], "--json", "--samples", 40, "-o", tmp_path / "d.exr", "--noise", "1%", code=3)
+    assert "estimated noise" in few.stderr
     late = export(*words, "-o", tmp_path / "b.exr", "--set", "noise_threshold=1e-6", "--time-limit", 2, code=3)
     assert 1 <= json.loads(late.stdout)["report"]["samples"] < 10**6
     for name in ("a.exr", "b.exr"):
