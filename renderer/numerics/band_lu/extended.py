@@ -125,11 +125,11 @@ class ExtendedFactors:
                 part[rows] = new
 
 
-def solve_extended(factors: ExtendedFactors, b: np.ndarray) -> RefinedSolution:
+def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | None = None) -> RefinedSolution:
     """The solution of A x = b (n,) or (n, m) by factors in twice the precision, corrected once, and its error.
 
-    The correction, doubled, bounds the error of what it corrects: an estimate, of which nothing is left where the
-    condition is beyond 1e31.
+    With `units` (n,) the error is that of units * x, as solve_refined() has it. The correction, doubled, bounds the
+    error of what it corrects: an estimate, of which nothing is left where the condition is beyond 1e31.
     """
     sides = np.asarray(b, "f8").reshape(factors.n, -1)
     zeros = np.zeros_like(sides)
@@ -139,7 +139,8 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray) -> RefinedSolution:
         rest = found.values - band_matvec(factors.ab, factors.kl, factors.ku, x.low)
         step = factors.solve(Pair(rest, zeros))
         x = _two_sum(x.high, x.low + step.high)
-        sizes, changes = np.abs(x.high).max(axis=0), np.abs(step.high).max(axis=0)
+        unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
+        sizes, changes = np.abs(unit * x.high).max(axis=0), np.abs(unit * step.high).max(axis=0)
         ratio = np.divide(changes, sizes, out=np.where(changes == 0, 0.0, np.inf), where=sizes > 0).max(initial=0.0)
     after = accurate_residual(factors.ab, factors.kl, factors.ku, x.high, sides)
     backward = np.divide(np.abs(after.values), after.size, out=np.zeros(sides.shape), where=after.size > 0)

@@ -42,20 +42,24 @@ class RefinedSolution(NamedTuple):
         return max(0, int(-np.log10(max(self.forward_bound, 1e-99)))) if np.isfinite(self.forward_bound) else 0
 
 
-def solve_refined(lu: BandedLU, b: np.ndarray, device: Device | None = None) -> RefinedSolution:
+def solve_refined(
+    lu: BandedLU, b: np.ndarray, device: Device | None = None, units: np.ndarray | None = None
+) -> RefinedSolution:
     """The solution of A x = b, (n,) or (n, m), from the factors of A, corrected while that helps.
 
-    Residuals are computed by `device` where it pays, with the same bits as without one. Errors are those of
-    BandedLU.solve.
+    Residuals are computed by `device` where it pays, with the same bits as without one. With `units` (n,), powers of
+    two, the forward bound is that of units * x, the solution before columns were scaled: a component that is small in
+    x may be the largest of those. Errors are those of BandedLU.solve.
     """
+    unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     x = lu.solve(b)
     columns, sides = x.reshape(lu.n, -1).astype("f8"), np.asarray(b, lu.dtype).reshape(lu.n, -1).astype("f8")
     epsilon, corrections, previous, ratio = float(np.finfo(lu.dtype).eps), 0, np.inf, 0.0
     residual_of = _residuals(lu, device)
-    residual, step, contraction = _probed(lu, residual_of, columns, sides)
+    residual, step, contraction = _probed(lu, residual_of, columns, sides, unit)
     error, margin = _largest_ratio(residual), 4 * np.sqrt(lu.n)
     while True:
-        change = _relative_size(step, columns)
+        change = _relative_size(unit * step, unit * columns)
         ratio = max(ratio, change / previous)
         if corrections == MAX_CORRECTIONS or change == 0 or not change < previous / 2:
             break
@@ -77,24 +81,28 @@ def solve_refined(lu: BandedLU, b: np.ndarray, device: Device | None = None) -> 
     if change == 0 or (ratio * margin <= MAX_RATIO and change < np.inf):
         bound = change / (1 - ratio) + (epsilon if columns.any() else 0.0)
     else:
-        bound = _forward_bound(lu, columns, residual)
+        bound = _forward_bound(lu, columns, residual, unit)
         if ratio <= MAX_RATIO and bound < 1:  # the next correction is the error but for what converges after it
             bound = min(bound, change / (1 - ratio) + epsilon)
     return RefinedSolution(columns.astype(lu.dtype).reshape(x.shape), error, bound, corrections)
 
 
 def _probed(
-    lu: BandedLU, residual_of: Callable[[np.ndarray, np.ndarray], Residual], x: np.ndarray, b: np.ndarray
+    lu: BandedLU,
+    residual_of: Callable[[np.ndarray, np.ndarray], Residual],
+    x: np.ndarray,
+    b: np.ndarray,
+    unit: np.ndarray,
 ) -> tuple[Residual, np.ndarray, float]:
     """The residual of x, its correction, and by what fraction the factors fail to solve for random signs.
 
     The last is how corrections shrink: (LU)^-1 A - I applied to a vector with parts of all directions. It takes a
     column beside the others in the same two passes.
     """
-    signs = np.random.default_rng(lu.n).integers(0, 2, (lu.n, 1)) * 2.0 - 1
+    signs = (np.random.default_rng(lu.n).integers(0, 2, (lu.n, 1)) * 2.0 - 1) / unit
     found = residual_of(np.hstack([x, signs]), np.hstack([b, np.zeros((lu.n, 1))]))
     step = _correction(lu, found)
-    contraction = float(np.abs(step[:, -1:] + signs).max())
+    contraction = float(np.abs(unit * (step[:, -1:] + signs)).max())
     if not np.isfinite(step).all():  # of which column is not known
         step = _correction(lu, Residual(*(part[:, :-1] for part in found)))
     else:
@@ -143,21 +151,24 @@ def _largest_ratio(found: Residual) -> float:
     return float(ratio.max(initial=0.0))
 
 
-def _forward_bound(lu: BandedLU, x: np.ndarray, residual: Residual) -> float:
-    """The largest element of |A^-1| (|r| + rounding of r) over that of |x|, for all columns by one estimate."""
-    largest = np.abs(x).max(axis=0)
+def _forward_bound(lu: BandedLU, x: np.ndarray, residual: Residual, unit: np.ndarray) -> float:
+    """The largest element of |A^-1| (|r| + rounding of r) over that of |x|, for all columns by one estimate.
+
+    Both in the units given.
+    """
+    largest = np.abs(unit * x).max(axis=0)
     doubt = np.abs(residual.values) + residual.doubt
     nonzero = largest > 0
     weights = (doubt[:, nonzero] / largest[nonzero]).max(axis=1, initial=0.0)[:, None]
     scale = weights.max(initial=0.0)
     if not 0 < scale < np.inf:
         return float(scale)
-    weights /= scale  # |A^-1| diag(weights) has the maximum norm that its transpose has as the norm of column sums
+    weights /= scale  # unit |A^-1| diag(weights) has the maximum norm that its transpose has as a norm of column sums
     with np.errstate(over="ignore", invalid="ignore"):
         norm = inverse_norm1(
             lu.n,
-            lambda v: weights * lu.solve(v.astype(lu.dtype), "T"),
-            lambda v: lu.solve((weights * v).astype(lu.dtype)),
+            lambda v: weights * lu.solve((unit * v).astype(lu.dtype), "T"),
+            lambda v: unit * lu.solve((weights * v).astype(lu.dtype)),
             np.float64,
         )
         return float(norm * scale) + float(np.finfo(lu.dtype).eps)

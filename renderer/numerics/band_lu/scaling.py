@@ -12,6 +12,7 @@ from renderer.numerics.band_lu.block_columns import diagonals
 SMALL_RATIO = 0.1  # of the smallest to the largest row or column maximum: LAPACK equilibrates below it
 USUAL = 2.0**-60, 2.0**60  # of the largest magnitude; the matrix is scaled outside of it
 SWEEPS = 10  # of averages over rows and columns
+SMALLEST_UNIT = -60  # its exponent
 LIMITS = {"f4": 120, "f8": 1000}  # of an exponent, so that a scaled number of the usual size stays normal
 
 
@@ -28,6 +29,11 @@ class Scaling:
         for d, columns, rows in diagonals(ab, kl, ku):
             scaled[d, columns] = np.ldexp(ab[d, columns], self.rows[rows] + self.columns[columns])
         return scaled
+
+    @property
+    def units(self) -> np.ndarray:
+        """C (n,) over its largest number, from 2^-60 on: a component of y, times these, as part of the largest of x."""
+        return np.ldexp(1.0, np.maximum(self.columns - self.columns.max(), SMALLEST_UNIT))
 
     def is_exact(self, ab: np.ndarray, scaled: np.ndarray, kl: int, ku: int) -> bool:
         """Whether no element of R A C was rounded, as subnormal numbers are."""

@@ -56,15 +56,15 @@ class System:
         )
 
     def solve(self, b: np.ndarray, extended: bool = False) -> tuple[np.ndarray, RefinedSolution]:
-        """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system.
+        """The solution x, (n,) or (n, m) as b is, and the refined one of the equilibrated system, with x's error.
 
         With `extended` it is factored again in twice the precision (float64 systems; InputError for large ones).
         """
-        own = self.own_rhs(b)
+        own, units = self.own_rhs(b), self.scaling.units if self.scaling else None
         if extended:
-            refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), own)
+            refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), own, units)
         else:
-            refined = solve_refined(self.lu, own, self.residual_device)
+            refined = solve_refined(self.lu, own, self.residual_device, units)
         return self._as_given(refined.x), refined
 
     def certify(
