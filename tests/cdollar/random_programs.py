@@ -117,6 +117,7 @@ ARRAYS = [
     "scatter_max(kk, q, 9)",
     "scatter_min(kk, kk + 7, 6) * 0.5",
     "histogram(kk, 6) + 0.5",
+    "histogram(t, 256) * 1.5",
     "smoother(q, 2)",
     "raised(b)",
     "[0.25, -0.5, s]",

@@ -83,7 +83,7 @@ def test_division_by_zero_follows_ieee_in_strict_mode(device, gl, zero):
 TOKENS = (
     "float int float[] float[,] var let for if else while return ( ) { } [ ] ; , . .. : ? + - * / % < > = == => && || "
     "a b i j main sum max min fold x f 0 1 2.5 1e9 0x1F 5u \" ' @ // /* */ \n type class final new true in operator "
-    "mutable domain grad long 3L [1:3] [::-1] <T> this q[2] grad(loss)"
+    "mutable domain grad long half byte half3 scatter_max(a, b, 3) 3L [1:3] [::-1] <T> this q[2] grad(loss)"
 ).split(" ")
 
 

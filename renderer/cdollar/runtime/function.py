@@ -37,7 +37,7 @@ from renderer.gpu.dlpack import CPU, import_tensor
 from renderer.plain import format_value
 
 MAX_RECORDINGS = 64  # of one function: for arguments of so many shapes, types and values of integers
-FLOATS = ("float", "double")
+FLOATS = ("half", "float", "double")
 # The scalar types of tensors, by NumPy's kind and size.
 SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
 
