@@ -54,8 +54,29 @@ def test_sums_by_key_keep_the_order_of_elements_if_strict(cuda, rng, count, bins
     k[: count // 3] = np.sort(k[: count // 3])  # whole warps of one key
     kept, expected = (k >= 0) & (k < bins), np.zeros(bins, "f4")
     np.add.at(expected, k[kept], a[kept])
-    given = cuda.buffer(count, "i4").write(k), cuda.buffer(count, "f4").write(a), count, 0, bins, "float"
-    assert np.array_equal(primitives(cuda, strict=True).scatter_add(*given).read(), expected)
-    assert np.allclose(primitives(cuda).scatter_add(*given).read(), expected, rtol=1e-4, atol=1e-3)
-    counts = primitives(cuda).scatter_add(given[0], None, count, 0, bins, "uint").read()
+    keys, values, sizes = cuda.buffer(count, "i4").write(k), cuda.buffer(count, "f4").write(a), (count, bins, 0)
+    for strict in (True, False):
+        sums = primitives(cuda, strict).scatter("scatter_add", keys, values, sizes, "float").read()
+        assert np.array_equal(sums, expected) if strict else np.allclose(sums, expected, rtol=1e-4, atol=1e-3)
+    counts = primitives(cuda).scatter("scatter_add", keys, None, sizes, "uint").read()
     assert np.array_equal(counts, np.bincount(k[kept], minlength=bins))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("bins", [1, 50, 6000])
+def test_extremes_and_products_by_key(cuda, rng, count, bins):
+    k, a = rng.integers(-2, bins + 2, count).astype("i4"), rng.standard_normal(count).astype("f4")
+    a[rng.random(count) < 0.1], a[rng.random(count) < 0.1] = np.nan, -0.0
+    kept = (k >= 0) & (k < bins)
+    keys, sizes = cuda.buffer(count, "i4").write(k), (count, bins, 0)
+    for name, function, start in (
+        ("scatter_max", np.fmax, -np.inf), ("scatter_min", np.fmin, np.inf), ("scatter_mul", np.multiply, 1)
+    ):  # fmt: skip
+        given = np.where(np.isnan(a), 0.5, a).astype("f4") if name == "scatter_mul" else a
+        expected = np.full(bins, start, "f4")
+        with np.errstate(invalid="ignore"):
+            function.at(expected, k[kept], given[kept])
+        values = cuda.buffer(count, "f4").write(given)
+        result = primitives(cuda).scatter(name, keys, values, sizes, "float").read()
+        assert np.array_equal(result, expected), name
+        assert name == "scatter_mul" or not np.any(np.signbit(result) & (result == 0)), name
