@@ -19,17 +19,7 @@
 #define AS_FLOAT as_float
 #define FLOAT_OF(x) ((float)(x))
 #endif
-#if defined(__CUDACC_RTC__)
-DEVICE ushort float_to_half(float x) {
-    ushort bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
-}
-DEVICE float half_to_float(ushort bits) {
-    float x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
-    return x;
-}
+#ifdef HAS_HALF_CONVERSIONS  // of common/portable.h
 DEVICE float round_to_half(float x) { return half_to_float(float_to_half(x)); }
 #else
 // By integers: 13 bits of the mantissa go, or, below 2^-14, all beyond 2^-24.

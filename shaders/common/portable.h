@@ -68,6 +68,17 @@ DEVICE float fast_rcp(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return fmaf(y, fmaf(-x, y, 1.0f), y);
 }
+#define HAS_HALF_CONVERSIONS  // float to the nearest number of 16 bits, ties to even, by its bits
+DEVICE ushort float_to_half(float x) {
+    ushort bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+DEVICE float half_to_float(ushort bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
 DEVICE int clamp(int x, int low, int high) { return min(max(x, low), high); }
 

@@ -111,6 +111,15 @@ inline void ptx_cp_async_cg_shared_global(unsigned to, const void *from, unsigne
 }
 inline void ptx_mov_u32(unsigned &y, unsigned x) { y = x; }
 inline void ptx_rcp_approx_ftz_f32(float &y, float x) { y = 1.0f / x; }
+inline void ptx_cvt_rn_f16_f32(unsigned short &y, float x) {
+    _Float16 half = (_Float16)x;
+    __builtin_memcpy(&y, &half, sizeof half);
+}
+inline void ptx_cvt_f32_f16(float &y, unsigned short x) {
+    _Float16 half;
+    __builtin_memcpy(&half, &x, sizeof half);
+    y = (float)half;
+}
 inline void ptx_cp_async_commit_group() { emulated_copies_close(); }
 inline void ptx_cp_async_wait_group(unsigned left) { emulated_copies_wait(left); }
 
