@@ -259,9 +259,7 @@ class Settings(PictureSettings):
         "auto",
         help="choice of a light: by power, or by a tree over power, distance and direction; auto: a tree for many",
     )
-    guiding_photons: int = setting(
-        0, 0, 1 << 22, "traced first; paths then turn to where they came from: for lamps behind glass. 0: off"
-    )
+    guiding_photons: int = setting(0, 0, 1 << 22, "show paths where light comes from; 0: off", logarithmic=True)
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )

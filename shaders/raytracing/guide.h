@@ -81,8 +81,8 @@ DEVICE float guide_pdf(GLOBAL const float *leaf, float3 point, float3 direction)
         float distance = sqrt(distance2), from_axis = size2 + distance * (distance - dot_fma(to, direction));
         pdfs[k] = size2 * fma(2.0f, distance2, size2) / (from_axis * from_axis);
     }
-    for (int half = GUIDE_LOBES / 2; half > 0; half /= 2)
-        for (int k = 0; k < half; k++) pdfs[k] += pdfs[k + half];
+    for (int left = GUIDE_LOBES / 2; left > 0; left /= 2)
+        for (int k = 0; k < left; k++) pdfs[k] += pdfs[k + left];
     float sum = pdfs[0];
 #endif
     return sum * (1.0f / (4.0f * PI * GUIDE_LOBES));
