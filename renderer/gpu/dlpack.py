@@ -9,6 +9,7 @@ import ctypes
 import math
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,8 +170,9 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
 
 
 @_Deleter
-def _forget(managed: Any) -> None:
-    _exported.pop(ctypes.addressof(managed.contents), None)
+def _forget(managed: Any, exported: dict = _exported, address_of: Callable = ctypes.addressof) -> None:
+    """Defaults hold what it needs: a consumer may free its array when this module is already gone, at exit."""
+    exported.pop(address_of(managed.contents), None)
 
 
 def _forget_unused() -> None:
