@@ -5,7 +5,6 @@ around every call.
 """
 
 import ctypes
-import struct
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +21,7 @@ from renderer.gpu.cuda_driver import ArgumentBlock, DeviceQueries, Function, che
 from renderer.gpu.cuda_streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import Buffer, Device, Kernel, ReadbackBuffer
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
-from renderer.gpu.kernel_source import DeviceProperties, alignment
+from renderer.gpu.kernel_source import DeviceProperties, argument_layout
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.nvrtc import compile_cubin
 from renderer.gpu.opening import DeviceInfo
@@ -388,11 +387,27 @@ class CudaKernel(Kernel):
             queue.synchronize()
 
     def _packed(self, arguments: Any) -> bytes:
-        packed = b""
+        """The arguments one behind the other, as C aligns them."""
+        kinds: list = []
+        values: list = []
         for argument in arguments:
-            align, data = _pack(argument, self)
-            packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
-        return packed
+            kind: Any = type(argument)
+            if kind is int or kind is float:  # first: whether one is a buffer takes Python's protocols microseconds
+                values.append(argument)
+            elif kind is CudaBuffer and argument.device is self.device:
+                kind = bytes
+                values.append(argument.pointer)
+            elif isinstance(argument, np.generic):
+                kind = argument.dtype
+                values.append(argument.tobytes())
+            elif isinstance(argument, CudaBuffer):
+                assert self.device.can_access_peer(argument.device), f"{self.name}: a buffer of another device"
+                kind = bytes
+                values.append(argument.pointer)
+            else:
+                raise TypeError(f"{self.name}: {kind.__name__} is no kernel argument")
+            kinds.append(kind)
+        return argument_layout(tuple(kinds)).pack(*values)
 
     def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
         """A launch with these arguments converted once."""
@@ -405,17 +420,3 @@ class CudaKernel(Kernel):
                 start(groups, group_size, block, device.stream_handle, name)
 
         return launch if threads > 0 else lambda: None
-
-
-def _pack(argument: Any, kernel: CudaKernel) -> tuple[int, bytes]:
-    """Alignment and bytes of one kernel argument."""
-    if type(argument) is int:  # numbers first: whether one is a buffer takes Python's protocols microseconds
-        return 4, struct.pack("i", argument)
-    if type(argument) is float:
-        return 4, struct.pack("f", argument)
-    if isinstance(argument, np.generic):
-        return alignment(argument.dtype), argument.tobytes()
-    if isinstance(argument, CudaBuffer):
-        assert kernel.device.can_access_peer(argument.device), f"{kernel.name}: a buffer of another device"
-        return 8, struct.pack("P", argument.pointer)
-    raise TypeError(f"{kernel.name}: {type(argument).__name__} is no kernel argument")

@@ -1,6 +1,7 @@
 """Kernel and shader text: #include expansion with correct line numbers, constants, C structs from NumPy dtypes."""
 
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"([^"]+)"[ \t]*$')
 SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
            "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 VECTORS = (2, 4)
+ARGUMENTS = {int: (4, 4, "i"), float: (4, 4, "f"), bytes: (8, 8, "Q")}  # alignment, bytes, code of `struct`
 
 
 @dataclass
@@ -126,6 +128,23 @@ def alignment(dtype: np.dtype) -> int:
         return max(alignment(field[0]) for field in dtype.fields.values())
     base, shape = dtype.subdtype or (dtype, ())
     return base.itemsize * (shape[0] if len(shape) == 1 and shape[0] in VECTORS and base.kind in "fiu" else 1)
+
+
+@cache
+def argument_layout(kinds: tuple) -> struct.Struct:
+    """How C lays out kernel arguments: int, float and bytes (a pointer) by their type, NumPy scalars by their dtype.
+
+    It packs numbers, addresses and the scalars' bytes.
+    """
+    at, text = 0, "="
+    for kind in kinds:
+        if isinstance(kind, np.dtype):
+            align, size, code = alignment(kind), kind.itemsize, f"{kind.itemsize}s"
+        else:
+            align, size, code = ARGUMENTS[kind]
+        text += f"{-at % align}x{code}"
+        at += -at % align + size
+    return struct.Struct(text)
 
 
 def c_struct(name: str, dtype: np.dtype) -> str:
