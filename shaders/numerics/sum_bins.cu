@@ -1,4 +1,4 @@
-// Exact sums of doubles and of their products on GPUs: at the memory's speed for numbers of any exponents. Constants: see
+// Exact sums of doubles and of products on GPUs: at the memory's speed for numbers of any exponents. Constants: see
 // sum_tiles.h, superaccumulator.h; AHEAD tiles are loaded before they are added.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
@@ -41,21 +41,21 @@ DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *own, LOC
         }
     }
 }
-#if DOT
+#if DOT && !SINGLE
 // Both halves are doubles then: where a factor is 0 they are 0, but for one that is not finite.
 #define IS_USUAL(product) (fabs(product) >= 0x1p-960 && fabs(product) < 0x1p1000)
 #define IS_ZERO(x, y, product) ((product) == 0 && ((x) == 0 || (y) == 0))
-DEVICE_NOINLINE void deposit_unusual_products(double *x, double *y, LOCAL long *own, LOCAL uint *limbs,
+DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, LOCAL long *own, LOCAL uint *limbs,
                                               LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         double product = x[i] * y[i];
-        if (!IS_USUAL(product) && !IS_ZERO(x[i], y[i], product)) continue;
-        deposit(product, own);
-        deposit(fma(x[i], y[i], -product), own);
-        x[i] = -0.0;
-        y[i] = 1;
+        if (IS_USUAL(product) || IS_ZERO(x[i], y[i], product)) {
+            deposit(product, own);
+            deposit(fma(x[i], y[i], -product), own);
+        } else {
+            spill_product(x[i], y[i], limbs, flags);
+        }
     }
-    spill_products(x, y, limbs, flags);
 }
 #endif
 
@@ -76,7 +76,7 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs) {
     if (!not_negative_zero) {                                                                                     \
         UNROLL for (int i = 0; i < WIDTH; i++) not_negative_zero |= as_ulong(numbers[i]) != 0x8000000000000000ul; \
     }
-#if DOT
+#if DOT && !SINGLE
 #define TERMS 2  // a number
 #define ADD_TILE(now, now_y)                                                               \
     {                                                                                      \
@@ -107,13 +107,19 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs) {
     }
 #else
 #define TERMS 1
+#if DOT  // products of floats are exact
+#define TERM_OF(x, y) ((x) * (y))
+#else
+#define TERM_OF(x, y) MAGNITUDE(x)
+#endif
 #define ADD_TILE(now, now_y)                                                 \
     {                                                                        \
-        double numbers[WIDTH];                                               \
+        double numbers[WIDTH], factors[WIDTH];                               \
         uint highest = 0;                                                    \
-        vstore8(now, 0, numbers);                                            \
+        vstore8(convert_double8(now), 0, numbers);                           \
+        vstore8(convert_double8(now_y), 0, factors);                         \
         UNROLL for (int i = 0; i < WIDTH; i++) {                             \
-            numbers[i] = MAGNITUDE(numbers[i]);                              \
+            numbers[i] = TERM_OF(numbers[i], factors[i]);                    \
             highest = max(highest, HIGH_WORD(numbers[i]));                   \
         }                                                                    \
         NOTE_ZEROS(numbers)                                                  \
@@ -133,7 +139,7 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs) {
         additions = 0;                                       \
     }
 
-KERNEL sum_bins(GLOBAL const double *x, GLOBAL const double *y, ulong y_start, ulong count, ulong tiles_per_group,
+KERNEL sum_bins(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
                 GLOBAL uint *out) {
     y += y_start;
     LARGE_LOCAL_ARRAY(long, chunks, CHUNKS *GROUP_SIZE);

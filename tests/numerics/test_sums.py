@@ -161,6 +161,9 @@ def test_products_of_any_exponent_go_to_bins(emulated_gpu, rng):
         x[::5], y[::7], x[::11] = 0, -0.0, 1e-300
         wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
         assert array_sum([emulated_gpu], x, y=y).fraction() == wanted
+    x, y = (np.ldexp(rng.standard_normal(9000), rng.integers(-140, 60, 9000)).astype("f4") for _ in "xy")
+    x[::5] = 0
+    assert array_sum([emulated_gpu], x, y=y).fraction() == exact_sum_host(x.astype("f8") * y).fraction()
     assert math.copysign(1, array_sum([emulated_gpu], -0.0 * np.ones(9), y=np.ones(9)).rounded()) == -1
     assert math.isnan(array_sum([emulated_gpu], np.array([0.0, 1]), y=np.array([np.inf, 1])).rounded())
 

@@ -10,8 +10,9 @@ Defour, Graillat, Iakymchuk: ExBLAS), reproducible ones binned summation (Demmel
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ BIN_WIDTH = 40
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
 CHUNK_BYTES = 66 * 8  # of a thread: see numerics/sum_bins.cu
 BINNED_GROUPS = (384, 256, 128)  # threads that share a multiprocessor's local memory: the most that have room
-BINNED_AHEAD = 2  # tiles loaded before they are added
+BINNED_AHEAD = 2  # tiles of doubles loaded before they are added, twice as many of floats
 MAX_TILES_PER_GROUP = 1023  # more could round in the window: see numerics/sum_exact_float.cu
 MAX_TERMS_BEFORE_READ = 1 << 29  # more could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
@@ -108,7 +109,8 @@ class LaunchPlan:
 class DeviceSum:
     """Accumulates device buffers on one device, in one mode.
 
-    Exact sums have kernels of their own on GPUs: floats numerics/sum_exact_float.cu, doubles numerics/sum_bins.cu.
+    Exact sums have kernels of their own on GPUs: floats numerics/sum_exact_float.cu, doubles and
+    products numerics/sum_bins.cu.
     """
 
     def __init__(self, device: Device, dtype, mode: str, dot: bool = False, magnitudes: bool = False):
@@ -135,11 +137,11 @@ class DeviceSum:
                 "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
                 "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
             }  # fmt: skip
-            binned = self._binned_group() if mode == "exact" and not is_single else 0
+            binned = self._binned_group() if mode == "exact" and (dot or not is_single) else 0
             if binned:
                 entry, file = "sum_bins", "numerics/sum_bins.cu"
                 self.plan = replace(self.plan, group=binned, groups=device.properties.compute_units)
-                constants["AHEAD"] = BINNED_AHEAD
+                constants["AHEAD"] = 2 * BINNED_AHEAD if is_single else BINNED_AHEAD
         else:
             entry, file, limbs = "sum_integers", "numerics/sum_integers.cu", 7
             is_half = self.dtype == np.float16
@@ -307,13 +309,27 @@ def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitud
         pieces = list(zip(parts_of(x), parts_of(other[1]), strict=True))
     if mode == "reproducible" and (y is not None or magnitudes):
         mode = "exact"
-    accumulator, result = DeviceSum(device, x.dtype, mode, y is not None, magnitudes), empty_sum(mode, x.dtype)
-    for part, factor in pieces:
-        own = device.borrow(part)
-        assert own is not None  # as the whole of it was
-        accumulator.add(part.shape[0], own, None if factor is None else device.borrow(factor))
-        result += accumulator.read_and_reset()
+    result = empty_sum(mode, x.dtype)
+    with _idle_sum(device, x.dtype, mode, y is not None, magnitudes) as accumulator:
+        for part, factor in pieces:
+            own = device.borrow(part)
+            assert own is not None  # as the whole of it was
+            accumulator.add(part.shape[0], own, None if factor is None else device.borrow(factor))
+            result += accumulator.read_and_reset()
     return result
+
+
+@contextmanager
+def _idle_sum(device: Device, dtype: np.dtype, *options: Any) -> Iterator[DeviceSum]:
+    """A DeviceSum that no other thread uses, kept with the device: to make one takes a millisecond."""
+    kept = vars(device).setdefault("_idle_sums", {})
+    idle = kept.setdefault((dtype.str, options, LaunchPlan.of(device)), [])
+    try:
+        accumulator = idle.pop()
+    except IndexError:
+        accumulator = DeviceSum(device, dtype, *options)
+    yield accumulator
+    idle.append(accumulator)  # not after an exception, which may leave a part of a sum
 
 
 class _ChunkStream:

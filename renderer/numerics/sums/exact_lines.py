@@ -87,13 +87,20 @@ def reduce_lines(
     team = team_size(device, lines, length)
     is_cpu = device.properties.scalar_threads
     element = "float" if left.buffer.dtype == np.float32 else "double"
-    constants = {"KIND": KINDS[kind], "ELEMENT": element, "TEAM": team, "STRICT": 1}
-    kernel = device.kernel(FILE, "reduce_lines", CPU_GROUP if is_cpu else GROUP, **constants)
+    kernel = _kernel(device, KINDS[kind], element, team, CPU_GROUP if is_cpu else GROUP)
     out, doubts = device.buffer(lines, "f8"), device.buffer(lines, "u4")
     near = out if centers is None else device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
     sizes = [np.uint64(n) for n in (lines, columns, length, *strides, other[1].column, other[1].step)]
     kernel(lines * team, left.buffer, other[0].buffer, near, out, doubts, *sizes, np.float64(divisor))
     return out.read().reshape(rows, columns), doubts.read().reshape(rows, columns) != 0
+
+
+def _kernel(device: Device, kind: int, element: str, team: int, group: int) -> Any:
+    """The kernel of these constants, kept with the device: to find it by its text takes half a millisecond."""
+    kept, key = vars(device).setdefault("_line_kernels", {}), (kind, element, team, group)
+    if key not in kept:
+        kept[key] = device.kernel(FILE, "reduce_lines", group, KIND=kind, ELEMENT=element, TEAM=team, STRICT=1)
+    return kept[key]
 
 
 def team_size(device: Device, lines: int, length: int) -> int:

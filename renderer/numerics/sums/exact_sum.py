@@ -137,7 +137,7 @@ def mean_of(total: ExactSum | ComplexSum) -> Any:
 
 def integer_from_limbs(limbs: np.ndarray) -> int:
     """The integer that int64 limbs of weight 2^(32 i) add up to."""
-    return sum(int(limb) << 32 * i for i, limb in enumerate(limbs) if limb)
+    return sum(int(limbs[i]) << 32 * int(i) for i in np.flatnonzero(limbs))
 
 
 def exact_sum_from_limbs(words: np.ndarray, exponent: int, count: int) -> ExactSum:
