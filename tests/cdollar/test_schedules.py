@@ -107,7 +107,8 @@ def test_long_rows_are_reduced_by_work_groups(device, rng, rows):
 
 
 @pytest.mark.parametrize(
-    "shape", [(5000, 40), (3, 9000), *(pytest.param(s, marks=pytest.mark.slow) for s in ((70, 300), (5000, 700)))]
+    "shape",
+    [(5000, 40), (3, 9000), (1, 300_001), *(pytest.param(s, marks=pytest.mark.slow) for s in ((70, 300), (5000, 700)))],
 )
 @pytest.mark.parametrize("strict", [False, True])
 def test_groups_of_several_rows_and_columns(device, rng, shape, strict):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented, storage_type
+from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented, neutral_text, storage_type
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
 from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, volume
 from renderer.cdollar.targets.schedule import Schedule
-from renderer.cdollar.targets.strict_order import chunk_size, depends_on_order
+from renderer.cdollar.targets.strict_order import BLOCK, chunk_size, depends_on_order
 from renderer.gpu import DeviceProperties
 
 COMBINE_GROUP_SIZE = 256
@@ -324,7 +324,9 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int, _: in
 
 
 def plan_combine_in_order(node: Node, reduction: Node, outputs: int, partials: int, group_size: int) -> KernelPlan:
-    """The kernel that combines partial results in the order of strict_order.py: a thread for each output."""
+    """The kernel that combines partial results in the order of strict_order.py: by a thread or a group."""
+    if group_size > 1 and partials > BLOCK:
+        return plan_combine_blocks(node, reduction, outputs, partials)
     emitter = Emitter(CDialect(strict=True), lambda function: ())
     state = LoopReduction(emitter, reduction, partials)
     state.start()
@@ -343,3 +345,38 @@ def plan_combine_in_order(node: Node, reduction: Node, outputs: int, partials: i
     return finish_plan(
         emitter, node, "combine_partials", sizes, state.types, lines, group_size, groups, inputs=state.passed_types
     )
+
+
+def plan_combine_blocks(node: Node, reduction: Node, outputs: int, partials: int) -> KernelPlan:
+    """A group for each output: a thread combines a block of partial results, then one of what the others have."""
+    emitter = Emitter(CDialect(strict=True), lambda function: ())
+    state = LoopReduction(emitter, reduction, BLOCK)
+    state.start()
+    assert partials <= BLOCK * COMBINE_GROUP_SIZE, partials
+    type_, (total,) = storage_type(state.types[0]), state.state
+    neutral = neutral_text(reduction.attribute[0].name, state.types[0], emitter.dialect)
+
+    def block(source: str) -> list[str]:
+        """The loop over the block of a thread."""
+        bounds = f"int k = lane * {BLOCK}; k < min((lane + 1) * {BLOCK}, count); k++"
+        return [f"for ({bounds}) {total} = {state.combined(total, source)};"]
+
+    lines = [
+        "const int output = (int)group_index(), lane = (int)local_index();",
+        f"LOCAL_ARRAY({type_}, shared, GROUP_SIZE);",
+        *emitter.blocks[0].lines,
+        "int count = partials;",
+        *block("in0[output * partials + k]"),
+        f"for (count = (count + {BLOCK - 1}) / {BLOCK}; count > 1; count = (count + {BLOCK - 1}) / {BLOCK}) {{",
+        f"    shared[lane] = {total};",
+        f"    {total} = {neutral};",
+        "    BARRIER();",
+        *indented(block("shared[k]")),
+        "    BARRIER();",
+        "}",
+        f"if (lane == 0) out0[output] = {final(emitter, state, [total])[0]};",
+    ]
+    return finish_plan(
+        emitter, node, "combine_partials", {"partials": partials}, state.types, lines, COMBINE_GROUP_SIZE,
+        outputs, inputs=state.passed_types,
+    )  # fmt: skip
