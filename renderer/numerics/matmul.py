@@ -239,16 +239,20 @@ def bind_matmul(
     if rows == 0 or columns == 0:
         return lambda: None
     constants = variant_constants(variant, rows, columns, inner, out.dtype)
-    if variant.entry == "packed_panels":
-        threads = _panel_items(device, rows, columns, constants["VECTOR_LENGTH"])
-    elif variant.entry == "row_per_thread":
-        threads = rows
-    else:
-        threads = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
+    threads = thread_count(variant, device, rows, columns, constants["VECTOR_LENGTH"])
     kernel = device.kernel(variant.file, variant.entry, group_size=variant.group, **constants)
     if variant.local_bytes and not kernel.reserve_local(variant.local_bytes):
         raise UnavailableError(f"{device.name} refuses {variant.local_bytes} bytes of local memory for {variant.name}")
     return kernel.bind_launch(threads, a, b, out, *(np.uint32(n) for n in (rows, columns, inner)))
+
+
+def thread_count(variant: MatmulVariant, device: Device, rows: int, columns: int, vector_length: int) -> int:
+    """The threads of a variant for a product of this size."""
+    if variant.entry == "packed_panels":
+        return _panel_items(device, rows, columns, vector_length)
+    if variant.entry == "row_per_thread":
+        return rows
+    return -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
 
 
 def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@
     python -m tests.fps.cdollar_cpu [--jax PYTHON] [--only NAME]
 
 Times are the least of many runs, of kernels alone: arrays lie where the kernels read them. Every result is checked
-against NumPy first. The rounds of the three alternate, so that a busy machine slows all of them.
+against NumPy first. The rounds of the three alternate, so that a busy machine slows all of them; the processor time of
+all threads beside them (the least of the rounds' means) hardly depends on it.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import time
 
 import numpy as np
 
-SEED, ROUNDS = 5, 7
+SEED, ROUNDS, SECONDS = 5, 60, 0.25
 SOFTMAX = """
 float[,] main(float[,] a) {
     var top(i) = max(a(i, j));
@@ -91,14 +92,14 @@ def arrays_of(name: str) -> dict[str, np.ndarray]:
     return made
 
 
-def least_ms(call) -> float:
-    """The least time of a few calls."""
-    least = float("inf")
-    for _ in range(ROUNDS):
+def least_ms(call) -> tuple[float, float]:
+    """The least time of a few calls, and their mean processor time."""
+    times, used = [], time.process_time()
+    while len(times) < 5 or (len(times) < ROUNDS and sum(times) < SECONDS):
         start = time.perf_counter()
         call()
-        least = min(least, time.perf_counter() - start)
-    return least * 1e3
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3, (time.process_time() - used) / len(times) * 1e3
 
 
 def jax_worker() -> None:
@@ -159,7 +160,7 @@ def main() -> None:
             [options.jax, "-m", "tests.fps.cdollar_cpu", "--worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-    print(f"{'ms':20} {'C$':>8} {'NumPy':>8} {'JAX':>8}   C$ in NumPy's, JAX's")
+    print(f"{'ms':20} {'C$':>8} {'NumPy':>8} {'JAX':>8}   C$ in NumPy's, JAX's   processor time of each")
     for name in CASES:
         if options.only and options.only not in name:
             continue
@@ -167,14 +168,22 @@ def main() -> None:
         numpy_call = eval(f"lambda: {CASES[name][2]}", {"np": np, **given})
         ours(), numpy_call()
         times = {"ours": [], "numpy": [], "jax": []}
-        for _ in range(3):
+        for _ in range(4):
             times["ours"].append(least_ms(ours))
             times["numpy"].append(least_ms(numpy_call))
             if worker is not None:
                 print(name, file=worker.stdin, flush=True)
-                times["jax"].append(float(worker.stdout.readline()))
-        mine, numpys, jaxs = (min(values, default=float("nan")) for values in times.values())
-        print(f"{name:20} {mine:8.3f} {numpys:8.3f} {jaxs:8.3f}   {mine / numpys:6.2f} {mine / jaxs:6.2f}", flush=True)
+                times["jax"].append(json.loads(worker.stdout.readline()))
+        (mine, numpys, jaxs), used = least_of(times, [(float("nan"), float("nan"))])
+        print(f"{name:20} {mine:8.3f} {numpys:8.3f} {jaxs:8.3f}   {mine / numpys:6.2f} {mine / jaxs:6.2f}", end="")
+        print("".join(f" {each:12.3f}" if k == 0 else f" {each:8.3f}" for k, each in enumerate(used)), flush=True)
+
+
+def least_of(times: dict, none: list) -> tuple[list[float], list[float]]:
+    """The least time and the least processor time of each column."""
+    columns = [zip(*(rounds or none), strict=True) for rounds in times.values()]
+    walls, used = zip(*([min(each) for each in column] for column in columns), strict=True)
+    return list(walls), list(used)
 
 
 if __name__ == "__main__":

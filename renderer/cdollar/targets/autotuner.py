@@ -35,7 +35,8 @@ def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, s
         if kind != "kernel":
             continue
         default = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties, target.strict)
-        if default.key not in schedules and default.kind != "cpu_matmul":
+        has_candidates = not (target.device.properties.scalar_threads and default.kind.endswith("matmul"))
+        if default.key not in schedules and has_candidates:
             schedules[default.key], comments[default.key] = tune_kernel(target, node, default)
             print(f"{default.key}: {comments[default.key]}", file=sys.stderr)
     return schedules, comments

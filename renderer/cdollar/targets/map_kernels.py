@@ -54,12 +54,12 @@ def plan_kernel(
         return plan_reduction(node, node, ranges_of, schedule, properties, strict)
     product = None if strict or needs_long(node, ranges_of) else match_matrix_product(node)
     if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
+        plan = plan_plain_matmul(product, ranges_of, properties) if schedule == DEFAULT else None
+        if plan is not None:
+            return plan
         if properties.scalar_threads:
             return plan_cpu_matmul(product, ranges_of, properties)
         if schedule == DEFAULT:
-            plan = plan_plain_matmul(product, ranges_of, properties)
-            if plan is not None:
-                return plan
             schedule = choose_tile_size(product, properties.compute_units)
         return plan_tiled_matmul(product, ranges_of, schedule)
     reduction, units = whole_reduction(node), properties.compute_units

@@ -57,7 +57,7 @@ def plan_plain_matmul(product: MatrixProduct, ranges_of: RangesOf, properties: D
     operands = plain_operands(product, ranges_of)
     if operands is None:
         return None
-    from renderer.numerics.matmul import choose_variant, variant_constants  # only for those who multiply
+    from renderer.numerics.matmul import choose_variant, thread_count, variant_constants  # only for those who multiply
 
     rows, columns, depth = (v.range.size for v in (*product.node.attribute, *product.inner))
     dtype = DTYPES[product.type]
@@ -65,7 +65,7 @@ def plan_plain_matmul(product: MatrixProduct, ranges_of: RangesOf, properties: D
     variant = choose_variant(device, rows, columns, dtype)
     constants: dict[str, Any] = variant_constants(variant, rows, columns, depth, dtype)
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(constants.items()))
-    groups = -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1])
+    groups = -(-thread_count(variant, device, rows, columns, constants["VECTOR_LENGTH"]) // variant.group)
     arguments: list[Any] = [BufferArgument("array", 0, node) for node in operands]
     arguments += [BufferArgument("output"), *map(np.uint32, (rows, columns, depth))]
     return KernelPlan(
