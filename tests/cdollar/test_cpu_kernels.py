@@ -65,3 +65,13 @@ def test_exp_of_processors_is_right_to_an_ulp(device):
         assert np.array_equal(found[~finite], single[~finite], equal_nan=True)
         apart = np.abs(found[finite] - exact[finite]) / np.spacing(single[finite])
     assert apart.max() < (1.1 if device.properties.scalar_threads else 2.0)
+
+
+STREAMED = [1, 63, 64, 255, 256, 4095, 4097, 16 * 65536 - 1, 16 * 65536 + 511]
+
+
+@pytest.mark.parametrize("count", [70_001, *(pytest.param(c, marks=pytest.mark.slow) for c in STREAMED)])
+def test_every_element_of_every_stream_is_reduced_once(device, rng, count):
+    a = rng.integers(-(2**31), 2**31, count).astype("i4")
+    assert value_of("int main(int[] a) => sum(a);", on(device), a=a) == a.sum(dtype="i4")
+    assert value_of("int main(int[] a) => max(a);", on(device), a=a) == a.max()
