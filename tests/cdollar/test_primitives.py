@@ -6,8 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import renderer
-from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.ir.passes import run_passes, simplify
+from renderer.cdollar.ir.primitives import recognize
 from renderer.cdollar.ir.types import DTYPES, FLOATS
+from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
@@ -127,10 +130,12 @@ EXTREMES = {
 }
 
 
-@pytest.mark.parametrize(
-    "scalar", ["float", *(pytest.param(s, marks=pytest.mark.slow) for s in ("int", "uint", "double"))]
-)
-def test_products_and_extremes_by_key_have_the_same_bits_everywhere(device, gl, rng, scalar):
+OTHERS = [(s, name) for s in ("float", "int", "uint", "double") for name in ("mul", "max", "min")]
+OTHERS = [pytest.param(*kind, "gpu plans", marks=pytest.mark.slow) for kind in OTHERS]
+
+
+@pytest.mark.parametrize("scalar, name, plans", [("float", "max", "device"), *OTHERS])
+def test_products_and_extremes_by_key_have_the_same_bits_everywhere(device, gl, rng, scalar, name, plans):
     count, bins, dtype = 5000, 300, DTYPES[scalar]
     k = rng.integers(-5, bins + 5, count).astype("i4")
     k[k == 7] = 8  # a key without values
@@ -138,20 +143,21 @@ def test_products_and_extremes_by_key_have_the_same_bits_everywhere(device, gl, 
     values = values.astype(dtype)
     if scalar in FLOATS:
         values[::6], values[k == 9], values[k == 10] = -0.0, np.nan, -0.0
-    start = [dtype(x) for x in EXTREMES[scalar]]
-    expected = {"max": by_key(max, k, values, bins, start[0]), "min": by_key(min, k, values, bins, start[1])}
-    factors = np.where(values == 0, dtype(1), values) if scalar not in FLOATS else np.abs(values) * 0 + dtype(1.01)
-    factors = np.nan_to_num(factors, nan=1.0)
+    if name == "mul":
+        values = np.full(count, 1.01, dtype) if scalar in FLOATS else np.where(values == 0, dtype(1), values)
+    start = dtype(1 if name == "mul" else EXTREMES[scalar][name == "min"])
     with np.errstate(over="ignore"):
-        expected["mul"] = by_key(lambda x, y: x * y, k, factors, bins, dtype(1))
-    for name, wanted in expected.items():
-        text = f"{scalar}[] main(int[] k, {scalar}[] w) => scatter_{name}(k, w, {bins});"
-        makers = strict_targets(device) | ({"gpu, any order": targets(device)["gpu plans"]} if name != "mul" else {})
-        if scalar != "double":
-            makers["glsl"] = lambda dag: GlslTarget(dag, gl)
-        for target, make in makers.items():
-            result = value_of(text, make, k=k, w=factors if name == "mul" else values)
-            assert result.tobytes() == wanted.tobytes(), (name, target)
+        expected = by_key({"mul": lambda x, y: x * y, "max": max, "min": min}[name], k, values, bins, start)
+    makers = {n: make for n, make in strict_targets(device).items() if n in ("numpy", plans)}
+    if name != "mul":
+        makers["any order"] = targets(device)[plans]
+    if scalar != "double":
+        makers["glsl"] = lambda dag: GlslTarget(dag, gl)
+    for target, make in makers.items():
+        result = value_of(
+            f"{scalar}[] main(int[] k, {scalar}[] w) => scatter_{name}(k, w, {bins});", make, k=k, w=values
+        )
+        assert result.tobytes() == expected.tobytes(), target
 
 
 @pytest.mark.parametrize("keys", [[0, 2, -1, 2, 7, 3], [3] * 6])
@@ -172,19 +178,12 @@ def test_what_a_mask_guards_is_not_read_elsewhere():
     assert np.array_equal(value_of(text, k=k, w=w), [1, 0, 6, 0])
 
 
-def test_explain_names_the_scatter_of_a_text(device, rng):
+def test_explain_names_the_scatter_of_a_text():
     text = "float[] main(int[] k, float[] w) { var r(v : 0..4) = max(k(j) == v ? w(j) : -1); return r; }"
-    made = []
-
-    def traced(dag):
-        made.append(DeviceTarget(dag, device, "device"))
-        made[0].trace = []
-        return made[0]
-
-    k, w = rng.integers(0, 4, 50).astype("i4"), rng.random(50).astype("f4")
-    assert np.array_equal(value_of(text, traced, k=k, w=w), [w[k == v].max() for v in range(4)])
-    remarks = [remark for kind, _, remarks in made[0].trace if kind == "passes" for remark in remarks]
-    assert "scatter_max over `v : 0..4`: a maximum of equal keys, O(n) in place of O(n^2)" in remarks
+    compilation = load_text(SourceFile("test.cb", text), NumpyTarget)
+    value = build_main(compilation, {"k": np.zeros(5, "i4"), "w": np.ones(5, "f4")}, {})
+    _, remarks = run_passes(compilation.dag, (value.node,), [simplify, recognize])
+    assert remarks == ["scatter_max over `v : 0..4`: a maximum of equal keys, O(n) in place of O(n^2)"]
 
 
 MASKS = ["k <= {e} ? {f} : 0", "k < {e} ? {f} : 0", "{e} >= k ? {f} : 0", "k > {e} ? {f} : 0", "k < {e} ? 0 : {f}"]
