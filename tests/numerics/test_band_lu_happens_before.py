@@ -153,7 +153,7 @@ def accesses_of(layout: BlockLayout) -> dict:
 
 
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
-SHAPES.append((300, 70, 33, 64))  # whose sweeps are by clusters
+SHAPES.append((190, 40, 33, 64))  # whose sweeps are by clusters
 
 
 def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True):

@@ -48,7 +48,7 @@ def test_devices_compute_residuals_with_the_same_bits(device, rng, dtype):
     n, kl, ku = 2 * CPU_ROWS + 70, 7, 12
     ab = (random_band(rng, n, kl, ku) * 10.0 ** rng.integers(-9, 9, (kl + ku + 1, n))).astype(dtype)
     ab[0, :ku] = np.nan
-    x, b = rng.standard_normal((2, n, 3)).astype(dtype)
+    x, b = rng.standard_normal((2, n, 2 if dtype == "f8" else 3)).astype(dtype)  # 3: a kernel for one column too
     found, wanted = DeviceResiduals(device, ab, kl, ku)(x, b), accurate_residual(ab, kl, ku, x, b)
     for one, other in zip(found, wanted, strict=True):
         assert np.array_equal(one, other)
