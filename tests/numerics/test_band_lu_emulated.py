@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from renderer.errors import UnavailableError
 from renderer.numerics.band_lu import BandedLU, device_columns, substitution
 from renderer.numerics.band_lu.device_residuals import DeviceResiduals
 from renderer.numerics.band_lu.residuals import accurate_residual
@@ -140,8 +141,22 @@ def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
     assert lu._factors._substitution.can_sweep and not lu._factors._substitution._is_swept
     assert lu.residual(x, b) < np.finfo("f8").eps
     lu.refactor(ab + 10 * (np.arange(2 * n - 1) == n - 1)[:, None])
-    lu.solve(b)
+    x = lu.solve(b)
     assert lu._factors._substitution._is_swept
+    monkeypatch.setattr(emulated_machine.CudaDevice, "buffer", refuse_blocks(emulated_machine.CudaDevice.buffer))
+    full = BandedLU(lu.matrix, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled("device", gemm="own"))
+    assert np.allclose(full.solve(b), x, rtol=1e-13) and not full._factors._substitution._is_swept
+
+
+def refuse_blocks(buffer):
+    """Device.buffer() of a device that has no room for inverses, (slots, s, s)."""
+
+    def refusing(device, shape, dtype="f4"):
+        if np.ndim(shape) and len(shape) == 3 and shape[1] == shape[2]:
+            raise UnavailableError("no room")
+        return buffer(device, shape, dtype)
+
+    return refusing
 
 
 def test_a_device_keeps_the_matrix_for_residuals(emulated_gpu, rng):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
 from renderer.numerics.band_lu.device_columns import WIDE_CLUSTER, DeviceColumns, has_clusters
@@ -126,21 +127,34 @@ class Substitution:
         self._has_pivots = True
 
     def _invert(self) -> None:
-        """The inverses of the diagonal blocks' triangles, where sweeps are by clusters; none where one is large."""
+        """The inverses of the diagonal blocks' triangles, where sweeps are by clusters.
+
+        None where one is large or a device has no room for them: x is found by substitution then.
+        """
         if self._has_inverses or not self.can_sweep:
             return
-        s, dtype, flags = self.layout.s, self.columns.dtype, []
-        for k, columns in enumerate(self._per_device):
-            if len(self._inverses) == k:
-                shape = columns.slots, s, s
-                self._inverses.append((columns.device.buffer(shape, dtype), columns.device.buffer(shape, dtype)))
+        dtype, flags = self.columns.dtype, []
+        self._has_inverses, self._is_swept = True, self._has_room_for_inverses()
+        for columns, inverses in zip(self._per_device, self._inverses, strict=self._is_swept):
             flags.append(columns.device.buffer(1, "u4").fill(0))
             invert = columns.kernel(CLUSTERS_FILE, "invert_triangles", 256)
-            threads = 2 * columns.slots * (s // INVERTED_COLUMNS) * invert.group_size
+            threads = 2 * columns.slots * (self.layout.s // INVERTED_COLUMNS) * invert.group_size
             limit = dtype.type(np.finfo(dtype).eps ** -0.5)
             storage = columns.index, self.layout.p, self.layout.u, self.layout.ld, columns.devices, columns.slots
-            invert(threads, columns.matrix, *self._inverses[k], flags[-1], limit, *storage)
-        self._has_inverses, self._is_swept = True, not any(int(flag.read()[0]) for flag in flags)
+            invert(threads, columns.matrix, *inverses, flags[-1], limit, *storage)
+        if any(int(flag.read()[0]) for flag in flags):
+            self._is_swept = False
+
+    def _has_room_for_inverses(self) -> bool:
+        """Allocates them on every device, or on none."""
+        shape = self.columns.slots, self.layout.s, self.layout.s
+        try:
+            for columns in self._per_device[len(self._inverses) :]:
+                made = [columns.device.buffer(shape, columns.dtype) for _ in range(2)]
+                self._inverses.append((made[0], made[1]))
+        except UnavailableError:
+            self._inverses.clear()
+        return bool(self._inverses)
 
     def _prepare(self, count: int, panel_pivots: np.ndarray) -> None:
         """Pivots, and vectors for `count` right-hand sides, on every device."""
