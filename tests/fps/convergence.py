@@ -48,7 +48,7 @@ def rayfold(size: tuple[int, int], device: str, **changes: Any) -> Draw:
 
     materials = (
         Material("white", color=WHITE), Material("red", color=RED), Material("lamp", "emitter", emission=EMISSION),
-        Material("glass", "glass", ior=IOR, roughness=ROUGHNESS),
+        Material("glass", "glass", (1.0, 1.0, 1.0), ior=IOR, roughness=ROUGHNESS),
     )  # fmt: skip
     quads = tuple(Quad("red" if color == RED else "white", corners) for corners, color in walls())
     spheres = (Sphere("lamp", LAMP, LAMP_RADIUS), *(Sphere("glass", *ball) for ball in BALLS))
