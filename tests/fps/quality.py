@@ -30,6 +30,7 @@ from renderer.pictures import load, open_picture
 
 MIN_REFERENCE = 4
 FLIP_SIDE = 512
+FIREFLY = 64  # of 255: how far a firefly is above its neighbors and the reference
 DEFAULT_SIZE = (640, 360)
 NOT_MEANS = ("ink", "lightfield")  # whose samples are steps of one result
 LEFT_OUT = ("demo",)  # shows other scenes
@@ -91,7 +92,21 @@ def draw(picture: Any, settings: Any, size: tuple[int, int], samples: int) -> An
 def compare(shown: np.ndarray, reference: np.ndarray) -> dict[str, float]:
     """FLIP's mean, and the fraction of pixels that stand out."""
     error = flip_map(reference, shown)
-    return {"flip": round(float(error.mean()), 4), "above_half": round(float((error > 0.5).mean()), 6)}
+    outliers = {"above_half": round(float((error > 0.5).mean()), 6), "fireflies": fireflies(shown, reference)}
+    return {"flip": round(float(error.mean()), 4)} | outliers
+
+
+def fireflies(shown: np.ndarray, reference: np.ndarray) -> int:
+    """The number of pixels above the median of their 3 x 3 neighbors and all 3 x 3 of the reference, by FIREFLY.
+
+    What the reference has too, as the glint of a jewel, is none.
+    """
+    height, width = shown.shape[:2]
+    bright, true = (np.pad(image.astype("f4").mean(-1), 1, "edge") for image in (shown, reference))
+    shifts = [(slice(y, y + height), slice(x, x + width)) for y in range(3) for x in range(3)]
+    median = np.median([bright[shift] for shift in shifts], axis=0)
+    highest = np.max([true[shift] for shift in shifts], axis=0)
+    return int((bright[1:-1, 1:-1] > np.maximum(median, highest) + FIREFLY).sum())
 
 
 def table(paths: list[Path]) -> str:

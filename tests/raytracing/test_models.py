@@ -18,7 +18,7 @@ from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.settings import Environment, Material, MeshShape, PointLight, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
-from tests.formats import make_cloth
+from tests.formats import make_cloth, make_tree
 from tests.formats.gltf_builder import Maker, ball, showcase, square
 
 LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
@@ -446,3 +446,15 @@ def test_the_cloth_is_what_its_script_makes_of_its_points(tmp_path):
     for axis in (0, 1):
         lengths = np.linalg.norm(np.diff(points, axis=axis), axis=-1) / thread
         assert abs(lengths.mean() - 1) < 0.01 and (abs(lengths - 1) < 0.05).mean() > 0.98
+
+
+def test_the_tree_is_what_its_script_makes(tmp_path):
+    """Up to the rounding of other processors; its leaves are cut out."""
+    made, kept = load_gltf(put(tmp_path, make_tree.tree())), load_gltf(ASSETS / "tree.glb")
+    assert made.materials == kept.materials
+    assert kept.materials[1].alpha == "MASK"
+    for ours, theirs in zip(made.textures, kept.textures, strict=True):
+        assert np.abs(ours.pixels.astype("i4") - theirs.pixels).max() <= 1
+    for ours, theirs in zip(made.meshes, kept.meshes, strict=True):
+        assert np.array_equal(ours[0].faces, theirs[0].faces)
+        np.testing.assert_allclose(ours[0].vertices, theirs[0].vertices, atol=1e-5)
