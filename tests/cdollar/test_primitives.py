@@ -176,6 +176,15 @@ def test_what_a_mask_guards_is_not_read_elsewhere():
     text = "float[] main(int[] k, float[] w) { var r(v : 0..4) = sum(k(j) == v ? w(k(j)) : 0); return r; }"
     k, w = np.array([0, 2, -1, 2, 7], "i4"), np.arange(1, 6, dtype="f4")
     assert np.array_equal(value_of(text, k=k, w=w), [1, 0, 6, 0])
+    text = text.replace("sum(k(j) == v ? w(k(j)) : 0)", "max(k(j) == v ? w(k(j)) : 0.5)")
+    assert np.array_equal(value_of(text, k=k, w=w), [1, 0.5, 3, 0.5])
+    with pytest.raises(ProgramError, match="CS0317"):
+        value_of(text.replace("0..4", "0..9"), k=k, w=w)
+    text = "float[] main(int[] k, float[] w) { var r(v : 0..2) = sum(j <= v ? w(k(j)) : 0); return r; }"
+    assert np.array_equal(value_of(text, k=k, w=w), [1, 4])
+    text = "float[] main(int[] k, float[] w) { var r(v : 0..9) = sum(j <= v ? w(k(j)) : 0); return r; }"
+    with pytest.raises(ProgramError, match="CS0317"):
+        value_of(text, k=k, w=w)
 
 
 def test_explain_names_the_scatter_of_a_text():

@@ -112,7 +112,7 @@ def _is_finite(variables: frozenset[ir.BoundVariable] | tuple[ir.BoundVariable, 
 def _scan_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     """`sum(k <= e ? f(k) : 0)` and its kin as a prefix sum read at e; e depends on variables that f does not."""
     (reduction, variables), masked = node.attribute, _masked(node.inputs[0])
-    if reduction.name != "+" or masked is None or len(variables) != 1 or not _may_run_anywhere(masked[1]):
+    if reduction.name != "+" or masked is None or len(variables) != 1:
         return None
     (condition, value, negated), (k,) = masked, variables
     if condition.op != "apply" or condition.attribute not in SWAPPED or condition.inputs[0].type != "int":
@@ -125,6 +125,8 @@ def _scan_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     operator = NEGATED[operator] if negated else operator
     batch = tuple(sorted(value.free_variables - {k}, key=lambda v: v.unique_id))
     if not (right.free_variables - value.free_variables) or not _is_finite(batch) or not _is_finite((k,)):
+        return None
+    if not (_reaches_all(operator, index_bounds(right), k.range) or _may_run_anywhere(value)):
         return None
     remarks.append(
         f"a prefix sum along `{k.name} : {k.range}`: `{k.name} {operator} ...` masks a sum, O(n) in place of O(n^2)"
@@ -163,6 +165,16 @@ def _read_scan(
     read = dag.access(scan, indices, (None,) * len(batch) + ("clamp",))
     zero = dag.constant(0.0 if node.type in ("float", "double") else 0, node.type)
     return dag.apply("select", node.type, nothing, zero, read)
+
+
+def _reaches_all(operator: str, ends: tuple[int, int] | None, range_: ir.Range) -> bool:
+    """Whether the mask `k operator end` holds for each k of a range at some end of the bounds."""
+    if ends is None:
+        return False
+    (least, greatest), last = ends, range_.high - 1
+    return {
+        "<=": greatest >= last, "<": greatest > last, ">=": least <= range_.low, ">": least < range_.low
+    }[operator]  # fmt: skip
 
 
 def _may_run_anywhere(value: ir.Node) -> bool:
@@ -208,7 +220,7 @@ def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         return None
     name, is_extremum = SCATTERS[reduction.name], reduction.name in ("min", "max")
     is_neutral = other.is_constant and other.attribute.number == identity(name, node.type)
-    if other.free_variables & reduced or not (is_extremum or is_neutral) or not _may_run_anywhere(value):
+    if other.free_variables & reduced or not (is_extremum or is_neutral):
         return None
     is_count = (
         name == "scatter_add" and value.is_constant and value.attribute.number == 1 and node.type in ("int", "uint")
@@ -219,6 +231,12 @@ def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         f"{what} over `{wanted.attribute.name} : {bins}`: {WORDS[reduction.name]} of equal keys, "
         "O(n) in place of O(n^2)"
     )
+    if not _may_run_anywhere(value):  # the value is looked at where its key is a bin, as in the text
+        start = identity(name, node.type)
+        neutral = dag.constant(float(start) if node.type in FLOATS else start, node.type)
+        ends = (dag.constant(number, "int") for number in (bins.low, bins.high))
+        inside = (dag.apply(sign, "bool", key, end) for sign, end in zip((">=", "<"), ends, strict=True))
+        value = dag.apply("select", node.type, dag.apply("&&", "bool", *inside), value, neutral)
     bodies = (key,) if is_count else (key, value)
     functions = [dag.function(variables, (b,), FunctionType(Scalar(b.type), (INT,) * len(variables))) for b in bodies]
     found = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,), (None,))
