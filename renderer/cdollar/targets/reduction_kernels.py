@@ -20,6 +20,7 @@ from renderer.gpu import DeviceProperties
 COMBINE_GROUP_SIZE = 256
 LONE_GROUP_SIZE = 64  # of a GPU's threads that work alone
 CPU_GROUPS_PER_UNIT = 4
+CPU_THREADS_PER_UNIT = 16  # which take the outputs in turn: a group costs as much as a short row
 LANES = (64, 16)  # states of a work-item of a CPU: of long rows, of others
 MIN_LONG_ROW = 4096  # elements
 STREAMS = (8, 4)  # neighborhoods of memory that a work-item of a CPU reads in turn: of long parts, of others
@@ -28,6 +29,12 @@ MAX_REPEATED_LINES = 10  # of an element that is in the text so often
 MIN_ELEMENTS_PER_THREAD = 16
 MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # of a GPU for a row, and how many elements are worth one of them
 COLUMNS = 32  # neighboring columns of a group
+
+
+LONE_LOOP = [
+    "const int start = (int)thread_index() * per_thread, end = min(start + per_thread, outputs * partials);",
+    "for (int unit = start; unit < end; unit++) {",
+]
 
 
 @dataclass(frozen=True)
@@ -111,11 +118,12 @@ def plan_reduction(
         loops = strided_loops(emitter, state, schedule, threads, index)
     is_whole = partials == 1  # the result is known
     places, group_size = outputs * partials, 1 if scalar_threads else LONE_GROUP_SIZE if alone else shape.size
+    per_thread = -(-places // (CPU_THREADS_PER_UNIT * properties.compute_units)) if scalar_threads else 1
     if alone:
         head = lone_thread(index, shape.stride > 1)
         passed = state.result(state.state) if in_blocks else state.state
         loops += stores(final(emitter, state, state.state) if is_whole else passed)
-        group_count = -(-places // group_size)
+        group_count = -(-places // (group_size * per_thread))
     else:
         head, group_count = group_of_threads(shape, index), -(-outputs // shape.outputs) * partials
         shared = [f"shared{k}[local_index()]" for k in range(len(state.passed_types))]
@@ -123,7 +131,10 @@ def plan_reduction(
         loops += [*tree(state, state.state, contiguous, str(threads), shape), *results]
     types = state.types if is_whole else state.passed_types
     lines = [*head, *emitter.blocks[0].lines, *loops, *emitter.report_poison(state.result_poison)]
+    if alone:
+        lines = [*LONE_LOOP, *indented(lines), "}"]
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": min(chunk, elements)}
+    sizes |= {"per_thread": per_thread} if alone else {}
     plan = finish_plan(emitter, node, "reduction", sizes, types, lines, group_size, group_count)
     if is_whole:
         return plan
@@ -145,8 +156,6 @@ def lone_thread(index: str, outputs_first: bool) -> list[str]:
     """
     output, partial = ("% outputs", "/ outputs") if outputs_first else ("/ partials", "% partials")
     return [
-        "const int unit = (int)thread_index();",
-        "if (unit >= outputs * partials) return;",
         f"const {index} output = unit {output}, partial = unit {partial}, place = output * partials + partial;",
     ]
 
