@@ -175,7 +175,7 @@ def test_guided_and_unguided_pictures_have_one_mean(picture, tmp_path, rng, scen
 
 @pytest.mark.slow
 def test_photons_lower_the_variance_of_light_through_glass(picture, rng):
-    """By 26 times in the room of tests/fps/convergence.py."""
+    """By 20 times in the room of tests/fps/convergence.py."""
     variances = []
     for photon_count in (0, 100000):
         scene = lamp_in_glass(guiding_photons=photon_count)
