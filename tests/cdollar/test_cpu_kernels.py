@@ -75,3 +75,12 @@ def test_every_element_of_every_stream_is_reduced_once(device, rng, count):
     a = rng.integers(-(2**31), 2**31, count).astype("i4")
     assert value_of("int main(int[] a) => sum(a);", on(device), a=a) == a.sum(dtype="i4")
     assert value_of("int main(int[] a) => max(a);", on(device), a=a) == a.max()
+
+
+@pytest.mark.parametrize("place", [0, 31, 64, 127, 149])
+def test_any_and_all_see_each_element_of_a_row(device, place):
+    """The miscompiled loop that random programs found: `||` and `&&` of several elements a round."""
+    q = np.zeros(150, "f4")
+    q[place] = 3
+    text = "int main(float[] q) => (any(q > 2) ? 1 : 0) + (all(q < 2) ? 2 : 0);"
+    assert value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), q=q) == 1

@@ -59,6 +59,8 @@ class CDialect:
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
     poison_parameter = "int *poison"  # of device functions with loops
     poison_variable = "*poison"  # inside of them
+    # Reductions of bool without a branch, which LLVM's loops of lanes get wrong for several elements a round.
+    reducers: ClassVar[dict[str, str]] = {"&&": "({0} & {1})", "||": "({0} | {1})"}
     zero = ""  # an expression for 0.0, where the driver takes x + 0.0 for x and x * 0.0 for 0.0
     poison_address = "&"  # before the variable that such a function sets
 
@@ -108,6 +110,7 @@ class GlslDialect(CDialect):
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, dict[str, str]]] = {}
+    reducers: ClassVar[dict[str, str]] = {}  # GLSL has no & of bool
     may_leave_loops = True  # llvmpipe does after 65,535 rounds of all loops of an invocation, without a word
     keeps_rounding = False
     first_index = "0, 0"

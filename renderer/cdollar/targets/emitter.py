@@ -132,8 +132,10 @@ class LoopReduction:
 
     def combined(self, before: str, later: str) -> str:
         """An operator of the language on two numbers."""
-        type_ = self.types[0]
-        return operation_text(self.emitter.dialect, self.reduction.name, type_, type_, [before, later])
+        type_, name, dialect = self.types[0], self.reduction.name, self.emitter.dialect
+        if name in dialect.reducers:
+            return dialect.reducers[name].format(before, later)
+        return operation_text(dialect, name, type_, type_, [before, later])
 
     def end_blocks(self) -> list[str]:
         """Lines that pass on the values of the blocks that the last element filled."""
