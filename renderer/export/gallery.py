@@ -20,7 +20,7 @@ from renderer.pictures import recipe_of
 from renderer.process import INTERRUPTED
 
 SCENES = (
-    "jewels", "glassware", "city", "clockwork", "terrace", "grove", "cloth", "menger", "filigree", "petals",
+    "jewels", "glassware", "city", "clockwork", "terrace", "grove", "cloth", "orb", "filigree", "petals",
     "still_life", "cornell", "mirrors", "focus", "lantern", "voyage", "anemone", "mandelbrot", "julia", "maple",
 )  # fmt: skip
 WEB_SIDE = 512  # pixels of a picture's longer side: twenty of them take less than 6 MB
