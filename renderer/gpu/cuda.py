@@ -57,7 +57,7 @@ def _why_unusable() -> str:
 class CudaDevice(Device):
     """An NVIDIA GPU; `architecture` is such as "sm_90"."""
 
-    compiles_beside_work = True
+    compiles_beside_work = has_graphs = True
 
     def __init__(self, index: int) -> None:
         super().__init__()

@@ -190,7 +190,8 @@ class Device(Protocol):
 
     `simd_width`: preferred vector length, in floats, of one work-item: 1 on GPUs, which vectorize across work-items in
     hardware; 4, 8 or 16 on CPUs. `has_float4_atomics`: whether atomic_add_float4 (common/portable.h) is a single
-    instruction. `has_reliable_timer`: whether time_seconds() is more accurate than a wall clock.
+    instruction. `has_reliable_timer`: whether time_seconds() is more accurate than a wall clock. `has_graphs`: whether
+    capture_graph() makes launches cheaper.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Device(Protocol):
     simd_width: int = 1
     has_float4_atomics: bool = False
     has_reliable_timer: bool = True
+    has_graphs: bool = False
     compile_pool: CompilePool | None = None  # of a window: compiles in child processes
     _programs: dict[bytes, Any]  # compiled, by the hash of their text and options
     compiles_beside_work: bool = False  # whether compile_ahead() does anything

@@ -132,8 +132,8 @@ class Picture(AccumulatingPicture):
     def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
         """Compile-time constants of the schedule's kernels, without those of the light sampler."""
         rows = self._material_rows(settings, geometry)
-        scalar_threads = self.device.properties.scalar_threads
-        return compile_constants(settings, geometry.has_spheres, scalar_threads, rows) | geometry.constants
+        device = self.device.properties.scalar_threads, rows, self.device.has_graphs
+        return compile_constants(settings, geometry.has_spheres, *device) | geometry.constants
 
     def _material_rows(self, settings: Settings, geometry: Geometry) -> np.ndarray:
         """The rows of the materials, kept while these are the same objects: an upload waits for the frame before."""
@@ -168,7 +168,7 @@ class Picture(AccumulatingPicture):
             self._update_lights(self._settings)  # which counts primitives in the order of their BVH
             self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
-        self._schedule.draw_sample(self._settings, self._params[()], self._scene_args())
+        self._schedule.draw_sample(self._settings, self._params, self._scene_args())
 
     def _has_converged(self) -> bool:
         """Whether every pixel has reached the noise threshold; read when pixels may have, at powers of two."""
@@ -354,7 +354,7 @@ class Picture(AccumulatingPicture):
         rays: list[Ray] = []
         for sample in range(samples):
             tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
-            arguments = tracer._settings, tracer._params[()], tracer._scene_args(), far
+            arguments = tracer._settings, tracer._params, tracer._scene_args(), far
             rays += trace_path(self.device, tracer._schedule, tracer._rays, *arguments)
         return rays
 
@@ -376,7 +376,7 @@ class Picture(AccumulatingPicture):
         if is_new:
             tracer._draw_sample(sample, 0)  # compilers and caches are not timed
         tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
-        arguments = tracer._settings, size, tracer._params[()], tracer._scene_args()
+        arguments = tracer._settings, size, tracer._params, tracer._scene_args()
         return trace_stages(self.device, tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:

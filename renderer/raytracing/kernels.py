@@ -114,13 +114,18 @@ def light_picks_source() -> GeneratedSource:
 
 
 def compile_constants(
-    settings: Settings, spheres: bool, scalar_threads: bool = False, materials: np.ndarray | None = None
+    settings: Settings,
+    spheres: bool,
+    scalar_threads: bool = False,
+    materials: np.ndarray | None = None,
+    sample_in_memory: bool = False,
 ) -> dict[str, object]:
     """Compile-time constants and record types of the kernels.
 
     Those of Geometry.constants and LightSampler.constants come on top; a constant that is missing there is 0.
     `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without warps: one thread traces the
     32 paths of a stencil word. `materials` are those of material_rows; None for the settings' alone.
+    With `sample_in_memory` kernels read the sample's number from a buffer.
     """
     rows = material_rows(settings) if materials is None else materials
     return {
@@ -134,6 +139,7 @@ def compile_constants(
         "REGENERATE_BELOW": REGENERATE_BELOW,
         "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
         "SCALAR_THREADS": int(scalar_threads),
+        "SAMPLE_IN_MEMORY": int(sample_in_memory),
         "PROJECTION": PROJECTIONS[settings.projection],
         "LENS_SHIFT": int(any(settings.lens_shift)),
         "CLAMP_INDIRECT": int(settings.clamp_indirect > 0),

@@ -33,6 +33,7 @@ class RayBuffers:
         self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
+        self.sample = device.buffer(2, "i4")  # index, and the first of its range
         words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
         self.mask_words = words.get(stencil, self.padded_count // 32)
         self.active_masks: list[Buffer] = []  # by depth; the megakernel's lie in one buffer (words, MAX_DEPTHS)

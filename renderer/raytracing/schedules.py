@@ -4,7 +4,7 @@
 than "bits" needs the wavefront.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -17,8 +17,10 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
+RECORDED_FROM = 2  # samples that are launched one by one before a graph is recorded, which takes as long as some
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 REPORT_STAGE = "count_rays"
+BEGIN_SAMPLE = "begin_sample"
 SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
 
 
@@ -41,10 +43,18 @@ class SceneArgs(NamedTuple):
 
 
 class Schedule:
-    """Draws samples into the film of `rays` by kernels compiled with `constants`."""
+    """Draws samples into the film of `rays` by kernels compiled with `constants`.
+
+    Where the device has graphs, kernels read the number of the sample from memory, and the launches of a sample are
+    recorded once as a graph that first goes to the next sample.
+    """
 
     def __init__(self, device: Device, kernels: dict[str, Any], rays: RayBuffers):
         self._device, self._kernels, self._rays = device, kernels, rays
+        self._graph: Callable[[], None] | None = None
+        self._recorded: tuple | None = None  # what the graph draws
+        self._sample = 0, 0  # that the device has drawn
+        self._launched = 0  # samples of what would be recorded
 
     @classmethod
     def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
@@ -67,10 +77,43 @@ class Schedule:
     def _group_sizes(cls, device: Device) -> dict[str, int]:
         """Threads of a group of the schedule's kernels, by entry."""
         sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
-        return {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[cls.__name__.lower()]}
+        name = cls.__name__.lower()
+        found = {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[name]}
+        return found | ({BEGIN_SAMPLE: sizes.get(name, GROUP_SIZE)} if device.has_graphs else {})  # in one program
 
-    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
-        """Adds a sample of every pixel to the film; `params` is the launch_params record."""
+    def draw_sample(self, settings: Settings, params: np.ndarray, scene: SceneArgs) -> None:
+        """Adds a sample of every pixel to the film; `params` () is the launch_params record."""
+        if not self._device.has_graphs:
+            self._launch(settings, (params[()],), scene)
+            return
+        if self._recorded != scene:
+            self._recorded, self._graph, self._launched = scene, None, 0
+        if self._launched == RECORDED_FROM:
+            twin = type(self)(self._device, self._kernels, self._rays)  # so that the graph does not keep itself alive
+            self._graph = self._device.capture_graph(partial(twin._launch_next, settings, params[()], scene))
+        self._launched += 1
+        index, first = int(params["sample_index"]), int(params["first_sample"])
+        if self._graph is None:
+            self._begin_sample(index, first)
+            self._launch(settings, (params[()], self._rays.sample), scene)
+            return
+        if self._sample != (index - 1, first):
+            self._begin_sample(index - 1, first)
+        self._sample = index, first
+        self._graph()
+
+    def _begin_sample(self, index: int, first: int) -> None:
+        """Makes the device draw sample `index` of the range that begins with sample `first`; the next for index -1."""
+        self._sample = index, first
+        self._kernels[BEGIN_SAMPLE](1, index, first, self._rays.sample, self._rays.counts)
+
+    def _launch_next(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        """What a graph records."""
+        self._begin_sample(-1, 0)
+        self._launch(settings, (params, self._rays.sample), scene)
+
+    def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
+        """Launches the stages of a sample; `params` are the SAMPLE_PARAMS of raytrace.cu."""
         raise NotImplementedError
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
@@ -91,26 +134,33 @@ class Schedule:
 class Wavefront(Schedule):
     """One launch a stage."""
 
-    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
-        """Adds a sample of every pixel to the film."""
-        for _ in self.stages(settings, params, scene):
+    def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
+        for _ in self._stages(settings, params, scene):
             pass
 
-    def stages(self, settings: Settings, params: Any, scene: SceneArgs) -> Iterator[tuple[str, int, Buffer | None]]:
+    def stages(
+        self, settings: Settings, params: np.ndarray, scene: SceneArgs
+    ) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages of a sample; after each gives its name, its depth and the mask that it writes, if any."""
+        if not self._device.has_graphs:
+            return self._stages(settings, (params[()],), scene)
+        self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
+        return self._stages(settings, (params[()], self._rays.sample), scene)
+
+    def _stages(self, settings: Settings, params: tuple, scene: SceneArgs) -> Iterator[tuple[str, int, Buffer | None]]:
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
         self._clear(masks[0])
-        run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
+        run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
         for depth in range(settings.max_depth):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
             run["trace"](
-                rays.launch_threads, params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
-                scene.lights,
+                rays.launch_threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
+                *scene.geometry, scene.lights,
             )  # fmt: skip
             yield "trace", depth, rays.hit_mask
             run["shade"](
-                rays.launch_threads, params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
+                rays.launch_threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
                 rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
             yield "shade", depth, masks[depth + 1]
@@ -120,7 +170,7 @@ class Wavefront(Schedule):
                     *scene.geometry,
                 )  # fmt: skip
                 yield "connect", depth, rays.shadow_mask
-        run["accumulate"](rays.padded_count, params, rays.radiances, *rays.film)
+        run["accumulate"](rays.padded_count, *params, rays.radiances, *rays.film)
         yield "accumulate", settings.max_depth, None
 
     def _clear(self, *masks: Buffer) -> None:
@@ -141,13 +191,13 @@ class Wavefront(Schedule):
 class Regenerate(Schedule):
     """One launch; threads that end a path start the next."""
 
-    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
-        """Adds a sample of every pixel to the film."""
+    def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
         rays = self._rays
-        rays.counts.fill(0)
+        if not self._device.has_graphs:  # else begin_sample has cleared them
+            rays.counts.fill(0)
         threads = min(rays.padded_count, PERSISTENT_THREADS)
         film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
-        self._kernels["regenerate"](threads, params, rays.counts, *film_and_scene)
+        self._kernels["regenerate"](threads, *params, rays.counts, *film_and_scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth."""
@@ -157,12 +207,11 @@ class Regenerate(Schedule):
 class Megakernel(Schedule):
     """One launch for all depths; on devices without warps a thread traces the 32 paths of a stencil word."""
 
-    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
-        """Adds a sample of every pixel to the film."""
+    def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
         rays = self._rays
         threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
         film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
-        self._kernels["megakernel"](threads, params, rays.active_masks[0], *film_and_scene)
+        self._kernels["megakernel"](threads, *params, rays.active_masks[0], *film_and_scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth."""

@@ -224,15 +224,17 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
               end_ = i + GROUP_SIZE * WORDS_PER_WARP;                            \
          i < end_; i += GROUP_SIZE)
 
+#include "raytracing/begin_sample.h"
+
 #if SCHEDULE == SCHEDULE_WAVEFRONT
 #define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // behind a contribution the origin of its shadow ray
-KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask, GLOBAL float4 *origins,
-                GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
+KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, GLOBAL float4 *origins, GLOBAL float4 *directions,
+                GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
     STENCIL_LOCAL(scratch);
     uint i = thread_index();
     int x, y;
-    bool active = pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS);
-    Path path = start_path(params, x, y, sampler_of_ray(params, i));
+    bool active = pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS);
+    Path path = start_path(params, x, y, sampler_of_ray(AT_SAMPLE(params), i));
     origins[i] = path.origin;
     directions[i] = path.direction;
     throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
@@ -240,7 +242,7 @@ KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask
     set_active(active_mask, i, active, scratch);
 }
 
-KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
+KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
              GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
              GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
@@ -248,7 +250,7 @@ KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mas
         uint i = ray_of(active_mask, slot);
         bool active = is_active(active_mask, slot);
         if (active) {
-            Sampler sampler = sampler_of_ray(params, i);
+            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
             Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
@@ -262,11 +264,10 @@ KERNEL trace(const LaunchParams params, int depth, GLOBAL const uint *active_mas
     }
 }
 
-KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask,
-             GLOBAL uint *shadow_mask, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
-             GLOBAL float4 *radiances, GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions,
-             GLOBAL float4 *shadow_contributions, SCENE_PARAMS, GLOBAL const Material *materials,
-             GLOBAL const float4 *lights) {
+KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
+             GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
+             GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions, GLOBAL float4 *shadow_contributions,
+             SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(slot) {
         uint i = ray_of(hit_mask, slot);
@@ -276,7 +277,7 @@ KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, 
         if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0)) {
             Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
             ShadowRay shadow;
-            Sampler sampler = sampler_of_ray(params, i);
+            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
             active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
             has_shadow_ray = shadow.valid;
             radiances[i] = path.radiance;
@@ -314,18 +315,18 @@ KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLO
     }
 }
 
-KERNEL accumulate(const LaunchParams params, GLOBAL const float4 *radiances, FILM_PARAMS) {
+KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
     uint i = thread_index();
     int x, y;
-    if (pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS))
-        add_sample(params, x, y, radiances[i], FILM_ARGS);
+    if (pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS))
+        add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
 }
 
 #elif SCHEDULE == SCHEDULE_REGENERATE
 // A thread keeps its path in registers and starts the next pixel's when it ends. A warp takes new pixels when at most
 // REGENERATE_BELOW of its paths are active. counts: the next ray, then the active rays by depth.
-KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
-                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
+                  GLOBAL const float4 *lights) {
     LOCAL_ARRAY(uint, by_depth, MAX_DEPTHS);
     if (local_index() < MAX_DEPTHS) by_depth[local_index()] = 0;
     BARRIER();
@@ -353,8 +354,8 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
             starts = rays_left;
         }
 #endif
-        if (starts && pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS)) {
-            sampler = sampler_of_ray(params, i);
+        if (starts && pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS)) {
+            sampler = sampler_of_ray(AT_SAMPLE(params), i);
             path = start_path(params, x, y, sampler);
             depth = 0;
             active = true;
@@ -379,7 +380,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
                 path.radiance = add_contribution(path.radiance, shadow.contribution);
             depth++;
         }
-        if (!active) add_sample(params, x, y, path.radiance, FILM_ARGS);
+        if (!active) add_sample(AT_SAMPLE(params), x, y, path.radiance, FILM_ARGS);
     }
     BARRIER();
     if (local_index() < MAX_DEPTHS && by_depth[local_index()])
@@ -391,13 +392,14 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
 #else
 // The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's
 // report.
-KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
-                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
+                  GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(i) {
         int x, y;
-        bool was_active = pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS), active = was_active;
-        Sampler sampler = sampler_of_ray(params, i);
+        bool was_active = pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS);
+        bool active = was_active;
+        Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
         uint word = ballot_word(active, scratch), lane_word = 0;
         Path path = start_path(params, x, y, sampler);
         for (int depth = 0; depth < params.max_depth; depth++) {
@@ -427,7 +429,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
 #if HAS_BALLOT
         if (lane_index() < MAX_DEPTHS) active_masks[MAX_DEPTHS * (i >> 5) + lane_index()] = lane_word;
 #endif
-        if (was_active) add_sample(params, x, y, path.radiance, FILM_ARGS);
+        if (was_active) add_sample(AT_SAMPLE(params), x, y, path.radiance, FILM_ARGS);
     }
 }
 

@@ -4,7 +4,7 @@
 //     bits   one bit a ray: what all schedules use.
 //     flags  one int a ray, and
 //     off    no test: ended rays are processed without effect. Both are kept as the baselines of the paper's experiment
-//            (tests/fps/raytrace.py): without a test, depth 6 of `mirrors` is 2.4 times as slow on an H200.
+//            (tests/fps/raytrace.py): without a test, depth 6 of `mirrors` is 2.7 times as slow on an H200.
 //     compact  the indices of the active rays one behind the other, after their number: stream compaction, what others
 //            do in a stencil's place. Their order depends on the warps' and changes no ray. Kept as a baseline, too.
 //

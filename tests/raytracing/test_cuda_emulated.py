@@ -10,10 +10,13 @@ from renderer.gpu.warps import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.film import RANGE_SAMPLES
+from renderer.raytracing.schedules import RECORDED_FROM
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from tests import emulated
 from tests.raytracing.test_model_motion import dancers, put, scene_of
+from tests.raytracing.test_render import mixed_scene
 
 pytestmark = pytest.mark.slow  # g++ compiles each of them in seconds
 SIZE, SAMPLES = (24, 16), 2
@@ -52,3 +55,26 @@ def test_cuda_draws_what_opencl_draws(device, cuda, rng, name):
     else:  # a path that turns aside at a last digit is another path
         apart = np.abs(one - other) > 1e-4 * (1 + np.abs(one))
         assert apart.any(-1).mean() < 0.05
+
+
+@pytest.mark.parametrize("schedule", ["wavefront", "regenerate", "megakernel"])
+def test_recorded_samples_are_what_opencl_draws(device, cuda, rng, schedule):
+    size, scene = (50, 37), mixed_scene(max_depth=5, seed=int(rng.integers(1 << 30)))
+    settings = replace(scene, schedule=schedule)
+    one, other = (Picture(SimpleNamespace(device=d)) for d in (device, cuda))
+    for moved in (settings, replace(settings, view=replace(scene.view, position=(0.3, 0.9, 4.0)))):
+        launches = []
+        for _ in range(RANGE_SAMPLES + 3 if schedule == "regenerate" else RECORDED_FROM + 3):
+            before = cuda.counters.launches
+            wanted = one.draw(moved, size, 0.0)
+            frame = other.draw(moved, size, 0.0)
+            launches.append(cuda.counters.launches - before)
+        assert type(other._schedule._graph).__name__ == "CudaGraph" and launches[1] == launches[RECORDED_FROM + 1]
+        assert np.array_equal(wanted.read(), frame.read())
+        words = "active rays", "empty stencil words"
+        assert [one.report().get(key) for key in words] == [other.report().get(key) for key in words]
+    if schedule == "wavefront":
+        masks = [[stage.words for stage in p.trace_stages(scene, size).stages[:-1]] for p in (one, other)]
+        assert np.array_equal(*masks)
+        for x, y in rng.integers(0, size, (6, 2)).tolist():
+            assert one.trace_paths(scene, size, x, y, 2) == other.trace_paths(scene, size, x, y, 2)
