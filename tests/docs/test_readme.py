@@ -15,6 +15,7 @@ from tests.docs.inputs import write_inputs
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 # What makes a command small enough for a test; the last word of an option wins.
 SMALL = {
+    "gallery": ["--samples", "1"],
     "export": ["--size", "32x24", "--samples", "1"],
     "bench run": ["--seconds", "0.01", "--size", "32x24"],
     "lesson sums": ["--seconds", "0.01", "--width", "32", "--samples", "1"],
