@@ -70,16 +70,6 @@ DEVICE int8 environment_lanes8(const LaunchParams params, GLOBAL const float4 *l
 #endif
 }
 
-// Sets the shadow rays of the lanes of `shadows`, and what they add where nothing is hit.
-DEVICE void set_shadow_rays8(PathPacket *packet, uint begin, uint shadows, Float3x8 origin, Float3x8 direction,
-                             float8 t_max, Float3x8 contribution) {
-    int8 mask = mask_of_bits8(shadows);
-    store8(packet->shadows.origin, begin, mask, origin);
-    store8(packet->shadows.direction, begin, mask, direction);
-    MASKED_STORE(packet->shadows.t, t_max);
-    store8(packet->contribution, begin, mask, contribution);
-}
-
 #if ENVIRONMENT
 #include "raytracing/environment_simd8.h"
 

@@ -25,6 +25,16 @@ DEVICE void store8(Floats32 *rows, uint begin, int8 mask, Float3x8 value) {
 // All ones in the lanes whose bit is set.
 DEVICE int8 mask_of_bits8(uint bits) { return ((int8)((int)bits) & (int8)(1, 2, 4, 8, 16, 32, 64, 128)) != 0; }
 
+// Sets the shadow rays of the lanes of `shadows`, and what they add where nothing is hit.
+DEVICE void set_shadow_rays8(PathPacket *packet, uint begin, uint shadows, Float3x8 origin, Float3x8 direction,
+                             float8 t_max, Float3x8 contribution) {
+    int8 mask = mask_of_bits8(shadows);
+    store8(packet->shadows.origin, begin, mask, origin);
+    store8(packet->shadows.direction, begin, mask, direction);
+    MASKED_STORE(packet->shadows.t, t_max);
+    store8(packet->contribution, begin, mask, contribution);
+}
+
 // Eight lanes of the functions of bvh/geometry.h and lights.h of these names.
 DEVICE Float3x8 sub8(Float3x8 a, Float3x8 b) { return float3x8(a.x - b.x, a.y - b.y, a.z - b.z); }
 
