@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
 from renderer.cdollar.gradients.folds import FoldGradient
+from renderer.cdollar.gradients.hoisting import LargeHoister
 from renderer.cdollar.gradients.inlining import inline_calls
 from renderer.cdollar.gradients.inversion import Context, Use
 from renderer.cdollar.gradients.marks import Leaf, is_leaf, without_marks
@@ -19,7 +20,7 @@ from renderer.cdollar.gradients.scatter import Transposer
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, cost, fuse, is_computed_function, simplify
+from renderer.cdollar.ir.passes import alpha_rename, cost, fuse, simplify
 from renderer.cdollar.ir.primitives import primitive
 from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types, promoted_type
 
@@ -32,23 +33,6 @@ class Adjoint(NamedTuple):
 
     guard: ir.Node | None
     value: ir.Node
-
-
-class LargeHoister(ReductionHoister):
-    """Makes every reduction that depends on bound variables a function of its own, unless it is one already."""
-
-    def _with_scope(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
-        if is_computed_function(node) and all(n.op == "reduce" for n in node.inputs):
-            inner = [scope | frozenset(n.attribute[1]) for n in node.inputs]
-            parts = [super(LargeHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
-            return ir.with_inputs(self.dag, node, tuple(parts))
-        return super()._with_scope(node, scope)
-
-    def _reduction(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
-        free = node.free_variables
-        if free and free <= scope and all(isinstance(v.range, ir.Range) for v in free):
-            return self._hoist(self._with_scope(node, free | frozenset(node.attribute[1])))
-        return super()._reduction(node, scope)
 
 
 class ReverseMode:
