@@ -21,7 +21,7 @@ def start_driver(index: int) -> None:
 
 
 def _retain_context(index: int) -> None:
-    """What cuda_driver.py does later and then finds done; a failure is met again, and told, there."""
+    """Retains the context that cuda_driver.py will retain, and that meets any failure again and reports it."""
     driver = ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
     handle, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), index) == 0:

@@ -10,11 +10,12 @@ import math
 from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative
+from renderer.cdollar.gradients.hoisting import read_once
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.passes import alpha_rename
-from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, promoted_type
+from renderer.cdollar.ir.types import Data, Record, Scalar, promoted_type
 
 MAX_ELEMENTS = 1 << 16
 Context = tuple[ir.BoundVariable, ...]
@@ -161,16 +162,8 @@ class FoldGradient:
     def tabulated(self, values: tuple[ir.Node, ...], here: Context) -> tuple[ir.Node, ...]:
         """Values over the free variables and `here` as arrays that are computed once, read there."""
         variables = (*self.free, *here)
-        new = tuple(ir.BoundVariable(v.name, v.type, v.range) for v in variables)
-        replacement = dict(zip(variables, map(self.dag.bound_variable, new), strict=True))
-        bodies = alpha_rename(self.dag, ir.substitute(self.dag, values, replacement))
         result = data_of(tuple(value.type for value in values))
-        type_ = FunctionType(result, tuple(Scalar(v.type) for v in variables), True)
-        function = self.dag.function(new, bodies, type_)
-        if not function.free_variables:
-            function = self.dag.intern("let", type_, (function,))
-        read = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
-        return self.dag.components(read)
+        return read_once(self.dag, values, variables, result)
 
 
 def masked(dag: ir.Dag, step: device.DeviceFunction, count: int, result: Data) -> device.DeviceFunction:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
 from renderer.cdollar.gradients.folds import FoldGradient
-from renderer.cdollar.gradients.hoisting import LargeHoister
+from renderer.cdollar.gradients.hoisting import LargeHoister, read_once
 from renderer.cdollar.gradients.inlining import inline_calls
 from renderer.cdollar.gradients.inversion import Context, Use
 from renderer.cdollar.gradients.marks import Leaf, is_leaf, without_marks
@@ -197,16 +197,8 @@ class ReverseMode:
             return values
         if len(values) == 1:
             return (self.evaluated_once(values[0], variables),)
-        new = tuple(ir.BoundVariable(v.name, v.type, v.range) for v in variables)
-        replacement = dict(zip(variables, map(self.dag.bound_variable, new), strict=True))
-        bodies = alpha_rename(self.dag, ir.substitute(self.dag, values, replacement))
         record = Record("adjoint", tuple((f"c{k}", Scalar(v.type)) for k, v in enumerate(values)))
-        type_ = FunctionType(record, tuple(Scalar(v.type) for v in variables), True)
-        function = self.dag.function(new, bodies, type_)
-        if not function.free_variables:
-            function = self.dag.intern("let", type_, (function,))
-        read = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
-        return self.dag.components(read)
+        return read_once(self.dag, values, variables, record)
 
     # Nodes
 
