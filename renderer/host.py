@@ -67,6 +67,18 @@ def trim_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
+def ask_for_large_pages(address: int, count: int) -> None:
+    """Asks Linux for large pages in the whole pages of `count` bytes at an address; elsewhere nothing happens."""
+    if IS_LINUX:
+        import ctypes
+        import mmap
+
+        first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (address + count) // mmap.PAGESIZE * mmap.PAGESIZE
+        with suppress(OSError, AttributeError):  # a kernel or a C library without them
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_HUGEPAGE)
+
+
 def _windows_memory() -> tuple[int, int]:
     """Bytes of memory and bytes that are free, by GlobalMemoryStatusEx; zeros on other systems."""
     import ctypes

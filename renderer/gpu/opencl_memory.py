@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu.device import Buffer, ReadbackBuffer, convert_errors
 from renderer.gpu.dlpack import Tensor
+from renderer.host import ask_for_large_pages
 
 try:
     import pyopencl as cl
@@ -21,12 +20,6 @@ except ImportError:  # renderer.gpu.opencl says so
 
 
 MIN_LARGE_PAGES = 4 << 20  # bytes of a buffer of a processor that are worth them
-
-
-@cache
-def _madvise() -> Any:
-    """The C function madvise(pointer, bytes, advice); None where there is none, or no large pages."""
-    return getattr(ctypes.CDLL(None), "madvise", None) if hasattr(mmap, "MADV_HUGEPAGE") else None
 
 
 class OpenclBuffer(Buffer):
@@ -43,7 +36,7 @@ class OpenclBuffer(Buffer):
         except cl.MemoryError as error:
             sizes = f"{self.nbytes / 2**20:.0f} MiB; one buffer may have {limit / 2**20:.0f} MiB"
             raise UnavailableError(f"{self.device.name}: no room for {sizes}") from error
-        if self.nbytes >= MIN_LARGE_PAGES and self.device.properties.scalar_threads and _madvise() is not None:
+        if self.nbytes >= MIN_LARGE_PAGES and self.device.properties.scalar_threads:
             self._ask_for_large_pages()
 
     def _ask_for_large_pages(self) -> None:
@@ -53,9 +46,7 @@ class OpenclBuffer(Buffer):
         """
         queue, flags = self.device._queue, cl.map_flags.WRITE_INVALIDATE_REGION
         array, _ = cl.enqueue_map_buffer(queue, self._memory, flags, 0, (self.nbytes,), np.dtype(np.uint8))
-        first = -(-array.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
-        last = (array.ctypes.data + self.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
-        _madvise()(ctypes.c_void_p(first), ctypes.c_size_t(last - first), mmap.MADV_HUGEPAGE)
+        ask_for_large_pages(array.ctypes.data, self.nbytes)
         array.base.release(queue)
 
     def _upload(self, array: np.ndarray) -> None:
