@@ -140,6 +140,7 @@ def compile_constants(
         "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
         "SCALAR_THREADS": int(scalar_threads),
         "SAMPLE_IN_MEMORY": int(sample_in_memory),
+        "VECTOR_MATERIALS": int(scalar_threads and bool((rows["color"][:, 3] > 0).all())),
         "PROJECTION": PROJECTIONS[settings.projection],
         "LENS_SHIFT": int(any(settings.lens_shift)),
         "CLAMP_INDIRECT": int(settings.clamp_indirect > 0),

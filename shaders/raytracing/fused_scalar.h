@@ -4,7 +4,6 @@
 // shade_path: without it a sample of the Cornell box takes 3.3 times as long. Included by raytracing/raytrace.cu.
 #include "raytracing/path_packet.h"
 
-#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES && !GUIDING)
 #define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES)
 #if VECTOR_SHADING || VECTOR_ESCAPE
 #include "raytracing/shade_simd8.h"

@@ -122,6 +122,12 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
 #include "raytracing/catch_shadows.h"
 #endif
 
+// Whether CPUs shade eight neighboring hits at once (shade_simd8.h), and whether they leave nothing to shade_hit but
+// shadow catchers: its materials and lights then stay out of the program, which takes a fifth less time to compile.
+#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES && !GUIDING)
+#define FUSED_SCALAR (SCHEDULE == SCHEDULE_MEGAKERNEL && SCALAR_THREADS && HAS_MOVEMASK)
+#define LEAVES_CATCHERS (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !SPHERES && !REFRACTION)
+
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
 // here. shade_simd8.h does the same for eight paths on triangles of some materials, and must give the same bits: on CPUs
 // a sample of the Cornell box takes 38 ms with it and 126 ms without. Change both together.
@@ -152,6 +158,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     }
 #endif
     shadow->valid = false;
+#if LEAVES_CATCHERS
+    return false;
+#else
 #if DISPERSION
     set_wavelength(&m, &s, path->radiance, get_1d(sampler, WAVELENGTH_DIMENSION));
 #endif
@@ -207,6 +216,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     if (out.transmits) cross_surface(m, s, &path->throughput, &path->radiance);
 #endif
     return true;
+#endif
 }
 
 #if EQUIANGULAR
@@ -387,7 +397,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
         atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
 }
 
-#elif SCALAR_THREADS && HAS_MOVEMASK
+#elif FUSED_SCALAR
 #include "raytracing/fused_scalar.h"
 #else
 // The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's

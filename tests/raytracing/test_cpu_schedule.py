@@ -77,6 +77,26 @@ def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
     assert picture.report()["active rays"] == told["active rays"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lamps", [STUDIO, LAMPS | STUDIO])
+def test_simd8_shading_alone_has_the_bits_of_scalar_shading(picture, rng, lamps):
+    """Where all materials are those of eight lanes, the program has no others; the ground is seen from both sides."""
+    size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
+    scene = open_room(rng)
+    names = {"white", "red", "brass", "ground"}
+    scene = replace(
+        scene, materials=tuple(m for m in scene.materials if m.name in names), spheres=(), seed=seed, max_depth=5,
+        quads=tuple(q for q in scene.quads if q.material in names),
+        procedural=tuple(p for p in scene.procedural if p.material in names), **lamps,
+    )  # fmt: skip
+    for y in (0.2, -1.5):
+        seen = replace(scene, view=Camera((0.1, y, 1.9), fov_degrees=75.0))
+        wanted, told = render(picture, replace(seen, schedule="wavefront"), size, 3), picture.report()
+        assert np.isfinite(wanted).all() and wanted.mean() > 0.01
+        assert np.array_equal(wanted, render(picture, replace(seen, schedule="megakernel"), size, 3))
+        assert picture.report()["active rays"] == told["active rays"]
+
+
 def test_a_tile_has_the_bits_of_the_whole_picture(picture, rng):
     scene = mixed_scene(max_depth=5, schedule="megakernel")
     whole = render(picture, scene, (61, 47))
