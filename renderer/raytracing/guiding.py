@@ -21,12 +21,13 @@ from renderer.raytracing.settings import Settings
 RECORDS = 4  # surfaces of a photon that are recorded; the same in photons.cu
 LOBES = 16  # of a leaf, a power of two; the same in guide.h
 LOBE_PHOTONS = 8  # that a lobe is made of
-LEAF_PHOTONS = 256  # a leaf has at most so many
+LEAF_PHOTONS = 128  # a leaf has at most so many
 WIDTH = 1.0  # of a lobe, over the spread of its photons
 MIN_SPREAD2 = 1e-6
 FACES = 6
 HEADER_WORDS = 8
-NO_TREE, LEAF = 0xFFFFFFFF, 3
+NO_TREE = 0xFFFFFFFF
+DEPTH_BITS = 5  # of a tree's word in the header
 
 
 def train_guide(
@@ -56,7 +57,8 @@ def _trace(
     count, depth = len(starts), settings.max_depth
     kernel(count, count, settings.seed, depth, sources, records, *geometry.kernel_args, materials)
     found = records.read()
-    found = found[(found[:, 0, 3] > 0) & np.isfinite(found).all((1, 2))]
+    found = found[found[:, 0, 3] > 0]
+    found = found[np.isfinite(found).all((1, 2))]
     return found[:, 0], found[:, 1]
 
 
@@ -65,70 +67,91 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
     The last column of the vectors is the number of a photon's tree.
     """
-    columns = np.ascontiguousarray(points[:, :3].T)
-    roots = np.full(FACES, NO_TREE, "u4")
-    nodes: list[list[int]] = []
-    leaves: list[np.ndarray] = []
+    header = np.full(HEADER_WORDS, NO_TREE, "u4")
+    trees, lobes, leaves = [], [], 0
     for face in range(FACES):
         members = np.flatnonzero(sources[:, 3] == face)
         if len(members):
-            roots[face] = len(nodes)
-            nodes.append([0, 0])
-            _split(columns, members, len(nodes) - 1, nodes, leaves)
-    header = np.zeros(HEADER_WORDS, "u4")
-    tree = np.array(nodes, "u4").reshape(-1)
-    gap = np.zeros(-(len(header) + len(tree)) % LOBES, "u4")  # a leaf's rows lie in one line of a cache
-    header[:FACES], header[FACES] = roots, len(header) + len(tree) + len(gap)
-    return np.concatenate([header, tree, gap, _lobes(points, sources, leaves).reshape(-1)])
+            nodes, leaf_points, leaf_sources = _tree(points[members], sources[members, :3])
+            header[face] = leaves << DEPTH_BITS | (len(nodes).bit_length() - 1)
+            leaves += len(nodes)
+            trees.append(nodes)
+            lobes.append(_lobes(leaf_points, leaf_sources))
+    gap = np.zeros(-(HEADER_WORDS + leaves) % LOBES, "u4")  # a leaf's rows lie in one line of a cache
+    header[FACES] = HEADER_WORDS + leaves + len(gap)
+    return np.concatenate([header, *trees, gap, *lobes])
 
 
-def _split(
-    columns: np.ndarray, members: np.ndarray, node: int, nodes: list[list[int]], leaves: list[np.ndarray]
-) -> None:
-    """Splits a node of photons at the median of its longest axis, until few are left; `columns` (3, n) are points."""
-    right = None
-    if len(members) > LEAF_PHOTONS:
-        places = columns[:, members]
-        axis = int((places.max(1) - places.min(1)).argmax())
-        split = np.partition(places[axis], len(members) // 2)[len(members) // 2]
-        right = places[axis] >= split
-    if right is None or right.all():
-        nodes[node] = [0, LEAF + 4 * len(leaves)]
-        leaves.append(members)
-        return
-    child = len(nodes)
-    nodes[node] = [int(split.view("u4")), axis + 4 * child]
-    nodes += [[0, 0], [0, 0]]
-    _split(columns, members[~right], child, nodes, leaves)
-    _split(columns, members[right], child + 1, nodes, leaves)
+def _tree(points: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nodes (n,) of a tree, a power of two with the first unused, and the photons of its n leaves.
+
+    Photons are as in `guide_words`; those of leaves are (n, m, 4) and (n, m, 3). All leaves hold m photons: some are
+    there twice, at half of their power.
+    """
+    depth = max(0, (-(-len(points) // LEAF_PHOTONS) - 1).bit_length())
+    twice = np.linspace(0, len(points) - 1, -len(points) % (1 << depth)).astype(np.int64)
+    points = points.copy()
+    points[twice, 3] *= 0.5
+    members = np.concatenate([np.arange(len(points)), twice])[None]
+    places = np.ascontiguousarray(points[members[0], :3].T)[:, None]
+    nodes = [np.zeros(1, "u4")]
+    for _ in range(depth):
+        order, axis, split = _halve(places)
+        nodes.append(split.view("u4") & np.uint32(~3 & 0xFFFFFFFF) | axis.astype("u4"))
+        members, places = members.reshape(-1)[order], places.reshape(3, -1)[:, order]
+    return np.concatenate(nodes), points[members], sources[members]
 
 
-def _lobes(points: np.ndarray, sources: np.ndarray, leaves: list[np.ndarray]) -> np.ndarray:
-    """The lobes (leaves, 4, LOBES) of guide.h, as words: places and squared sizes, for the photons of each leaf.
+def _halve(places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Splits groups of points, (3, n, m) float32, each at the median of the axis along which it is longest.
+
+    Returns the indices (2 n, m / 2) of the points of the halves, counted over all groups, and of each group the axis
+    (n,) and the coordinate (n,) of its split. Equal coordinates keep their order, on any machine.
+    """
+    _, groups, size = places.shape
+    axis = (_last(np.maximum, places) - _last(np.minimum, places)).argmax(0)
+    along = places[axis, np.arange(groups)]
+    bits = along.view("u4")
+    keys = np.where(bits >> 31, ~bits, bits | 0x80000000).astype("u8") << 32 | np.arange(size, dtype="u8")
+    middle = np.partition(keys, size // 2)[:, size // 2]
+    right = keys >= middle[:, None]
+    halves = [np.flatnonzero(side).reshape(groups, size // 2) for side in (~right, right)]
+    split = along[np.arange(groups), (middle & 0xFFFFFFFF).astype(np.int64)]
+    return np.stack(halves, 1).reshape(2 * groups, size // 2), axis, split
+
+
+def _last(extreme: np.ufunc, values: np.ndarray) -> np.ndarray:
+    """The maximum or minimum over the last axis; ten times faster than `reduce` where that axis is short."""
+    while (size := values.shape[-1]) > 1:
+        half = (size + 1) // 2
+        values = extreme(values[..., :half], values[..., size - half :])
+    return values[..., 0]
+
+
+def _lobes(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """The words of the lobes, (n, 4, LOBES) in guide.h, for the photons of n leaves as _tree returns them.
 
     Photons are drawn by their power and halved by direction, LOBES.bit_length() - 1 times; what is left is a lobe.
     """
-    count = LOBES * LOBE_PHOTONS
-    drawn = np.array([_draw(members, points[members, 3], count) for members in leaves], np.int64).reshape(-1, count)
-    place = points[drawn, :3].astype("f8")
-    center = place.mean(1, keepdims=True)
-    source = place + sources[drawn, :3]
-    offset = source - center
-    distance = np.maximum(np.linalg.norm(offset, axis=-1, keepdims=True), 1e-30)
-    groups = np.concatenate([offset / distance, source, distance], -1)
-    while groups.shape[1] > LOBE_PHOTONS:
-        axis = groups[..., :3].var(1).argmax(-1)
-        along = np.take_along_axis(groups[..., :3], axis[:, None, None], -1)[..., 0]
-        order = np.argsort(along, 1, kind="stable")
-        groups = np.take_along_axis(groups, order[..., None], 1).reshape(-1, groups.shape[1] // 2, 7)
-    groups = groups.reshape(len(leaves), LOBES, LOBE_PHOTONS, 7)
-    spread2 = groups[..., :3].var(2).sum(-1)  # of the directions, in squared radians
-    size2 = np.maximum(WIDTH * spread2, MIN_SPREAD2) * (groups[..., 6] ** 2).mean(2)
-    lobes = np.concatenate([groups[..., 3:6].mean(2), size2[..., None]], -1)
-    return np.ascontiguousarray(lobes.transpose(0, 2, 1).astype("f4")).view("u4")
+    drawn = _draw(points[..., 3], LOBES * LOBE_PHOTONS)
+    place, source = points.reshape(-1, 4)[drawn, :3], sources.reshape(-1, 3)[drawn]
+    source += place
+    offset = source - place.mean(1, keepdims=True)
+    distance2 = np.maximum(np.einsum("...k,...k", offset, offset), 1e-30)
+    direction = np.ascontiguousarray(np.moveaxis(offset / np.sqrt(distance2)[..., None], 2, 0))
+    members = np.arange(drawn.size).reshape(drawn.shape)
+    while members.shape[1] > LOBE_PHOTONS:
+        order, *_ = _halve(direction)
+        members, direction = members.reshape(-1)[order], direction.reshape(3, -1)[:, order]
+    spread2 = direction.var(2).sum(0)  # in squared radians
+    size2 = np.maximum(WIDTH * spread2, MIN_SPREAD2) * distance2.reshape(-1)[members].mean(1)
+    lobes = np.concatenate([source.reshape(-1, 3)[members].mean(1), size2[:, None]], 1).astype("f4")
+    return np.ascontiguousarray(lobes.reshape(-1, LOBES, 4).transpose(0, 2, 1)).reshape(-1).view("u4")
 
 
-def _draw(members: np.ndarray, powers: np.ndarray, count: int) -> np.ndarray:
-    """`count` of the members (n,), each as often as its power says (systematic resampling)."""
-    sums = np.cumsum(powers.astype("f8"))
-    return members[np.minimum(np.searchsorted(sums, (np.arange(count) + 0.5) * (sums[-1] / count)), len(members) - 1)]
+def _draw(powers: np.ndarray, count: int) -> np.ndarray:
+    """Indices (n, count) into the powers (n, m) of n leaves, each as often as its power says (systematic resampling)."""
+    sums = np.cumsum(powers.astype("f8"), 1)
+    rows = np.arange(len(powers))[:, None]
+    sums = sums / sums[:, -1:] + rows
+    return np.searchsorted(sums.reshape(-1), rows + (np.arange(count) + 0.5) / count)

@@ -4,16 +4,17 @@
 // et al. 2020, "Robust Fitting of Parallax-Aware Mixtures for Path Guiding"); renderer/raytracing/guiding.py makes them.
 // A direction comes from the lobes with probability Surface.guided and from the BSDF else, and counts by the pdf of the
 // mixture: whatever the photons did, the estimate stays unbiased.
-// Words of `guide`: the roots of six trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z),
-// GUIDE_NONE for a tree without photons; the first word of the leaves; 0; then the nodes, two words each: the coordinate
-// of the split | 4 times the first child, plus its axis; or 4 times the number of a leaf, plus 3. A leaf is the x, the
-// y and the z of its lobes' places, and the squares of their sizes.
+// Words of `guide`: six trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z): 32 times the first
+// leaf, plus the depth, or GUIDE_NONE for a tree without photons; the first word of the leaves; unused; then the nodes.
+// Trees are complete: the first of a tree's 2^depth words is unused, the second is the root, and node i has the children
+// 2 i and 2 i + 1, of which those at the depth are leaves. A node is the coordinate of its split, with the axis in the
+// lowest two bits. A leaf is the x, the y and the z of its lobes' places, and the squares of their sizes.
 // A lobe's pdf at the angle theta from its axis is a (a + 2) / (4 pi (a + 1 - cos theta)^2), with a its squared size over
 // the squared distance: half of it lies where 1 - cos theta is below about a, and the other half falls slowly.
 #include "raytracing/surface.h"
 #define GUIDE_LOBES 16  // the same in guiding.py
 #define GUIDE_NODES 8
-#define GUIDE_LEAF 3u
+#define GUIDE_DEPTH_BITS 5
 #define GUIDE_NONE 0xffffffffu
 #define GUIDED_DIFFUSE 0.66f  // 1 would leave no way but that of the photons; 0.5 to 0.75 differ little
 #define GUIDED_GLOSSY 0.5f
@@ -50,15 +51,15 @@ DEVICE int guide_face(float3 normal) {
 #if GUIDING
 // The leaf at a point; 0 if there is none.
 DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 point) {
-    uint node = guide[face];
-    if (node == GUIDE_NONE) return 0;
-    for (;;) {
-        uint word = guide[GUIDE_NODES + 2u * node + 1u], axis = word & 3u;
-        if (axis == GUIDE_LEAF) return (GLOBAL const float *)(guide + guide[6] + (word >> 2) * (4u * GUIDE_LOBES));
-        float split = as_float(guide[GUIDE_NODES + 2u * node]);
+    uint tree = guide[face], first = tree >> GUIDE_DEPTH_BITS, depth = tree & ((1u << GUIDE_DEPTH_BITS) - 1u), node = 1u;
+    if (tree == GUIDE_NONE) return 0;
+    for (uint level = 0u; level < depth; level++) {
+        uint split = guide[GUIDE_NODES + first + node], axis = split & 3u;
         float place = axis == 0u ? point.x : axis == 1u ? point.y : point.z;
-        node = (word >> 2) + (place >= split ? 1u : 0u);
+        node = 2u * node + (place >= as_float(split) ? 1u : 0u);
     }
+    uint leaf = first + node - (1u << depth);
+    return (GLOBAL const float *)(guide + guide[6] + leaf * (4u * GUIDE_LOBES));
 }
 
 // The pdf per solid angle with which guide_direction samples a direction.

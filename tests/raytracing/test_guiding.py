@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from renderer import cli
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.paths import ROOT
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.guiding import LEAF_PHOTONS, LOBES, NO_TREE, guide_words
+from renderer.raytracing.guiding import LEAF_PHOTONS, LOBES, NO_TREE, _tree, guide_words
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.kernels import compile_constants, photon_source
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
@@ -66,13 +68,12 @@ def test_lobes_sample_their_pdf(device, rng):
 
 def leaf_at(words, point, face):
     """The lobes (4, LOBES) float32 at a point, by the words of guide.h."""
-    node = words[face]
-    while True:
-        split, word = words[8 + 2 * node : 10 + 2 * node]
-        if word & 3 == 3:
-            begin = words[6] + (word >> 2) * 4 * LOBES
-            return words[begin : begin + 4 * LOBES].view("f4").reshape(4, LOBES)
-        node = (word >> 2) + int(point[word & 3] >= np.uint32(split).view("f4"))
+    first, depth, node = words[face] >> 5, words[face] & 31, 1
+    for _ in range(depth):
+        split = words[8 + first + node]
+        node = 2 * node + int(point[split & 3] >= split.view("f4"))
+    begin = words[6] + (first + node - (1 << depth)) * 4 * LOBES
+    return words[begin : begin + 4 * LOBES].view("f4").reshape(4, LOBES)
 
 
 def photons(rng, count):
@@ -95,6 +96,24 @@ def test_lobes_lie_where_photons_came_from(rng):
         assert of_left.sum() + of_right.sum() >= LOBES - 1  # one lobe may hold some photons of each
         assert abs(of_left.mean() - 0.75) <= 2 / LOBES  # three quarters of the power
         assert (lobes[3, of_left | of_right] < 0.03**2).all() and (lobes[3] > 0).all()
+
+
+def test_leaves_hold_the_photons_that_reach_them(rng):
+    """Each photon lies on its side of all splits, and all power is in some leaf."""
+    points, sources = photons(rng, 5 * LEAF_PHOTONS + 3)
+    points[::7, 0] = points[0, 0]  # equal coordinates lie on both sides of a split
+    nodes, leaves, from_ = _tree(points, sources[:, :3])
+    assert len(nodes) == len(leaves) == len(from_) == 8 and leaves.shape[1] <= LEAF_PHOTONS
+    assert leaves[..., 3].sum(dtype="f8") == pytest.approx(points[:, 3].sum(dtype="f8"))
+    assert {*map(bytes, leaves[..., :3].reshape(-1, 3))} == {*map(bytes, points[:, :3])}
+    for leaf, members in enumerate(leaves):
+        node = 1
+        for bit in (4, 2, 1):
+            side, split = leaf & bit, nodes[node]
+            along, at = members[:, split & 3], split.view("f4")
+            slack = 4 * np.spacing(np.abs(at))  # the axis lies in the lowest bits of the split
+            assert (along >= at - slack if side else along <= at + slack).all()
+            node = 2 * node + (side > 0)
 
 
 def test_a_guide_of_no_photon_one_place_and_one_photon(rng):
@@ -203,3 +222,37 @@ def test_a_guided_picture_is_one_on_tiles_schedules_and_chunks(picture):
     other = Picture(SimpleNamespace(device=picture.device))
     assert np.array_equal(whole, render(other, scene, size, 4))
     assert not np.array_equal(whole, render(other, replace(scene, guiding_photons=0), size, 4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--tile", 13], ["--split", "samples"]])
+def test_a_farm_of_two_draws_the_guided_picture_of_one_machine(tmp_path, words):
+    """Each of its workers traces the photons by itself; tiles and ranges of samples are of either."""
+    pytest.importorskip("distributed", reason="farms need distributed")
+    scene = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--device", "cpu"]
+    sets = ["--set", "max_depth=4", "--set", "guiding_photons=5000"]
+    for name, more in (("here", []), ("farm", ["--farm", "local:2", *words]), ("plain", ["--set", "guiding_photons=0"])):
+        command = ["export", *scene, *sets, *more, "-o", tmp_path / f"{name}.png"]
+        assert cli.main([*map(str, command)]) == 0
+    here, farm, plain = ((tmp_path / f"{name}.png").read_bytes() for name in ("here", "farm", "plain"))
+    assert here == farm != plain
+
+
+@pytest.mark.slow
+def test_parts_of_a_device_draw_the_guided_picture_of_the_whole(picture):
+    cl = pytest.importorskip("pyopencl")
+    from renderer.gpu.opencl import OpenclDevice
+
+    if not isinstance(picture.device, OpenclDevice) or picture.device._handle.max_compute_units < 2:
+        pytest.skip("no OpenCL device of two units or more here")
+    try:
+        parts = picture.device._handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
+    except cl.Error as error:
+        pytest.skip(f"{picture.device.name} has no sub-devices: {error}")
+    scene, size = lamp_in_glass(guiding_photons=5000, samples=2), (40, 28)
+    whole = render(picture, scene, size, 2)
+    for part, tile in zip(parts[:2], ((0, 0, 40, 11), (0, 11, 40, 17)), strict=True):
+        other = Picture(SimpleNamespace(device=OpenclDevice(0, 0, handle=part)))
+        for _ in range(2):
+            frame = other.draw(scene, size, 0.0, tile)
+        assert np.array_equal(frame.read()[..., :3], whole[tile[1] : tile[1] + tile[3]])
