@@ -140,7 +140,7 @@ def _lobes(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
     distance2 = np.maximum(np.einsum("...k,...k", offset, offset), 1e-30)
     direction = np.ascontiguousarray(np.moveaxis(offset / np.sqrt(distance2)[..., None], 2, 0))
     members = np.arange(drawn.size).reshape(drawn.shape)
-    while members.shape[1] > LOBE_PHOTONS:
+    for _ in range(LOBES.bit_length() - 1):
         order, *_ = _halve(direction)
         members, direction = members.reshape(-1)[order], direction.reshape(3, -1)[:, order]
     spread2 = direction.var(2).sum(0)  # in squared radians
@@ -150,7 +150,7 @@ def _lobes(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 
 def _draw(powers: np.ndarray, count: int) -> np.ndarray:
-    """Indices (n, count) into the powers (n, m) of n leaves, each as often as its power says (systematic resampling)."""
+    """Indices (n, count) into powers (n, m) of n leaves, each as often as its power says (systematic resampling)."""
     sums = np.cumsum(powers.astype("f8"), 1)
     rows = np.arange(len(powers))[:, None]
     sums = sums / sums[:, -1:] + rows

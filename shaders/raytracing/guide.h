@@ -51,8 +51,9 @@ DEVICE int guide_face(float3 normal) {
 #if GUIDING
 // The leaf at a point; 0 if there is none.
 DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 point) {
-    uint tree = guide[face], first = tree >> GUIDE_DEPTH_BITS, depth = tree & ((1u << GUIDE_DEPTH_BITS) - 1u), node = 1u;
+    uint tree = guide[face], node = 1u;
     if (tree == GUIDE_NONE) return 0;
+    uint first = tree >> GUIDE_DEPTH_BITS, depth = tree & ((1u << GUIDE_DEPTH_BITS) - 1u);
     for (uint level = 0u; level < depth; level++) {
         uint split = guide[GUIDE_NODES + first + node], axis = split & 3u;
         float place = axis == 0u ? point.x : axis == 1u ? point.y : point.z;
@@ -62,31 +63,48 @@ DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 p
     return (GLOBAL const float *)(guide + guide[6] + leaf * (4u * GUIDE_LOBES));
 }
 
+// The pdf of a lobe times 4 pi, for offsets from the point to the lobe's place. F and U are float and uint or vectors of
+// them. 1 - cos theta is half of the squared chord, which loses nothing to cancellation, and the roots and reciprocals
+// are Newton's: they have the same bits on every device, and no branches, which IEEE's square root and division have on
+// GPUs.
+#define LOBE_PDF(F, U, x, y, z, size2, direction, pdf)                                                       \
+    {                                                                                                        \
+        F distance2_ = max_nnan(fma(z, z, fma(y, y, x * x)), (F)(1e-30f)), half_ = distance2_ * 0.5f;        \
+        F root_ = as_##F((U)(0x5f375a86u) - (as_##U(distance2_) >> 1u));                                     \
+        for (int k_ = 0; k_ < 2; k_++) root_ = root_ * fma(half_ * root_, -root_, (F)(1.5f));                \
+        F dx_ = fma(x, root_, (F)(-direction.x)), dy_ = fma(y, root_, (F)(-direction.y));                    \
+        F dz_ = fma(z, root_, (F)(-direction.z));                                                            \
+        F from_axis_ = fma(half_, fma(dz_, dz_, fma(dy_, dy_, dx_ * dx_)), size2);                           \
+        F reciprocal_ = as_##F((U)(0x7ef311c3u) - as_##U(from_axis_));                                       \
+        for (int k_ = 0; k_ < 3; k_++) reciprocal_ = reciprocal_ * fma(from_axis_, -reciprocal_, (F)(2.0f)); \
+        pdf = (size2 * reciprocal_) * (fma((F)(2.0f), distance2_, size2) * reciprocal_);                     \
+    }
+
 // The pdf per solid angle with which guide_direction samples a direction.
 DEVICE float guide_pdf(GLOBAL const float *leaf, float3 point, float3 direction) {
 #if HAS_MOVEMASK  // all lobes at once, with the same roundings
     float16 x = vload16(0, leaf) - point.x, y = vload16(1, leaf) - point.y, z = vload16(2, leaf) - point.z;
-    float16 size2 = vload16(3, leaf);
-    float16 distance2 = max_nnan(fma(z, z, fma(y, y, x * x)), (float16)(1e-30f)), distance = sqrt(distance2);
-    float16 along = fma(z, (float16)(direction.z), fma(y, (float16)(direction.y), x * direction.x));
-    float16 from_axis = size2 + distance * (distance - along);
-    float16 pdfs = size2 * fma((float16)(2.0f), distance2, size2) / (from_axis * from_axis);
+    float16 size2 = vload16(3, leaf), pdfs;
+    LOBE_PDF(float16, uint16, x, y, z, size2, direction, pdfs)
     float8 eight = pdfs.lo + pdfs.hi;
     float4 four = eight.lo + eight.hi;
-    float sum = (four.x + four.z) + (four.y + four.w);
 #else
-    float pdfs[GUIDE_LOBES];
-    for (int k = 0; k < GUIDE_LOBES; k++) {
-        float3 to = make_float3(leaf[k], leaf[k + GUIDE_LOBES], leaf[k + 2 * GUIDE_LOBES]) - point;
-        float size2 = leaf[k + 3 * GUIDE_LOBES], distance2 = max_nnan(dot_fma(to, to), 1e-30f);
-        float distance = sqrt(distance2), from_axis = size2 + distance * (distance - dot_fma(to, direction));
-        pdfs[k] = size2 * fma(2.0f, distance2, size2) / (from_axis * from_axis);
+    GLOBAL const float4 *rows = (GLOBAL const float4 *)leaf;  // a quarter of the loads
+    float4 pdfs[GUIDE_LOBES / 4];
+    for (int k = 0; k < GUIDE_LOBES / 4; k++) {
+        float4 xs = rows[k], ys = rows[k + GUIDE_LOBES / 4], zs = rows[k + GUIDE_LOBES / 2];
+        float4 size2 = rows[k + 3 * GUIDE_LOBES / 4];
+#define LANE(c)                                                           \
+    {                                                                     \
+        float x = xs.c - point.x, y = ys.c - point.y, z = zs.c - point.z; \
+        LOBE_PDF(float, uint, x, y, z, size2.c, direction, pdfs[k].c)     \
     }
-    for (int left = GUIDE_LOBES / 2; left > 0; left /= 2)
-        for (int k = 0; k < left; k++) pdfs[k] += pdfs[k + left];
-    float sum = pdfs[0];
+        LANE(x) LANE(y) LANE(z) LANE(w)
+#undef LANE
+    }
+    float4 four = (pdfs[0] + pdfs[2]) + (pdfs[1] + pdfs[3]);
 #endif
-    return sum * (1.0f / (4.0f * PI * GUIDE_LOBES));
+    return ((four.x + four.z) + (four.y + four.w)) * (1.0f / (4.0f * PI * GUIDE_LOBES));
 }
 
 DEVICE float3 guide_direction(GLOBAL const float *leaf, float3 point, float u1, float u2) {

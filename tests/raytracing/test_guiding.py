@@ -37,11 +37,11 @@ def picture(device):
 
 def lobe_pdf(lobes, point, directions):
     """guide_pdf of guide.h by angles; lobes (4, LOBES), directions (n, 3)."""
-    to = lobes[:3].T.astype("f8") - point
+    to = (lobes[:3].T - np.float32(point)).astype("f8")
     distance2 = (to**2).sum(1)
-    a = lobes[3] / distance2
-    cosine = directions @ (to / np.sqrt(distance2)[:, None]).T
-    return (a * (a + 2) / (4 * np.pi * (a + 1 - cosine) ** 2)).mean(1)
+    a, axes = lobes[3] / distance2, to / np.sqrt(distance2)[:, None]
+    one_minus_cos = ((directions[:, None] - axes) ** 2).sum(2) / 2
+    return (a * (a + 2) / (4 * np.pi * (a + one_minus_cos) ** 2)).mean(1)
 
 
 def test_lobes_sample_their_pdf(device, rng):
@@ -51,9 +51,12 @@ def test_lobes_sample_their_pdf(device, rng):
     source = GeneratedSource("photons", photon_source().text + PROBE)
     kernel = device.kernel(source, "probe", group_size=64, **constants)
     out = device.buffer((COUNT, 4))
-    kernel(COUNT, device.buffer(4 * LOBES).write(lobes.ravel()), *map(np.float32, point), np.uint32(7), out)
-    found = out.read().astype("f8")
-    assert np.allclose(found[:, 3], lobe_pdf(lobes, np.float32(point), found[:, :3]), rtol=1e-4)
+    for sizes in (10 ** rng.uniform(-5, 2, LOBES), lobes[3]):  # the least of a thousandth of a radian
+        words = np.concatenate([lobes[:3].ravel(), sizes]).astype("f4")
+        kernel(COUNT, device.buffer(4 * LOBES).write(words), *map(np.float32, point), np.uint32(7), out)
+        found = out.read().astype("f8")
+        directions = found[:, :3] / np.linalg.norm(found[:, :3], axis=1, keepdims=True)
+        assert np.allclose(found[:, 3], lobe_pdf(words.reshape(4, LOBES), point, directions), rtol=1e-4)
     side = 256
     z, phi = (np.arange(side) + 0.5) / side * 2 - 1, (np.arange(side) + 0.5) / side * 2 * np.pi
     z, phi = (grid.ravel() for grid in np.meshgrid(z, phi, indexing="ij"))
@@ -231,7 +234,8 @@ def test_a_farm_of_two_draws_the_guided_picture_of_one_machine(tmp_path, words):
     pytest.importorskip("distributed", reason="farms need distributed")
     scene = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--device", "cpu"]
     sets = ["--set", "max_depth=4", "--set", "guiding_photons=5000"]
-    for name, more in (("here", []), ("farm", ["--farm", "local:2", *words]), ("plain", ["--set", "guiding_photons=0"])):
+    ways = {"here": [], "farm": ["--farm", "local:2", *words], "plain": ["--set", "guiding_photons=0"]}
+    for name, more in ways.items():
         command = ["export", *scene, *sets, *more, "-o", tmp_path / f"{name}.png"]
         assert cli.main([*map(str, command)]) == 0
     here, farm, plain = ((tmp_path / f"{name}.png").read_bytes() for name in ("here", "farm", "plain"))
