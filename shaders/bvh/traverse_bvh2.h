@@ -7,6 +7,16 @@
 // order.
 #include "bvh/geometry.h"
 
+// A filter of hits, which the text before may define (raytracing/alpha_test.h): its parameters and arguments, both with
+// a comma before, and PASSES_FILTER of a hit within t_max. It may move the hit farther, but not beyond t_max.
+#ifndef HIT_FILTER
+#define HIT_FILTER 0
+#define FILTER_PARAMS
+#define FILTER_ARGS
+#define FILTER_ARGS_OF(material)
+#define PASSES_FILTER(p, origin, direction, t_max, hit) true
+#endif
+
 #define STACK_SENTINEL ((int)0x80000000)
 #define STACK_SIZE 64  // no builder makes a deeper BVH
 #define ROOT_NODE 0
@@ -44,21 +54,24 @@ DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, fl
     return *near <= min_nnan(far, t_max);
 }
 
-DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
+DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 direction, float t_max,
+                                Hit *hit FILTER_PARAMS) {
 #if SPHERES
-    if (p.edge2.w > 0.0f) return intersect_sphere(p, origin, direction, t_max, hit);
+    if (p.edge2.w > 0.0f)
+        return intersect_sphere(p, origin, direction, t_max, hit) && PASSES_FILTER(p, origin, direction, t_max, hit);
 #endif
-    return intersect_triangle(p, origin, direction, t_max, hit);
+    return intersect_triangle(p, origin, direction, t_max, hit) && PASSES_FILTER(p, origin, direction, t_max, hit);
 }
 
 // Replaces `best` if primitive i, which is p, is hit nearer; breaks ties in t by lower primitive id, so that hits are
 // bit-identical, independent of traversal order.
 DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, float3 direction, Hit *best,
-                                     int *prim_id) {
+                                     int *prim_id FILTER_PARAMS) {
     Hit hit;
     COUNT_TESTS(*best, 1);
     KEEP_COUNTS(hit, *best);
-    if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
+    if (intersect_primitive(p, origin, direction, best->t, &hit FILTER_ARGS) &&
+        (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
         *best = hit;
         best->primitive = i;
         *prim_id = as_int(p.v0.w);
@@ -66,8 +79,8 @@ DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, fl
 }
 
 DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
-                           int *prim_id) {
-    update_closest_primitive(primitive_at(primitives, i), i, origin, direction, best, prim_id);
+                           int *prim_id FILTER_PARAMS) {
+    update_closest_primitive(primitive_at(primitives, i), i, origin, direction, best, prim_id FILTER_ARGS);
 }
 
 // Visits an inner node: returns the nearer child that is hit and pushes the farther one; pops where none is hit.
@@ -88,24 +101,24 @@ DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRa
 }
 
 DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
-                           Hit *best, int *prim_id) {
+                           Hit *best, int *prim_id FILTER_PARAMS) {
     NO_UNROLL  // fewer registers and instructions are faster than two primitives at a time
         for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
-            update_closest(primitives, i, origin, direction, best, prim_id);
+            update_closest(primitives, i, origin, direction, best, prim_id FILTER_ARGS);
 }
 
 DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
-                         float t_max) {
+                         float t_max FILTER_PARAMS) {
     Hit hit;
     NO_UNROLL
     for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
-        if (intersect_primitive(primitive_at(primitives, i), origin, direction, t_max, &hit)) return true;
+        if (intersect_primitive(primitive_at(primitives, i), origin, direction, t_max, &hit FILTER_ARGS)) return true;
     return false;
 }
 
 // The closest hit before `t_max`; with accept_first_hit only whether there is one.
 DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                         float3 direction, float t_max, bool accept_first_hit) {
+                         float3 direction, float t_max, bool accept_first_hit FILTER_PARAMS) {
     SlabRay ray = slab_ray(origin, direction);
     Hit best = {t_max, 0.0f, 0.0f, -1};
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
@@ -117,8 +130,8 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
         }
         while (node < 0 && node != STACK_SENTINEL) {
             if (!accept_first_hit) {
-                intersect_leaf(primitives, node, origin, direction, &best, &prim_id);
-            } else if (leaf_any_hit(primitives, node, origin, direction, t_max)) {
+                intersect_leaf(primitives, node, origin, direction, &best, &prim_id FILTER_ARGS);
+            } else if (leaf_any_hit(primitives, node, origin, direction, t_max FILTER_ARGS)) {
                 best.primitive = 0;
                 return best;
             }
@@ -129,12 +142,12 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
 }
 
 DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                       float3 direction, float t_max) {
-    return traverse_bvh2(nodes, primitives, origin, direction, t_max, false);
+                       float3 direction, float t_max FILTER_PARAMS) {
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, false FILTER_ARGS);
 }
 
 // Whether the ray hits anything before `t_max`.
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                    float3 direction, float t_max) {
-    return traverse_bvh2(nodes, primitives, origin, direction, t_max, true).primitive >= 0;
+                    float3 direction, float t_max FILTER_PARAMS) {
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, true FILTER_ARGS).primitive >= 0;
 }

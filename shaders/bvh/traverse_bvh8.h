@@ -157,6 +157,31 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
     }
 }
 
+#if HIT_FILTER
+// The hits in `met` of a leaf8 that pass the filter, without those that are behind one; with accept_first_hit one.
+DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, const SingleRay *r, float t_max, uint met,
+                                         float8 *t, const float8 *u, const float8 *v,
+                                         bool accept_first_hit FILTER_PARAMS) {
+    float ts[8], us[8], vs[8];
+    uint passed = 0;
+    vstore8(*t, 0, ts);
+    vstore8(*u, 0, us);
+    vstore8(*v, 0, vs);
+    for (; met; met &= met - 1u) {
+        uint k = ctz(met);
+        if (ts[k] > t_max) continue;
+        Hit hit = {ts[k], us[k], vs[k], -1};
+        Primitive p = primitive_at(primitives, as_int(leaf8[8 * LEAF_PRIM_INDICES + k]));
+        if (!PASSES_FILTER(p, r->origin, r->direction, t_max, &hit)) continue;
+        passed |= 1u << k;
+        if (accept_first_hit) return passed;
+        ts[k] = t_max = hit.t;
+    }
+    *t = vload8(0, ts);
+    return passed;
+}
+#endif
+
 #if TRAVERSAL_COUNTS
 // Mask of the primitives that a leaf8 holds.
 DEVICE uint leaf_mask8(Lines leaf8) {
@@ -166,7 +191,7 @@ DEVICE uint leaf_mask8(Lines leaf8) {
 
 // The closest hit nearer than `best`, which another traversal may have found.
 DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best,
-                                          bool accept_first_hit) {
+                                          bool accept_first_hit FILTER_PARAMS) {
     SingleRay r = single_ray(origin, direction);
     uint2 stack[STACK8_SIZE];  // child references, and the distances at which the ray enters their boxes
     int top = 0;
@@ -177,6 +202,9 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
             float8 t, u, v;
             COUNT_TESTS(best, popcount(leaf_mask8(here)));
             uint met = intersect_leaf8(here, &r, best.t, &t, &u, &v);
+#if HIT_FILTER
+            if (met) met = filter_leaf8(here, primitives, &r, best.t, met, &t, &u, &v, accept_first_hit FILTER_ARGS);
+#endif
             if (met && accept_first_hit) {
                 best.primitive = 0;
                 return best;
@@ -199,13 +227,15 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
     }
 }
 
-DEVICE Hit closest_hit_bvh8(Lines nodes, Primitives primitives, float3 origin, float3 direction, float t_max) {
+DEVICE Hit closest_hit_bvh8(Lines nodes, Primitives primitives, float3 origin, float3 direction,
+                            float t_max FILTER_PARAMS) {
     Hit nothing = {t_max, 0.0f, 0.0f, -1};
-    return single_ray_hit(nodes, primitives, origin, direction, nothing, false);
+    return single_ray_hit(nodes, primitives, origin, direction, nothing, false FILTER_ARGS);
 }
 
-DEVICE bool any_hit_bvh8(Lines nodes, Primitives primitives, float3 origin, float3 direction, float t_max) {
+DEVICE bool any_hit_bvh8(Lines nodes, Primitives primitives, float3 origin, float3 direction,
+                         float t_max FILTER_PARAMS) {
     Hit nothing = {t_max, 0.0f, 0.0f, -1};
-    return single_ray_hit(nodes, primitives, origin, direction, nothing, true).primitive >= 0;
+    return single_ray_hit(nodes, primitives, origin, direction, nothing, true FILTER_ARGS).primitive >= 0;
 }
 #endif

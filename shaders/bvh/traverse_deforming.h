@@ -20,7 +20,7 @@ DEVICE Primitive primitive_at_time(GLOBAL const float4 *RESTRICT opening, GLOBAL
 // The closest hit before `t_max`; with accept_first_hit only whether there is one. origin.w is the time.
 DEVICE Hit traverse_deforming(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT opening,
                               GLOBAL const float4 *RESTRICT closing, float4 origin, float3 direction, float t_max,
-                              bool accept_first_hit) {
+                              bool accept_first_hit FILTER_PARAMS) {
     SlabRay ray = slab_ray(xyz(origin), direction);
     Hit best = {t_max, 0.0f, 0.0f, -1};
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
@@ -34,7 +34,7 @@ DEVICE Hit traverse_deforming(GLOBAL const float4 *RESTRICT nodes, GLOBAL const 
             NO_UNROLL
             for (int i = ~node >> 3, end = i + (~node & 7); i <= end; i++) {
                 Primitive p = primitive_at_time(opening, closing, i, origin.w);
-                update_closest_primitive(p, i, xyz(origin), direction, &best, &prim_id);
+                update_closest_primitive(p, i, xyz(origin), direction, &best, &prim_id FILTER_ARGS);
                 if (accept_first_hit && best.primitive >= 0) return best;
             }
             node = *--top;

@@ -87,7 +87,7 @@ DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit
 // Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only
 // whether there is one. origin.w is the time.
 DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best,
-                          int *instance) {
+                          int *instance FILTER_PARAMS) {
     SlabRay ray = slab_ray(xyz(origin), direction);
     int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
@@ -111,7 +111,7 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                 if (p.closing >= 0) {
                     GLOBAL const float4 *closing = closing_primitives + 3 * p.closing;
                     Hit hit = traverse_deforming(nodes, primitives, closing, with_w(from, origin.w), to, best->t,
-                                                 accept_first_hit);
+                                                 accept_first_hit FILTER_ARGS_OF(p.material));
                     if (accept_first_hit && hit.primitive >= 0) return true;
                     ADD_COUNTS(hit, *best);
                     KEEP_COUNTS(*best, hit);
@@ -120,10 +120,10 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                 }
 #endif
                 if (accept_first_hit) {
-                    if (any_hit(nodes, primitives, from, to, best->t)) return true;
+                    if (any_hit(nodes, primitives, from, to, best->t FILTER_ARGS_OF(p.material))) return true;
                     continue;
                 }
-                Hit hit = closest_hit(nodes, primitives, from, to, best->t);
+                Hit hit = closest_hit(nodes, primitives, from, to, best->t FILTER_ARGS_OF(p.material));
                 ADD_COUNTS(hit, *best);
                 KEEP_COUNTS(*best, hit);
                 update_instance_hit(p, which, hit, best, &found, *instance);

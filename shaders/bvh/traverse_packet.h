@@ -136,9 +136,34 @@ DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
     return movemask8(in);
 }
 
+// Ray j of three rows of coordinates.
+DEVICE float3 float3_at(const Floats32 *rows, uint j) { return make_float3(rows[0].s[j], rows[1].s[j], rows[2].s[j]); }
+
+#if HIT_FILTER
+// The rays in `met`, of half h of a packet, whose hits at t, u and v on a primitive pass the filter.
+DEVICE_NOINLINE_ALWAYS int16 filter_packet_half(const Primitive q, const Packet *p, int h, int16 met, float16 *t,
+                                                const float16 *u, const float16 *v FILTER_PARAMS) {
+    float ts[16], us[16], vs[16];
+    int passed[16];
+    if (!MAY_FAIL_FILTER(q)) return met;
+    vstore16(*t, 0, ts);
+    vstore16(*u, 0, us);
+    vstore16(*v, 0, vs);
+    vstore16(met, 0, passed);
+    for (uint left = movemask16(met); left; left &= left - 1u) {
+        uint i = ctz(left), j = 16u * (uint)h + i;
+        Hit hit = {ts[i], us[i], vs[i], -1};
+        if (!PASSES_FILTER(q, float3_at(p->origin, j), float3_at(p->direction, j), p->t.s[j], &hit)) passed[i] = 0;
+        ts[i] = hit.t;
+    }
+    *t = vload16(0, ts);
+    return vload16(0, passed);
+}
+#endif
+
 // 16 rays of a packet against primitive k of a leaf8; whether one of them hits.
 DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h,
-                                                  bool accept_first_hit) {
+                                                  bool accept_first_hit FILTER_PARAMS) {
     float16 t, u = (float16)(0.0f), v = (float16)(0.0f), t_max = p->t.v16[h];
     float16 ox = p->origin[0].v16[h], oy = p->origin[1].v16[h], oz = p->origin[2].v16[h];
     float16 dx = p->direction[0].v16[h], dy = p->direction[1].v16[h], dz = p->direction[2].v16[h];
@@ -153,6 +178,10 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitive
     if (!movemask16(met)) return false;
     int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
     met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
+#if HIT_FILTER
+    met = filter_packet_half(primitive_at(primitives, prim_index), p, h, met, &t, &u, &v FILTER_ARGS);
+    met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
+#endif
     p->t.v16[h] = met ? (accept_first_hit ? (float16)(-1.0f) : t) : t_max;
     p->u.v16[h] = met ? u : p->u.v16[h];
     p->v.v16[h] = met ? v : p->v.v16[h];
@@ -163,7 +192,7 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitive
 
 // Returns false when the visit budget is spent: the caller then traces the rays one by one. Hits found so far are kept.
 DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frustum *b, int budget,
-                             bool accept_first_hit) {
+                             bool accept_first_hit FILTER_PARAMS) {
     uint2 stack[STACK8_SIZE];  // child references, and where their boxes begin along k
     int top = 0;
     uint child_ref = 0;
@@ -174,7 +203,7 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
             for (uint in = cull_leaf8(here, b); in; in &= in - 1u) {
                 uint k = ctz(in);
                 for (int h = 0; h < 2; h++)
-                    nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit);
+                    nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit FILTER_ARGS);
                 budget -= PRIMITIVE_COST;
             }
             if (nearer) b->end = frustum_far(b, p);
@@ -204,9 +233,6 @@ DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     return hit;
 }
 
-// Ray j of three rows of coordinates.
-DEVICE float3 float3_at(const Floats32 *rows, uint j) { return make_float3(rows[0].s[j], rows[1].s[j], rows[2].s[j]); }
-
 DEVICE void set_float3_at(Floats32 *rows, uint j, float3 value) {
     rows[0].s[j] = value.x;
     rows[1].s[j] = value.y;
@@ -233,7 +259,7 @@ DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
 #if RAY_STREAMS
 // Finds the hits of the `active` rays of a packet as a stream; false if that stopped before its end.
 DEVICE_NOINLINE_ALWAYS bool stream_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
-                                          bool accept_first_hit) {
+                                          bool accept_first_hit FILTER_PARAMS) {
     StreamRays r;
     r.occluded = 0;
     uint left = 0;
@@ -244,7 +270,7 @@ DEVICE_NOINLINE_ALWAYS bool stream_packet(Lines nodes, Primitives primitives, Pa
         r.hits[j] = packet_hit_at(p, j);
         left |= 1u << j;
     }
-    bool whole = traverse_stream(nodes, primitives, &r, left, accept_first_hit);
+    bool whole = traverse_stream(nodes, primitives, &r, left, accept_first_hit FILTER_ARGS);
     for (; left; left &= left - 1u) {
         uint j = ctz(left);
         if (!accept_first_hit)
@@ -259,7 +285,7 @@ DEVICE_NOINLINE_ALWAYS bool stream_packet(Lines nodes, Primitives primitives, Pa
 // Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
 // accept_first_hit only whether there is one.
 DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
-                                            bool accept_first_hit) {
+                                            bool accept_first_hit FILTER_PARAMS) {
     Frustum frustum;
     for (int h = 0; h < 2; h++) {
         p->prim_index.v16[h] = (int16)(-1);
@@ -274,17 +300,17 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
             packet_set_ray(p, ctz(inactive), origin, direction, -1.0f);
         int budget = NODES_PER_RAY * (int)popcount(active);
         if (bound_packet(nodes, p, &frustum) &&
-            traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit))
+            traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit FILTER_ARGS))
             return;
     }
 #if RAY_STREAMS
-    if (stream_packet(nodes, primitives, p, active, accept_first_hit)) return;
+    if (stream_packet(nodes, primitives, p, active, accept_first_hit FILTER_ARGS)) return;
 #endif
     for (; active; active &= active - 1u) {
         uint j = ctz(active);
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
         Hit hit = single_ray_hit(nodes, primitives, float3_at(p->origin, j), float3_at(p->direction, j),
-                                 packet_hit_at(p, j), accept_first_hit);
+                                 packet_hit_at(p, j), accept_first_hit FILTER_ARGS);
         packet_set_hit(p, j, hit);
     }
 }

@@ -32,12 +32,17 @@ DEVICE void push_pairs(Stream *s, uint8 refs, uint mask, uint ray) {
 }
 
 DEVICE void intersect_leaves(Lines nodes, Primitives primitives, StreamRays *r, const Stream *leaves,
-                             bool accept_first_hit) {
+                             bool accept_first_hit FILTER_PARAMS) {
     for (uint i = 0; i < leaves->count; i++) {
         uint j = leaves->rays[i];
         Lines leaf8 = line_at(nodes, leaves->refs[i]);
         float8 t, u, v;
         uint met = intersect_leaf8(leaf8, &r->rays[j], r->hits[j].t, &t, &u, &v);
+#if HIT_FILTER
+        if (met)
+            met = filter_leaf8(leaf8, primitives, &r->rays[j], r->hits[j].t, met, &t, &u, &v,
+                               accept_first_hit FILTER_ARGS);
+#endif
         if (!met) continue;
         if (accept_first_hit) {
             r->occluded |= 1u << j;
@@ -49,7 +54,8 @@ DEVICE void intersect_leaves(Lines nodes, Primitives primitives, StreamRays *r, 
 }
 
 // Traverses from the `active` rays at the root on; false if a generation has too many pairs.
-DEVICE bool traverse_stream(Lines nodes, Primitives primitives, StreamRays *r, uint active, bool accept_first_hit) {
+DEVICE bool traverse_stream(Lines nodes, Primitives primitives, StreamRays *r, uint active,
+                            bool accept_first_hit FILTER_PARAMS) {
     Stream generations[2], leaves;
     generations[0].count = 0;
     for (; active; active &= active - 1u) {
@@ -71,11 +77,11 @@ DEVICE bool traverse_stream(Lines nodes, Primitives primitives, StreamRays *r, u
             push_pairs(&leaves, child_refs, met & are_leaves, j);
             if (next->count > STREAM_CAPACITY - 8u) return false;
             if (leaves.count > STREAM_CAPACITY - 8u) {
-                intersect_leaves(nodes, primitives, r, &leaves, accept_first_hit);
+                intersect_leaves(nodes, primitives, r, &leaves, accept_first_hit FILTER_ARGS);
                 leaves.count = 0;
             }
         }
-        intersect_leaves(nodes, primitives, r, &leaves, accept_first_hit);
+        intersect_leaves(nodes, primitives, r, &leaves, accept_first_hit FILTER_ARGS);
     }
     return true;
 }

@@ -2,6 +2,18 @@
 // rays with all of them, and the surface point of a hit. SCENE_PARAMS stands among the parameters of kernels and
 // functions, SCENE_ARGS among the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such
 // part.
+#include "bvh/geometry.h"
+#if TEXTURED
+#include "raytracing/texture.h"
+#define MAYBE_TEXTURE_PARAMS , TEXTURE_PARAMS
+#define MAYBE_TEXTURE_ARGS , TEXTURE_ARGS
+#else
+#define MAYBE_TEXTURE_PARAMS
+#define MAYBE_TEXTURE_ARGS
+#endif
+#if ALPHA_TEST
+#include "raytracing/alpha_test.h"
+#endif
 #include "bvh/traverse_packet.h"
 #if INSTANCES
 #include "bvh/traverse_instances.h"
@@ -19,14 +31,6 @@
 #else
 #define MAYBE_FIELD_PARAMS
 #define MAYBE_FIELD_ARGS
-#endif
-#if TEXTURED
-#include "raytracing/texture.h"
-#define MAYBE_TEXTURE_PARAMS , TEXTURE_PARAMS
-#define MAYBE_TEXTURE_ARGS , TEXTURE_ARGS
-#else
-#define MAYBE_TEXTURE_PARAMS
-#define MAYBE_TEXTURE_ARGS
 #endif
 #if GUIDING
 #define MAYBE_GUIDE_PARAMS , GLOBAL const uint *guide
@@ -79,8 +83,8 @@ DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 }
 
 // The closest hit of a ray of unit direction. origin.w is the time in the shutter interval, 0 to 1.
-DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direction) {
-    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX);
+DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
+    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX FILTER_ARGS_OF(-1));
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS; k++) {
         float t = sphere_trace(fields[k], xyz(origin), direction, hit.t);
@@ -92,7 +96,7 @@ DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direct
 #endif
 #if INSTANCES
     hit.instance = -1;
-    traverse_tlas(INSTANCE_ARGS, origin, direction, false, &hit, &hit.instance);
+    traverse_tlas(INSTANCE_ARGS, origin, direction, false, &hit, &hit.instance FILTER_ARGS_OF(-1));
 #endif
     return hit;
 }
@@ -102,70 +106,13 @@ DEVICE float3 primitive_normal(const Primitive p, float3 point) {
     return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
 }
 
-#if ALPHA_TEST
-// The texture coordinates of a hit; not for distance fields.
-DEVICE Texcoords texcoords_of_hit(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
-    Primitive p = primitive_of(SCENE_ARGS, hit);
-#if SPHERE_TEXTURES
-    if (is_globe(attributes, p)) {
-        float3 from = xyz(origin);
-#if INSTANCES
-        if (hit.instance >= 0) {
-            Matrix in = inverse(matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w));
-            from = transform(in, from, 1.0f);
-            direction = transform(in, direction, 0.0f);
-        }
-#endif
-        return sphere_texcoords(primitive_normal(p, madd(direction, hit.t, from)));
-    }
-#endif
-    return texcoords_at(attributes, as_uint(p.v0.w), hit.u, hit.v);
-}
-
-// The closest hit that passes the alpha test.
-DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
-    float4 from = origin;
-    float passed = 0.0f;  // distance from `origin` to the last hit that failed the test
-    Hit none = {FLT_MAX, 0.0f, 0.0f, -1};
-    for (int layer = 0; layer < 256; layer++) {
-        Hit hit = closest_hit_ignoring_alpha(SCENE_ARGS, from, direction);
-        ADD_COUNTS(hit, none);
-        KEEP_COUNTS(none, hit);
-        if (hit.primitive < 0) return hit;
-        bool passes = true;
-#if DISTANCE_FIELDS
-        if (hit.primitive < FIELD_PRIM_BASE)
-#endif
-        {
-            MaterialTextures tex = material_textures[material_of(SCENE_ARGS, hit)];
-            uint prim_id = as_uint(primitive_of(SCENE_ARGS, hit).v0.w);
-            float vertex_alpha = interpolated_color(attributes, prim_id, hit.u, hit.v).w;
-            Texcoords texcoords = texcoords_of_hit(SCENE_ARGS, hit, from, direction);
-            passes = passes_alpha_test(TEXTURE_ARGS, tex, texcoords, vertex_alpha, from, direction);
-        }
-        float t = hit.t;
-        hit.t += passed;
-        if (passes) return hit;
-        passed = hit.t;
-        from = with_w(offset_ray(madd(direction, t, xyz(from)), direction), origin.w);
-    }
-    return none;
-}
-
-DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
-    Hit hit = scene_closest_hit(SCENE_ARGS, origin, direction);
-    return hit.primitive >= 0 && hit.t <= t_max;
-}
-#else
-#define scene_closest_hit closest_hit_ignoring_alpha
-
 // Whether anything is hit before t_max.
 DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
-    bool found = TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max);
+    bool found = TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max FILTER_ARGS_OF(-1));
 #if INSTANCES
     Hit end = {t_max, 0.0f, 0.0f, -1};
     int instance = -1;
-    found = found || traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance);
+    found = found || traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance FILTER_ARGS_OF(-1));
 #endif
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS && !found; k++)
@@ -173,14 +120,13 @@ DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t
 #endif
     return found;
 }
-#endif
 
 #if HAS_MOVEMASK
 // scene_closest_hit of the `active` rays of a packet; with accept_first_hit scene_any_hit, which sets the packet's
 // primitive index to one of 0 or more, or to -1. The hits are stored in the packet.
 DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
-#if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS && !ALPHA_TEST
-    traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit);
+#if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS
+    traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit FILTER_ARGS_OF(-1));
 #else
     for (; active; active &= active - 1u) {
         uint j = ctz(active);

@@ -353,15 +353,3 @@ DEVICE float alpha_at(TEXTURE_PARAMS, const MaterialTextures tex, const Texcoord
 #endif
     return alpha;
 }
-
-// Alpha test. MASK compares alpha with the cutoff. BLEND accepts the hit with probability alpha (stochastic
-// transparency); the random number is a hash of the ray, so all schedules agree.
-DEVICE bool passes_alpha_test(TEXTURE_PARAMS, const MaterialTextures tex, const Texcoords texcoords, float vertex_alpha,
-                              float4 origin, float3 direction) {
-    if (tex.alpha_mode == ALPHA_OPAQUE) return true;
-    float alpha = alpha_at(TEXTURE_ARGS, tex, texcoords, vertex_alpha);
-    if (tex.alpha_mode == ALPHA_MASK) return alpha >= tex.alpha_cutoff;
-    uint key = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y),
-                          as_uint(direction.z) ^ as_uint(origin.z));
-    return uniform_float(random_bits(key, 0u)) < alpha;
-}

@@ -229,6 +229,36 @@ def test_alpha_modes(picture, tmp_path):
         assert np.allclose(left, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02), mode
 
 
+def test_cutouts_equal_brute_force(picture, tmp_path, rng):
+    """Depths through ten squares full of holes, of which rays pass several, against every square in NumPy."""
+    maker = Maker()
+    pixels = np.full((8, 8, 4), 255, "u1")
+    pixels[..., 3] = np.where(rng.random((8, 8)) < 0.3, 255, 0)
+    surface = {"metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels, magFilter=9728)}}
+    mesh = square(maker, material=maker.add("materials", {"pbrMetallicRoughness": surface, "alphaMode": "MASK"}))
+    places, turns = rng.uniform(-0.4, 0.4, (10, 3)), rng.normal(0, 0.3, (10, 4)) + (0, 0, 0, 1)
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    for place, turn in zip(places, turns, strict=True):
+        maker.node(mesh=mesh, translation=place.tolist(), rotation=turn.tolist())
+    behind = Quad("matte", ((-3.0, -3.0, -2.0), (3.0, -3.0, -2.0), (3.0, 3.0, -2.0), (-3.0, 3.0, -2.0)))
+    settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,), samples=1)
+    depth = picture.layers(settings, SIZE)["depth"]
+    x, y = np.meshgrid((np.arange(60) + 0.5) / 30 - 1, 1 - (np.arange(60) + 0.5) / 30)
+    direction = np.stack([x * 0.1, y * 0.1, np.full_like(x, -1)], -1)
+    direction /= np.linalg.norm(direction, axis=2)[..., None]
+    wanted = -12 / direction[..., 2]
+    for place, (a, b, c, w) in zip(places, turns, strict=True):
+        cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
+        to_world = np.eye(3) + 2 * w * cross + 2 * cross @ cross
+        origin, local = (np.array([0, 0, 10]) - place) @ to_world, direction @ to_world
+        t = -origin[2] / local[..., 2]
+        u, v = (origin[0] + t * local[..., 0] + 1) / 2, (1 - origin[1] - t * local[..., 1]) / 2
+        inside = (np.minimum(u, v) >= 0) & (np.maximum(u, v) < 1) & (t > 0)
+        solid = pixels[(np.clip(v, 0, 0.999) * 8).astype(int), (np.clip(u, 0, 0.999) * 8).astype(int), 3] > 0
+        wanted = np.where(inside & solid & (t < wanted), t, wanted)
+    assert np.isclose(depth, wanted, rtol=1e-5).mean() > 0.999  # the rest meets a texel's edge
+
+
 def test_shadow_rays_are_alpha_tested(picture, tmp_path):
     """Under a square of mode BLEND the floor receives 1 - alpha of the light that it has without the square."""
     floor = Quad("matte", ((-9.0, -9.0, -1.0), (9.0, -9.0, -1.0), (9.0, 9.0, -1.0), (-9.0, 9.0, -1.0)))
