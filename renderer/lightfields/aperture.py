@@ -19,6 +19,8 @@ SHIFT_STEPS_PER_PIXEL = 65536  # shifts are rounded to this fraction of a pixel,
 APERTURE_SAMPLES = 64  # sample points across the aperture
 MIN_APERTURE, APERTURE_STEP = 0.02, 1.25  # first aperture that the wheel opens a pinhole to; factor per wheel step
 MIN_WEIGHT = 1e-6  # views of less weight are left out
+MIDDLE = 0.25  # spacings from the virtual camera within which a view belongs to both halves
+MIN_HALF_EXTENT = 0.3  # of the array's: a half that is a line cannot match edges along it
 ApertureShape = Literal["disc", "square", "hexagon", "ring", "all"]
 
 
@@ -125,3 +127,22 @@ def view_shifts(field: LightField, weights: np.ndarray, position: np.ndarray, di
     records["column"], records["row"] = pixels.T
     records["fx"], records["fy"] = (shift - pixels).T
     return records
+
+
+def view_halves(field: LightField, weights: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """Bits (n,) int32 of the halves that each view is in: left, right, above and below of the camera at `position`.
+
+    What an edge hides from one half of the array, another one sees. Where the camera stands so near to the array's
+    border that a half is thin, all views are in that half.
+    """
+    offset = field.camera_positions - position
+    used = weights > MIN_WEIGHT
+    extent = np.ptp(offset[used], axis=0)
+    bits = np.zeros(len(offset), "i4")
+    for bit, (axis, sign) in enumerate(((0, 1), (0, -1), (1, 1), (1, -1))):
+        inside = sign * offset[:, axis] <= MIDDLE
+        half = offset[used & inside]
+        if len(half) < 2 or (np.ptp(half, axis=0) < MIN_HALF_EXTENT * extent).any():
+            inside[:] = True
+        bits |= inside.astype("i4") << bit
+    return bits

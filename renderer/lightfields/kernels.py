@@ -17,15 +17,16 @@ FLATTEN_KERNELS: dict[str, tuple] = {
     "median": ("median",),
     "max": ("min_max", 1.0),
     "min": ("min_max", -1.0),
-    "variance": ("variance",),
+    "half_variances": ("half_variances",),
 }
 
 
 class LightFieldKernels:
     """Kernels for views of one size, compiled at first use.
 
-    Flattening kernels ("mean", "median", "max", "min", "variance") are called with (views, shifts, count, linear,
-    target, first_stored_row, stored_rows, begin_row, end_row); other kernels with threads and their own arguments.
+    Flattening kernels ("mean", "median", "max", "min", "half_variances") are called with (views, shifts, count, linear,
+    target, first_stored_row, stored_rows, begin_row, end_row), "half_variances" with the views' halves after them; other
+    kernels with threads and their own arguments.
     """
 
     def __init__(self, device: Device, field: LightField) -> None:
@@ -53,7 +54,7 @@ class LightFieldKernels:
             return self._refocus_kernel()
         entry, *extra = FLATTEN_KERNELS[name]
         kernel = self._kernel(entry)
-        return lambda *arguments: kernel((arguments[-1] - arguments[-2]) * self._width, *arguments, *extra)
+        return lambda *arguments: kernel((arguments[8] - arguments[7]) * self._width, *arguments, *extra)
 
     def _refocus_kernel(self) -> Callable:
         """The mean of views of 3 channels, by the kernel made for the kind of processor."""

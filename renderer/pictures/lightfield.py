@@ -22,6 +22,7 @@ from renderer.lightfields.aperture import (
     ApertureShape,
     VirtualCamera,
     camera_position,
+    view_halves,
     view_shifts,
     view_weights,
 )
@@ -226,9 +227,9 @@ class Picture(AccumulatingPicture):
         pixels, radius, is_first_plane = width * height, settings.window_radius, int(self.samples == 0)
         shown, rectangle = self._picture, 0
         if settings.output == "disparity":
-            self._flatten("variance", disparity, self._score)
+            self._match(disparity)
             self._kernels["keep_min_cost"](
-                pixels, self._score, self._guide(), self._best, self._previous_cost, radius, disparity, is_first_plane
+                pixels, self._picture, self._guide(), self._best, self._previous_cost, radius, disparity, is_first_plane
             )
             self._shade_disparity(settings, (low, high), step)
         else:
@@ -265,15 +266,29 @@ class Picture(AccumulatingPicture):
         texels[..., :3] = self._field.pixels[view][..., :3] / np.float32(255)
         return self.gpu.device.buffer((height, width, 4)).write(texels)
 
-    def _flatten(self, method: str, disparity: float, target: Any) -> None:
-        """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`."""
-        key, launch = (self._aperture, disparity), self._kernels[method]
+    def _match(self, disparity: float) -> None:
+        """Matching costs of the plane of `disparity`, of four halves of the views, into the picture's buffer."""
+        device, count = self.gpu.device, len(self._field.pixels)
+        ramp = self._cached("ramp", None, lambda: device.buffer(256).write(np.linspace(0, 1, 256, dtype="f4")))
+        halves = self._cached(
+            "halves",
+            self._aperture,
+            lambda: device.buffer(count, "i4").write(view_halves(self._field, self._weights, self._position)),
+        )
+        self._flatten("half_variances", disparity, self._picture, ramp, halves)
+
+    def _flatten(self, method: str, disparity: float, target: Any, table: Any = None, *extra: Any) -> None:
+        """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`.
+
+        `table` decodes the views' bytes; None: to linear light.
+        """
+        key, launch, table = (self._aperture, disparity), self._kernels[method], table or self._linear
         records = self._cached(
             "shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity)
         )
 
         def work(views: Any, *rows: int) -> None:
-            launch(views, self._shift_buffer, len(records), self._linear, target, *rows)
+            launch(views, self._shift_buffer, len(records), table, target, *rows, *extra)
 
         self._views.for_each_band(records, self._shift_buffer, work)
 

@@ -318,26 +318,44 @@ KERNEL median(FLATTEN_ARGUMENTS(float4)) {
                                        (float)level0[2] * (1.0f / LEVELS), 1.0f);
 }
 
-// Matching cost: variance over the views, summed over the channels; FLT_MAX if fewer than two views cover the pixel.
-KERNEL variance(FLATTEN_ARGUMENTS(float)) {
+// Matching costs of four halves of the array: the variance over the views of a half, summed over the channels; FLT_MAX if
+// fewer than two of them cover the pixel. `halves` has a bit a half for each view. Behind an edge some half sees past it
+// (S. Kang, R. Szeliski and J. Chai, "Handling occlusions in dense multi-view stereo", 2001). The `linear` given here is a
+// ramp, since noise and compression are even in sRGB.
+KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;
-    float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    float squares = 0.0f;
-    int seen = 0;
+    float4 first = make_float4(0.0f, 0.0f, 0.0f, 0.0f), sums[4];  // of differences from the first view, without cancellation
+    float squares[4], costs[4];
+    int seen[4];
+    for (int k = 0; k < 4; k++) {
+        sums[k] = first;
+        squares[k] = 0.0f;
+        seen[k] = 0;
+    }
     for (int t = 0; t < count; t++) {
-        float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
-        if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
-            mean.w += value.w;
-            float weight = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
-            mean.x += weight * dx;
-            mean.y += weight * dy;
-            mean.z += weight * dz;
-            squares += value.w * (dx * (value.x - mean.x) + dy * (value.y - mean.y) + dz * (value.z - mean.z));
-            seen++;
+        VIEW_SHIFT shift = shifts[t];
+        float4 value = sample_view(views, shift, linear, x, y, first_stored_row, stored_rows);
+        if (value.w > 0.0f) {
+            if (first.w == 0.0f) first = value;
+            float dx = value.x - first.x, dy = value.y - first.y, dz = value.z - first.z;
+            float square = dx * dx + dy * dy + dz * dz;
+            for (int k = 0; k < 4; k++) {
+                int in_half = halves[shift.view] >> k & 1;
+                float weight = in_half ? value.w : 0.0f;
+                sums[k] += make_float4(weight * dx, weight * dy, weight * dz, weight);
+                squares[k] += weight * square;
+                seen[k] += in_half;
+            }
         }
     }
-    image[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
+    for (int k = 0; k < 4; k++) {
+        float4 sum = sums[k];
+        float scale = seen[k] > 1 ? 1.0f / sum.w : 0.0f;
+        float variance = scale * (squares[k] - scale * (sum.x * sum.x + sum.y * sum.y + sum.z * sum.z));
+        costs[k] = seen[k] > 1 ? fmax(variance, 0.0f) : FLT_MAX;
+    }
+    image[y * WIDTH + x] = make_float4(costs[0], costs[1], costs[2], costs[3]);
 }
 
 #define MIN_CONFIDENCE 1e-6f
@@ -346,30 +364,35 @@ KERNEL variance(FLATTEN_ARGUMENTS(float)) {
 #define LIKENESS 12.0f  // of the sum of the differences of sRGB's channels, 0 to 1 each
 #define COLOR_COUNT 256
 
-// Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius` in which pixels count
-// by their likeness to the middle one in `guide` (K. Yoon and I. Kweon, "Adaptive support-weight approach", 2006), so that
-// near things do not grow over their edges. `best` holds (least cost, its disparity, cost of the plane before, cost of
-// the plane after); weigh_disparity fits a parabola to these.
-KERNEL keep_min_cost(GLOBAL const float *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
+// Winner-take-all: keeps the disparity of least matching cost. That is the least of the halves' costs (half_variances), each
+// averaged over a window of `radius` in which pixels count by their likeness to the middle one in `guide` (K. Yoon and I.
+// Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their edges. `best` holds (least
+// cost, its disparity, cost of the plane before, cost of the plane after); weigh_disparity fits a parabola to these.
+KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
                      GLOBAL float *previous, int radius, float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y >= HEIGHT) return;
     int index = y * WIDTH + x;
     float4 color = guide[index];
-    float sum = 0.0f, weights = 0.0f;
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, weights[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
         for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
-            float value = variances[j * WIDTH + i];
-            if (value < FLT_MAX) {
-                float4 other = guide[j * WIDTH + i];
-                float weight =
-                    exp(-LIKENESS * (fabs(other.x - color.x) + fabs(other.y - color.y) + fabs(other.z - color.z)));
-                sum += weight * value;
-                weights += weight;
+            float4 other = guide[j * WIDTH + i], variance = variances[j * WIDTH + i];
+            float values[4] = {variance.x, variance.y, variance.z, variance.w};
+            float weight =
+                exp(-LIKENESS * (fabs(other.x - color.x) + fabs(other.y - color.y) + fabs(other.z - color.z)));
+            for (int k = 0; k < 4; k++) {
+                if (values[k] < FLT_MAX) {
+                    sums[k] += weight * values[k];
+                    weights[k] += weight;
+                }
             }
         }
     }
-    float cost = weights > 0.0f ? sum / weights : FLT_MAX;
+    float cost = FLT_MAX;
+    for (int k = 0; k < 4; k++) {
+        if (weights[k] > 0.0f) cost = fmin(cost, sums[k] / weights[k]);
+    }
     float4 best_so_far = best[index];
     if (is_first_plane || cost < best_so_far.x) {
         best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);

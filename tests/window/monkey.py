@@ -346,7 +346,7 @@ class Monkey:
         sources = [
             *self.originals,
             ROOT / "assets" / "still_life.glb",
-            ROOT / "assets" / "lightfields" / "balls_9x9.jpg",
+            ROOT / "assets" / "lightfields" / "tabletop_9x9.jpg",
         ]
         for number, source in enumerate(sources):
             for copy in range(2):
