@@ -25,8 +25,8 @@ class LightFieldKernels:
     """Kernels for views of one size, compiled at first use.
 
     Flattening kernels ("mean", "median", "max", "min", "half_variances") are called with (views, shifts, count, linear,
-    target, first_stored_row, stored_rows, begin_row, end_row), "half_variances" with the views' halves after them; other
-    kernels with threads and their own arguments.
+    target, first_stored_row, stored_rows, begin_row, end_row), "half_variances" with the halves of the views after
+    them; other kernels with threads and their own arguments.
     """
 
     def __init__(self, device: Device, field: LightField) -> None:

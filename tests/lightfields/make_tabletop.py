@@ -1,4 +1,4 @@
-"""Makes the light field of scenes/lightfield.toml: `python -m tests.lightfields.make_tabletop` (four minutes on two cores)."""
+"""Makes the light field of scenes/lightfield.toml: `python -m tests.lightfields.make_tabletop` (4 minutes)."""
 
 import sys
 import tempfile
