@@ -127,7 +127,7 @@ def bounds_by_material(primitives: np.ndarray) -> dict[int, tuple[np.ndarray, np
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
         material = chunk["edge1"].view("i4")[:, 3]
-        for index in [int(material[0])] if (material == material[0]).all() else np.unique(material).tolist():
+        for index in np.flatnonzero(np.bincount(material)).tolist():
             low, high = _bounds(chunk if len(chunk) == (material == index).sum() else chunk[material == index])
             before = found.get(index, (low, high))
             found[index] = np.minimum(low, before[0]), np.maximum(high, before[1])

@@ -22,7 +22,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike
-from PIL import Image, ImageFile, UnidentifiedImageError
 
 from renderer.errors import DiskFullError, InputError, UserError, import_optional, reading
 from renderer.files import file_size, open_input, parse_json
@@ -230,6 +229,8 @@ def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
 
 
 def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
+    from PIL import Image  # where it is used: it is slow to import, and most exports need none of it
+
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, kind, **options)
     return file.getvalue()
@@ -274,6 +275,8 @@ def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
 @contextlib.contextmanager
 def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator[Any]:
     """The image by Pillow; InputError for whatever its parsers raise, here and while the block decodes the pixels."""
+    from PIL import Image, ImageFile, UnidentifiedImageError
+
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     warnings.filterwarnings("ignore", module=r"PIL\.")  # about tags

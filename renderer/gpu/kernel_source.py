@@ -4,7 +4,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,22 +97,39 @@ def restore_source_cache(texts: dict) -> None:
     _source_cache.update(texts)
 
 
+@lru_cache(maxsize=256)
+def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, int], ...]:
+    """A file's text up to each #include, what is included there, and the number of the line behind it; the rest last.
+
+    A text is a list of one string, or of none where there is no line. Kept, since programs share most of their files.
+    """
+    pieces, begin = [], 0
+
+    def text(end: int) -> list[str]:
+        return ["\n".join(lines[begin:end])] if begin < end else []
+
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line) if "#" in line else None
+        if match:
+            pieces.append((text(number - 1), match.group(1), number + 1))
+            begin = number
+    return (*pieces, (text(len(lines)), "", 0))
+
+
 def _expand(file: str | GeneratedSource, seen: list[str], line_directive: Callable[[int, str], list[str]]) -> list[str]:
-    """The lines with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
+    """The text with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
     name = source_name(file)
-    lines = file.text.splitlines() if isinstance(file, GeneratedSource) else _lines(file)
+    lines = tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
     if not isinstance(file, GeneratedSource):
         seen.append(name)
     out = line_directive(1, name)
-    for number, line in enumerate(lines, 1):
-        match = INCLUDE.match(line)
-        if not match:
-            out.append(line)
-            continue
-        included = match.group(1)
+    for text, included, next_line in _pieces(lines):
+        out += text
+        if not included:
+            break
         if included not in seen:
             out += _expand(included, seen, line_directive)
-        out += line_directive(number + 1, name)
+        out += line_directive(next_line, name)
     return out
 
 

@@ -112,7 +112,7 @@ def vertices_of(model: gltf.Model) -> np.ndarray:
     placed = []
     for mesh, matrix in model.mesh_nodes:
         for part in model.meshes[mesh]:
-            used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+            used = part.used_vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             if part.faces.shape[1] == 3:
                 placed.append(used)
                 continue

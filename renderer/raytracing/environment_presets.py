@@ -53,8 +53,11 @@ def _directions(width: int, height: int) -> np.ndarray:
     """The unit directions (height, width, 3) of the pixels' centers."""
     theta = (np.arange(height) + 0.5) / height * np.pi
     phi = ((np.arange(width) + 0.5) / width - 0.5) * 2 * np.pi
-    theta, phi = np.meshgrid(theta, phi, indexing="ij")
-    return np.stack([np.sin(theta) * np.sin(phi), np.cos(theta), -np.sin(theta) * np.cos(phi)], -1)
+    out = np.empty((height, width, 3))
+    out[..., 0] = np.sin(theta)[:, None] * np.sin(phi)
+    out[..., 1] = np.cos(theta)[:, None]
+    out[..., 2] = -np.sin(theta)[:, None] * np.cos(phi)
+    return out
 
 
 def _studio(direction: np.ndarray) -> np.ndarray:
@@ -63,7 +66,7 @@ def _studio(direction: np.ndarray) -> np.ndarray:
     Were it as bright behind the camera, a polished box would mirror what stands behind it and vanish.
     """
     surround = _by_height(direction, ((-1.0, 0.44), (-0.3, 0.52), (0.1, 0.46), (0.55, 0.12), (1.0, 0.07)))
-    surround *= 1 - 0.62 * _smoothstep((direction[..., 2] + 0.1) / 0.9)
+    surround = surround * (1 - 0.62 * _smoothstep((direction[..., 2] + 0.1) / 0.9))
     return surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES)
 
 
@@ -91,8 +94,8 @@ def _sunset(direction: np.ndarray) -> np.ndarray:
 
 
 def _by_height(direction: np.ndarray, stops: tuple[tuple[float, float], ...]) -> np.ndarray:
-    """Values (height, width) between stops (y of the direction, value), with a continuous slope (zero at the stops)."""
-    y = direction[..., 1]
+    """Values (height, 1) between stops (y of the direction, value), with a continuous slope (zero at the stops)."""
+    y = direction[:, :1, 1]  # the same in a row
     out = np.full(y.shape, stops[0][1])
     for (low, before), (high, after) in zip(stops, stops[1:], strict=False):
         out += (after - before) * _smoothstep((y - low) / (high - low))
@@ -108,11 +111,11 @@ def _boxes(direction: np.ndarray, boxes: tuple[SoftBox, ...]) -> np.ndarray:
         axis = np.cos(elevation) * level + np.array([0.0, np.sin(elevation), 0.0])
         right = np.array([np.cos(azimuth), 0.0, -np.sin(azimuth)])
         depth = direction @ axis
-        in_front = np.maximum(depth, 1e-6)
-        across = np.abs(direction @ right) / in_front / box.half_width
-        along = np.abs(direction @ np.cross(axis, right)) / in_front / box.half_height
+        lit = depth > np.cos(np.arctan(np.hypot(box.half_width, box.half_height))) - 1e-6  # the box lies in this cone
+        across = np.abs((direction @ right)[lit]) / depth[lit] / box.half_width
+        along = np.abs((direction @ np.cross(axis, right))[lit]) / depth[lit] / box.half_height
         inside = _smoothstep((1 - across) / box.rim) * _smoothstep((1 - along) / box.rim)
-        out += np.where(depth > 0, inside, 0.0)[..., None] * np.array(box.radiance)
+        out[lit] += inside[:, None] * np.array(box.radiance)
     return out
 
 

@@ -194,6 +194,6 @@ def bounds_of(model: gltf.Model) -> tuple[np.ndarray, np.ndarray]:
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for number, matrix in model.mesh_nodes:
         for part in model.meshes[number]:
-            used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+            used = part.used_vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
     return low, high

@@ -95,6 +95,13 @@ class MeshPrimitive:
     colors: np.ndarray | None = None
     deformation: Deformation | None = None  # what moves the vertices; None once they are moved
 
+    @property
+    def used_vertices(self) -> np.ndarray:
+        """The vertices (n, 3) that `faces` name, each once, in their order."""
+        is_used = np.zeros(len(self.vertices), bool)
+        is_used[self.faces] = True
+        return self.vertices[is_used]
+
 
 @dataclass(frozen=True)
 class Camera:
