@@ -5,6 +5,7 @@ from renderer.gpu.device import Buffer, Device
 GROUP_SIZE = 128  # threads; four stencil words
 MAX_DEPTHS = 16  # of a path; the same in raytrace.cu
 WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
+GATHERED_WORDS = 64  # of which a group of a wavefront stage handles those that have rays, from depth 1 on
 
 
 class RayBuffers:
@@ -28,8 +29,9 @@ class RayBuffers:
         width, height = size
         self.stencil = stencil
         blocks = -(-width // 8) * -(-height // 4)
-        self.padded_count = -(-blocks * 32 // (GROUP_SIZE * WORDS_PER_WARP)) * GROUP_SIZE * WORDS_PER_WARP
+        self.padded_count = -(-blocks // GATHERED_WORDS) * GATHERED_WORDS * 32
         self.launch_threads = self.padded_count // WORDS_PER_WARP
+        self.gathering_threads = self.padded_count // 32 // GATHERED_WORDS * GROUP_SIZE
         self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule

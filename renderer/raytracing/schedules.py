@@ -12,14 +12,16 @@ import numpy as np
 
 from renderer.gpu.device import Buffer, Device
 from renderer.gpu.warps import has_ballot
-from renderer.raytracing.kernels import STAGES, kernel_source
-from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
+from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
+from renderer.raytracing.ray_buffers import GATHERED_WORDS, GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
 RECORDED_FROM = 2  # samples that are launched one by one before a graph is recorded, which takes as long as some
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 REPORT_STAGE = "count_rays"
+GATHERING_STAGES = ("trace", "shade", "connect")
+GATHERING = "gathering "  # before the names of their kernels
 BEGIN_SAMPLE = "begin_sample"
 SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
 
@@ -132,7 +134,29 @@ class Schedule:
 
 
 class Wavefront(Schedule):
-    """One launch a stage."""
+    """One launch a stage; on GPUs with a ballot stages of depths from 1 on gather the words of bits that have rays."""
+
+    @classmethod
+    def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
+        """The kernels of the schedule, by entry; the gathering ones, if any, with GATHERING before it."""
+        kernels = super().compile(device, constants)
+        for gathering in cls._gathering(device, constants):
+            for entry in GATHERING_STAGES:
+                kernels[GATHERING + entry] = device.kernel(kernel_source(), entry, GROUP_SIZE, **gathering)
+        return kernels
+
+    @classmethod
+    def compile_ahead(cls, device: Device, constants: dict[str, Any]) -> None:
+        """Begins what compile() waits for, where the device can."""
+        super().compile_ahead(device, constants)
+        for gathering in cls._gathering(device, constants):
+            device.compile_ahead(kernel_source(), GROUP_SIZE, **gathering)
+
+    @classmethod
+    def _gathering(cls, device: Device, constants: dict[str, Any]) -> list[dict[str, Any]]:
+        """The constants of kernels that gather words, if the device runs any."""
+        gathers = constants["STENCIL"] == STENCILS["bits"] and has_ballot(device)
+        return [constants | {"GATHERED_WORDS": GATHERED_WORDS}] if gathers else []
 
     def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
         for _ in self._stages(settings, params, scene):
@@ -153,20 +177,22 @@ class Wavefront(Schedule):
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
         for depth in range(settings.max_depth):
+            gathering = GATHERING if depth and GATHERING + "trace" in run else ""
+            threads = rays.gathering_threads if gathering else rays.launch_threads
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
-            run["trace"](
-                rays.launch_threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
+            run[gathering + "trace"](
+                threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
                 *scene.geometry, scene.lights,
             )  # fmt: skip
             yield "trace", depth, rays.hit_mask
-            run["shade"](
-                rays.launch_threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
+            run[gathering + "shade"](
+                threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
                 rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
             yield "shade", depth, masks[depth + 1]
             if settings.direct_lighting != "bsdf" and scene.light_count:
-                run["connect"](
-                    rays.launch_threads, rays.shadow_mask, rays.origins, *rays.shadow_rays, rays.radiances,
+                run[gathering + "connect"](
+                    threads, rays.shadow_mask, rays.origins, *rays.shadow_rays, rays.radiances,
                     *scene.geometry,
                 )  # fmt: skip
                 yield "connect", depth, rays.shadow_mask

@@ -227,13 +227,6 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
 #define SHADOW_ORIGIN(path, shadow) (path).origin
 #endif
 
-// Each warp of a stage handles WORDS_PER_WARP words in turn: after a few bounces most are 0, and launching an empty
-// warp costs more than testing a word.
-#define FOR_EACH_STENCIL_WORD(i)                                                 \
-    for (uint i = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), \
-              end_ = i + GROUP_SIZE * WORDS_PER_WARP;                            \
-         i < end_; i += GROUP_SIZE)
-
 #include "raytracing/begin_sample.h"
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
@@ -256,6 +249,7 @@ KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL ui
              GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
              GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
+    STENCIL_WORDS(active_mask, hit_mask, 0);
     FOR_EACH_STENCIL_WORD(slot) {
         uint i = ray_of(active_mask, slot);
         bool active = is_active(active_mask, slot);
@@ -279,6 +273,7 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
              GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions, GLOBAL float4 *shadow_contributions,
              SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
+    STENCIL_WORDS(hit_mask, active_mask, shadow_mask);
     FOR_EACH_STENCIL_WORD(slot) {
         uint i = ray_of(hit_mask, slot);
         bool active = is_active(hit_mask, slot), has_shadow_ray = false;
@@ -310,6 +305,7 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
 
 KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLOBAL const float4 *shadow_directions,
                GLOBAL const float4 *shadow_contributions, GLOBAL float4 *radiances, SCENE_PARAMS) {
+    STENCIL_WORDS(shadow_mask, 0, 0);
     FOR_EACH_STENCIL_WORD(slot) {
         if (!is_active(shadow_mask, slot)) continue;
         uint i = ray_of(shadow_mask, slot);

@@ -11,7 +11,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.film import RANGE_SAMPLES
-from renderer.raytracing.schedules import RECORDED_FROM
+from renderer.raytracing.schedules import GATHERING, RECORDED_FROM
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from tests import emulated
@@ -58,7 +58,7 @@ def test_cuda_draws_what_opencl_draws(device, cuda, rng, name):
 
 
 @pytest.mark.parametrize("schedule", ["wavefront", "regenerate", "megakernel"])
-def test_recorded_samples_are_what_opencl_draws(device, cuda, rng, schedule):
+def test_recorded_samples_and_gathered_words_are_what_opencl_draws(device, cuda, rng, schedule):
     size, scene = (50, 37), mixed_scene(max_depth=5, seed=int(rng.integers(1 << 30)))
     settings = replace(scene, schedule=schedule)
     one, other = (Picture(SimpleNamespace(device=d)) for d in (device, cuda))
@@ -74,6 +74,8 @@ def test_recorded_samples_are_what_opencl_draws(device, cuda, rng, schedule):
         words = "active rays", "empty stencil words"
         assert [one.report().get(key) for key in words] == [other.report().get(key) for key in words]
     if schedule == "wavefront":
+        assert any(name.startswith(GATHERING) for name in other._schedule._kernels)
+        assert not any(name.startswith(GATHERING) for name in one._schedule._kernels)
         masks = [[stage.words for stage in p.trace_stages(scene, size).stages[:-1]] for p in (one, other)]
         assert np.array_equal(*masks)
         for x, y in rng.integers(0, size, (6, 2)).tolist():
