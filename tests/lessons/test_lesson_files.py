@@ -45,7 +45,7 @@ def test_steps_keep_the_settings_of_those_before(folder):
 def test_a_setting_of_a_step_loses_its_key_frames():
     """The bundled light field's disparity is animated: the step's value must be the one that is drawn."""
     lesson = read_lesson(LESSONS / "light-fields")
-    for number, wanted in ((1, 3.9), (2, 1.4)):
+    for number, wanted in ((1, 3.9), (2, 1.6)):
         scene = lesson.scene(number, "field")
         assert settings_at(scene, 0.0).disparity == settings_at(scene, 2.0).disparity == wanted
 
