@@ -230,18 +230,20 @@ def test_alpha_modes(picture, tmp_path):
 
 
 def test_cutouts_equal_brute_force(picture, tmp_path, rng):
-    """Depths through ten squares full of holes, of which rays pass several, against every square in NumPy."""
+    """Depths through ten squares full of holes, of which rays pass several, against every square in NumPy; high up,
+    where a ray that is moved by units in the last place can get back in front of a hole."""
     maker = Maker()
     pixels = np.full((8, 8, 4), 255, "u1")
     pixels[..., 3] = np.where(rng.random((8, 8)) < 0.3, 255, 0)
     surface = {"metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels, magFilter=9728)}}
     mesh = square(maker, material=maker.add("materials", {"pbrMetallicRoughness": surface, "alphaMode": "MASK"}))
-    places, turns = rng.uniform(-0.4, 0.4, (10, 3)), rng.normal(0, 0.3, (10, 4)) + (0, 0, 0, 1)
+    places, turns = rng.uniform(-0.4, 0.4, (10, 3)), rng.normal(0, 0.4, (10, 4)) + (0, 0, 0, 1)
     turns /= np.linalg.norm(turns, axis=1)[:, None]
     for place, turn in zip(places, turns, strict=True):
-        maker.node(mesh=mesh, translation=place.tolist(), rotation=turn.tolist())
-    behind = Quad("matte", ((-3.0, -3.0, -2.0), (3.0, -3.0, -2.0), (3.0, 3.0, -2.0), (-3.0, 3.0, -2.0)))
-    settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,), samples=1)
+        maker.node(mesh=mesh, translation=(place + (0, 40, 0)).tolist(), rotation=turn.tolist())
+    behind = Quad("matte", ((-3.0, 37.0, -2.0), (3.0, 37.0, -2.0), (3.0, 43.0, -2.0), (-3.0, 43.0, -2.0)))
+    settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,))
+    settings = replace(settings, view=replace(settings.view, position=(0.0, 40.0, 10.0), target=(0.0, 40.0, 0.0)))
     depth = picture.layers(settings, SIZE)["depth"]
     x, y = np.meshgrid((np.arange(60) + 0.5) / 30 - 1, 1 - (np.arange(60) + 0.5) / 30)
     direction = np.stack([x * 0.1, y * 0.1, np.full_like(x, -1)], -1)
@@ -256,7 +258,7 @@ def test_cutouts_equal_brute_force(picture, tmp_path, rng):
         inside = (np.minimum(u, v) >= 0) & (np.maximum(u, v) < 1) & (t > 0)
         solid = pixels[(np.clip(v, 0, 0.999) * 8).astype(int), (np.clip(u, 0, 0.999) * 8).astype(int), 3] > 0
         wanted = np.where(inside & solid & (t < wanted), t, wanted)
-    assert np.isclose(depth, wanted, rtol=1e-5).mean() > 0.999  # the rest meets a texel's edge
+    assert np.isclose(depth, wanted, rtol=1e-5).mean() > 0.998  # the rest meets a texel's edge
 
 
 def test_shadow_rays_are_alpha_tested(picture, tmp_path):
