@@ -33,6 +33,7 @@ class Settings(PictureSettings):
     border: Literal["clamp", "reflect", "wrap", "zero"] = setting("clamp", help="values outside the image")
     gain: float = setting(1.0, 0.0, 1000.0, "brightness of the edges", logarithmic=False)
     show_sign: bool = setting(False, help="signed values around middle gray instead of magnitudes")
+    samples: int = setting(0, 0, 1 << 20, "samples of a source that is a scene; 0: the source's own")
 
 
 class Picture(SourcePicture):
@@ -59,6 +60,11 @@ class Picture(SourcePicture):
         source = self.open_source(settings.source)
         frame = source[1].draw(source[0].settings, size, time) if source else fitted(self._pixels, size)
         return self.postprocess(settings, size, frame)
+
+    def sample_count(self, settings: Settings, size: Size) -> int:
+        """The samples of the source, or as many as `samples` says: edges are as far from converged as 9 pixels are."""
+        own = super().sample_count(settings, size)
+        return settings.samples if settings.samples and self.open_source(settings.source) else own
 
     def source_picture(self, settings: Settings, size: Size) -> tuple[BasePicture, Any, Size] | None:
         """The picture whose edges are shown, if GL takes part; None for an image."""

@@ -24,6 +24,14 @@ def file(tmp_path, rng):
     return str(tmp_path / "image.png")
 
 
+def test_samples_are_those_of_the_source_unless_set_and_an_image_has_one(shared_gl, file):
+    picture = Picture(DeviceContext(gl=shared_gl))
+    scene, image = load(SCENES / "laplacian.toml").settings, Settings(source=file, samples=5)
+    own = load(Path(scene.source)).settings.samples
+    counts = [picture.sample_count(replace(scene, samples=samples), (64, 48)) for samples in (0, 5)]
+    assert counts == [own, 5] and picture.sample_count(image, (64, 48)) == 1
+
+
 @pytest.mark.parametrize("border", BORDERS)
 def test_pass_and_kernels_show_the_same_edges(shared_gl, file, border):
     gpu = DeviceContext(gl=shared_gl)
