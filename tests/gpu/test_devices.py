@@ -181,6 +181,26 @@ def test_struct_layout_is_checked():
         c_struct("Bad", np.dtype([("q", "f4"), ("p", "f4", (4,))]))
 
 
+def test_includes_are_replaced_once_each_line_by_line():
+    def expand(name: str, lines: list[str]) -> list[str]:
+        seen.add(name)
+        out = [f'#line 1 "{name}"']
+        for number, line in enumerate(lines, 1):
+            words = line.split('"')
+            if not line.startswith("#include"):
+                out.append(line)
+                continue
+            out += expand(words[1], (SHADERS / words[1]).read_text().splitlines()) if words[1] not in seen else []
+            out.append(f'#line {number + 1} "{name}"')
+        return out
+
+    seen: set[str] = set()
+    text = '\n\n#include "bvh/presplit.cu"\n#include "bvh/presplit.cu"\n\nint last;'
+    wanted = "\n".join(expand("made", text.splitlines())) + "\n"
+    assert preprocess(GeneratedSource("made", text), prelude=None) == "\n" + wanted
+    assert len(seen) > 2
+
+
 def test_assemble_keeps_line_numbers_and_includes_once():
     text = preprocess(
         GeneratedSource("x.cu", '#include "common/self_test.cu"\n#include "common/self_test.cu"\nlast'), prelude=None
