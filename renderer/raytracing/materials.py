@@ -72,6 +72,7 @@ def _fill_from_model(row: np.void, other: gltf.Material, scale: float) -> None:
     row["kind"] = MATERIALS.index("unlit" if other.unlit else "metallic" if is_plain else "principled")
     if other.unlit:
         row["emission"] = 0
+    row["color"][3] = 0 if row["emission"].any() else VECTOR_KINDS.get(MATERIALS[row["kind"]], 0)
     row["ior"], row["checker_size"] = max(other.ior, 1.0) if other.ior else MIRROR_IOR, 1.0
     row["iridescence_thickness_minimum"] = other.iridescence_thickness_minimum
     row["iridescence_thickness"] = other.iridescence_thickness_maximum

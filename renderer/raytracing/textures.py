@@ -15,6 +15,7 @@ EXTRA_SLOTS = (  # bit k of TEXTURE_SLOTS is that of slot k
     "sheen_roughness", "specular", "specular_color", "transmission", "iridescence", "iridescence_thickness",
     "anisotropy", "diffuse_transmission", "diffuse_transmission_color",
 )  # fmt: skip
+SURFACE_SLOTS = ("base_color", "metallic_roughness", "roughness", "metallic")  # of texture_simd8.h
 DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # that a kernel honors
 ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
@@ -111,6 +112,8 @@ class TextureArrays:
         self.constants: dict[str, object] = {
             "TEXTURE_SLOTS": sum(1 << EXTRA_SLOTS.index(word) for word in extras),
             **{f"SLOT_{word.upper()}": 1 << index for index, word in enumerate(EXTRA_SLOTS)},
+            "SURFACE_TEXTURES": int(not used.isdisjoint(SURFACE_SLOTS)),
+            "NORMAL_MAPS": int("normal" in used),
             "TEXTURE_TRANSFORMS": int(self.has_transforms),
             "UV_SETS": max(set_counts, default=1),
             "ALPHA_TEST": int((self.material_textures["alpha_mode"] > 0).any()),

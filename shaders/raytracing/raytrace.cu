@@ -124,9 +124,10 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
 
 // Whether CPUs shade eight neighboring hits at once (shade_simd8.h), and whether they leave nothing to shade_hit but
 // shadow catchers: its materials and lights then stay out of the program, which takes a fifth less time to compile.
-#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED && !VOLUMES && !GUIDING)
+#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !VOLUMES && !GUIDING)
 #define FUSED_SCALAR (SCHEDULE == SCHEDULE_MEGAKERNEL && SCALAR_THREADS && HAS_MOVEMASK)
-#define LEAVES_CATCHERS (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !SPHERES && !REFRACTION)
+#define LEAVES_CATCHERS \
+    (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !(TEXTURED && NORMAL_MAPS) && !SPHERES && !REFRACTION)
 
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
 // here. shade_simd8.h does the same for eight paths on triangles of some materials, and must give the same bits: on CPUs

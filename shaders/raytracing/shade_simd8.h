@@ -1,7 +1,8 @@
 // Shades eight neighboring paths of a packet at once, a path a lane: those that escape to an environment, and those that
 // hit triangles of the materials below; shade_path of raytrace.cu and sample_direct of lights.h for these cases, with the
 // same roundings and so the same bits. Samples of lights that are neither triangles nor the environment, or that need a
-// third dimension (lights.h), are drawn lane by lane; lanes of other materials are left to shade_path.
+// third dimension (lights.h), or that textures dim, are drawn lane by lane; lanes of other materials, and of normal maps,
+// are left to shade_path.
 //
 // Why the shading stands here a second time: shade_path branches by path (material, light, texture), which eight lanes
 // can only do with masks, and OpenCL C has no templates to write both from one text. It is worth it: see
@@ -16,12 +17,12 @@
 typedef struct {
     Float3x8 v0, edge1, edge2;
     float8 radius;
-    int8 material;
+    int8 id, material;
 } Triangle8;
 
 DEVICE Triangle8 load_triangles8(GLOBAL const float4 *primitives, int8 at) {
     Triangle8 t;
-    columns8(primitives, 3, 0, at, &t.v0);
+    t.id = as_int8(columns8(primitives, 3, 0, at, &t.v0));
     t.material = as_int8(columns8(primitives, 3, 1, at, &t.edge1));
     t.radius = columns8(primitives, 3, 2, at, &t.edge2);
     return t;
@@ -94,15 +95,31 @@ DEVICE void escape8(const LaunchParams params, int depth, PathPacket *packet, ui
 #if ENVIRONMENT && SHADOW_CATCHER
 #include "raytracing/catch_shadows_simd8.h"
 #endif
+#if TEXTURED
+#include "raytracing/texture_simd8.h"
+#endif
 
 // The surface points of eight hits, their materials, and the origins of the next rays.
 typedef struct {
     Float3x8 point, normal, color, origin;
     int8 front_face, material, is_metallic;  // is_metallic: whether the lane's material is `metal`, not Lambertian
+#if TEXTURED
+    Float3x8 geometric_normal;  // on the ray's side; `normal` is the shading normal
+#endif
 #if METALLIC
     Metallic8 metal;
+    float8 roughness, metallic;
 #endif
 } SurfaceHit8;
+
+// The lanes whose directions are on the same side of the geometric surface as of the shading normal.
+DEVICE int8 on_geometric_side8(const SurfaceHit8 *s, Float3x8 direction, int8 transmits) {
+#if TEXTURED
+    return (dot8(direction, s->geometric_normal) > 0.0f) ^ transmits;
+#else
+    return (int8)(-1);
+#endif
+}
 
 // eval_bsdf_pdf: BSDF times cosine; the pdf, without which the value does not count, in *pdf.
 DEVICE Float3x8 eval_bsdf_pdf8(const SurfaceHit8 *s, Float3x8 direction, float8 *pdf) {
@@ -142,7 +159,7 @@ DEVICE int8 sample_triangle8(const LaunchParams params, const Triangle8 *p, Floa
 // sample_direct for the lanes whose light is a triangle or the environment; the others are returned in *remaining.
 // Returns the lanes that have a shadow ray.
 DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint lanes,
-                           const SurfaceHit8 *s, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
+                           const SurfaceHit8 *s, SCENE_PARAMS, GLOBAL const Material *materials,
                            GLOBAL const float4 *lights, uint *remaining) {
     const float *cache = packet->sample_cache + begin;
     ChosenLight8 chosen = choose_light8(params, lights, as_uint8(vload8(0, cache + CACHE_PATHS * CACHE_DIMENSIONS)));
@@ -153,6 +170,10 @@ DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *pac
     if (movemask8(is_area)) {
         Triangle8 p = load_triangles8(primitives, is_area ? chosen.id : (int8)(0));
         is_area &= p.radius == 0.0f;
+#if TEXTURED  // lights that textures dim are sampled lane by lane
+        is_area &=
+            (TEXTURE_FIELD8(emissive, p.material) < 0) & (TEXTURE_FIELD8(alpha_mode, p.material) == ALPHA_OPAQUE);
+#endif
         found = is_area & sample_triangle8(params, &p, s->origin, chosen.u1, u2, materials, &light);
     }
 #if ENVIRONMENT
@@ -172,6 +193,7 @@ DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *pac
     if (!movemask8(found)) return 0;
     float8 bsdf_pdf;
     Float3x8 reflected = eval_bsdf_pdf8(s, light.direction, &bsdf_pdf);
+    found &= on_geometric_side8(s, light.direction, dot8(light.direction, s->normal) < 0.0f);
     uint shadows = movemask8(found & (bsdf_pdf > 0.0f));
     float8 weight = 1.0f / (light.pdf + (DIRECT_LIGHTING == DIRECT_MIS ? bsdf_pdf : (float8)(0.0f)));
     reflected = scale8(mul8(reflected, light.radiance), weight);
@@ -199,9 +221,18 @@ DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int de
     surface.front_face = ((const int *)&s->front_face)[k] != 0;
     surface.material = ((const int *)&s->material)[k];
     surface.in_light_table = true;
+    Material material = materials[surface.material];
+#if TEXTURED
+    surface.geometric_normal = float3_of_lane(s->geometric_normal, k);
+    material.color = with_w(float3_of_lane(s->color, k), material.color.w);
+#if METALLIC
+    material.roughness = lane_of8(s->roughness, k);
+    material.metallic = lane_of8(s->metallic, k);
+#endif
+#endif
     ShadowRay shadow;
     float3 origin = float3_of_lane(s->origin, k);
-    if (!sample_direct(params, materials[surface.material], surface, origin, true, lights, SCENE_ARGS, materials,
+    if (!sample_direct(params, material, surface, origin, true, lights, SCENE_ARGS, materials,
                        packet_sampler(packet, j), dimension, &shadow))
         return false;
     float3 throughput = float3_at(packet->throughput, j);
@@ -211,9 +242,51 @@ DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int de
     return true;
 }
 
+#if TEXTURED
+// The shading normals of eight triangles, and colors and (with METALLIC) the other numbers of `s` times textures and
+// vertex colors. s->normal is the normal of the front, s->geometric_normal that of the ray's side.
+DEVICE void texture_surface8(SCENE_PARAMS, const Triangle8 *p, float8 u, float8 v, Float3x8 ray_direction, int8 shaded,
+                             SurfaceHit8 *s) {
+    Float3x8 a, b, c;
+    float8 u0 = columns8(attributes, FLOAT4S_PER_PRIMITIVE, 0, p->id, &a);
+    float8 u1 = columns8(attributes, FLOAT4S_PER_PRIMITIVE, 1, p->id, &b);
+    float8 u2 = columns8(attributes, FLOAT4S_PER_PRIMITIVE, 2, p->id, &c);
+    Float3x8 smooth = smooth_normal8(madd8(c, v, madd8(b, u, scale8(a, 1.0f - u - v))), s->normal);
+    s->normal = clamp_shading_normal8(select8(s->front_face, smooth, negated8(smooth)), ray_direction);
+#if SURFACE_TEXTURES
+    Float3x8 vs;
+    columns8(attributes, FLOAT4S_PER_PRIMITIVE, 3, p->id, &vs);
+    Texcoords8 texcoords = texcoords_at8(attributes, p->id, float3x8(u0, u1, u2), vs, u, v);
+#define SAMPLE8(field, srgb) \
+    sample_texture8(textures, texels, TEXTURE_FIELD8(field, p->material), shaded, &texcoords, srgb)
+    s->color = mul8(s->color, SAMPLE8(base_color, true));
+#if METALLIC
+    Float3x8 found = SAMPLE8(metallic_roughness, false);
+    s->roughness *= found.y;
+    s->metallic *= found.z;
+#if TEXTURE_SLOTS & SLOT_ROUGHNESS
+    s->roughness *= SAMPLE8(roughness, false).y;
+#endif
+#if TEXTURE_SLOTS & SLOT_METALLIC
+    s->metallic *= SAMPLE8(metallic, false).z;
+#endif
+#endif
+#undef SAMPLE8
+#endif
+#if FLOAT4S_PER_PRIMITIVE > 4
+    s->color = mul8(s->color, interpolated_color8(attributes, p->id, u, v));
+#endif
+#if METALLIC
+    if (movemask8(shaded & s->is_metallic))
+        s->normal = select8(s->is_metallic, bend_normals8(s->normal, s->geometric_normal, ray_direction, s->metallic),
+                            s->normal);
+#endif
+}
+#endif
+
 // The surfaces that `lanes` hit; leaves those in *lanes that are shaded here, and in *catchers those among them on
 // shadow catchers.
-DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catchers, GLOBAL const float4 *primitives,
+DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catchers, SCENE_PARAMS,
                         GLOBAL const Material *materials, SurfaceHit8 *s) {
     Packet *rays = &packet->rays;
     GLOBAL const float4 *columns = (GLOBAL const float4 *)materials;
@@ -230,9 +303,9 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
     s->normal = normalize8(cross8(p.edge1, p.edge2));
     s->point = madd8(p.edge2, rays->v.v8[begin >> 3], madd8(p.edge1, rays->u.v8[begin >> 3], p.v0));
     s->front_face = dot8(s->normal, ray_direction) < 0.0f;
-    s->normal = select8(s->front_face, s->normal, float3x8(-s->normal.x, -s->normal.y, -s->normal.z));
-    s->origin = float3x8(offset_axis8(s->point.x, s->normal.x), offset_axis8(s->point.y, s->normal.y),
-                         offset_axis8(s->point.z, s->normal.z));
+    Float3x8 side = select8(s->front_face, s->normal, float3x8(-s->normal.x, -s->normal.y, -s->normal.z));
+    s->origin =
+        float3x8(offset_axis8(s->point.x, side.x), offset_axis8(s->point.y, side.y), offset_axis8(s->point.z, side.z));
     *catchers = 0;
 #if ENVIRONMENT && SHADOW_CATCHER
     shaded &= (kind != VECTOR_CATCHER) | s->front_face;
@@ -240,15 +313,37 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
 #else
     shaded &= kind != VECTOR_CATCHER;
 #endif
-    *lanes &= movemask8(shaded);
 #if METALLIC
     s->is_metallic &= shaded;
-    if (*lanes & movemask8(s->is_metallic)) {
-        Float3x8 unused;
-        float8 roughness = columns8(columns, FLOAT4S_PER_MATERIAL, 7, p.material, &unused);
-        columns8(columns, FLOAT4S_PER_MATERIAL, 8, p.material, &unused);
-        s->metal = make_metallic8(s->normal, ray_direction, s->color, roughness, unused.x);
+    int8 metal = mask_of_bits8(*lanes) & s->is_metallic;
+    if (movemask8(metal)) {
+        Float3x8 numbers;
+        s->roughness = columns8(columns, FLOAT4S_PER_MATERIAL, 7, p.material, &numbers);
+        columns8(columns, FLOAT4S_PER_MATERIAL, 8, p.material, &numbers);
+        s->metallic = numbers.x;
     }
+#endif
+#if TEXTURED
+    shaded &= mask_of_bits8(*lanes);
+#if NORMAL_MAPS
+    shaded &= TEXTURE_FIELD8(normal, p.material) < 0;
+#endif
+    s->geometric_normal = side;
+    if (movemask8(shaded))
+        texture_surface8(SCENE_ARGS, &p, rays->u.v8[begin >> 3], rays->v.v8[begin >> 3], ray_direction, shaded, s);
+#if SHADOW_RAYS_CROSS  // such shadow rays cross the surface where the shading normal leans over it
+    shaded &= dot8(sub8(s->origin, s->point), s->normal) >= 0.0f;
+#endif
+#else
+    s->normal = side;
+#endif
+    *lanes &= movemask8(shaded);
+#if ENVIRONMENT && SHADOW_CATCHER
+    *catchers &= *lanes;
+#endif
+#if METALLIC
+    if (*lanes & movemask8(s->is_metallic))
+        s->metal = make_metallic8(s->normal, ray_direction, s->color, s->roughness, s->metallic);
 #endif
 }
 
@@ -272,6 +367,7 @@ DEVICE uint continue_paths8(const LaunchParams params, int depth, PathPacket *pa
         lanes &= movemask8(~s->is_metallic | (metal_pdf > 0.0f));
     }
 #endif
+    lanes &= movemask8(on_geometric_side8(s, direction, (int8)(0)));
     Float3x8 t = mul8(load8(packet->throughput, begin), weight);
     if (depth + 1 >= params.rr_depth) {
         float8 survival_probability = clamp(max_nnan(max_nnan(t.x, t.y), t.z), (float8)(0.05f), (float8)(1.0f));
@@ -293,7 +389,7 @@ DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet
                         uint *shadows, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     SurfaceHit8 s;
     uint catchers;
-    surface_at8(packet, begin, lanes, &catchers, primitives, materials, &s);
+    surface_at8(packet, begin, lanes, &catchers, SCENE_ARGS, materials, &s);
     uint shaded = *lanes & ~catchers;
 #if ENVIRONMENT && SHADOW_CATCHER
     if (params.sun_count > 0)
@@ -305,7 +401,7 @@ DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet
     if (!shaded || last_bounce) return 0;
     if (DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0) {
         uint remaining;
-        *shadows |= sample_direct8(params, depth, packet, begin, shaded, &s, primitives, materials, lights, &remaining);
+        *shadows |= sample_direct8(params, depth, packet, begin, shaded, &s, SCENE_ARGS, materials, lights, &remaining);
         for (; remaining; remaining &= remaining - 1u)
             if (sample_direct_lane(params, depth, packet, begin, ctz(remaining), &s, SCENE_ARGS, materials, lights))
                 *shadows |= 1u << ctz(remaining);

@@ -6,7 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.formats import gltf
+from renderer.formats.images import write_png
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.gltf_shapes import ModelShape
+from renderer.raytracing.material_maps import TextureFile
 from renderer.raytracing.settings import Environment, Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing.test_render import mixed_scene, render, room
@@ -95,6 +99,53 @@ def test_simd8_shading_alone_has_the_bits_of_scalar_shading(picture, rng, lamps)
         assert np.isfinite(wanted).all() and wanted.mean() > 0.01
         assert np.array_equal(wanted, render(picture, replace(seen, schedule="megakernel"), size, 3))
         assert picture.report()["active rays"] == told["active rays"]
+
+
+def colored_model(rng):
+    """Triangles with normals, some of them none, vertex colors, and two sets of coordinates of which one is turned."""
+    vertices, faces = rng.uniform(-0.9, 0.9, (60, 3)).astype("f4"), np.arange(60, dtype="i4").reshape(-1, 3)
+    normals, colors = rng.normal(size=(60, 3)).astype("f4"), rng.uniform(0.2, 1.0, (60, 4)).astype("f4")
+    normals[:12] = 0.0
+    uv = tuple(rng.uniform(-2.0, 3.0, (60, 2)).astype("f4") for _ in range(2))
+    textures = [
+        gltf.Texture(rng.integers(60, 256, (5, 7, 4), dtype="u1"), wrap, linear)
+        for wrap, linear in ((("repeat", "mirror"), True), (("clamp", "repeat"), False))
+    ]
+    slots = {"base_color": gltf.TextureSlot(0, 1, (0.0, 2.0, 0.1, -2.0, 0.0, 0.2)),
+             "metallic_roughness": gltf.TextureSlot(1, 0)}  # fmt: skip
+    parts = [
+        gltf.MeshPrimitive(vertices[s], faces[:10], normals[s], tuple(u[s] for u in uv), i, colors=colors[s])
+        for i, s in enumerate((slice(0, 30), slice(30, 60)))
+    ]
+    materials = [gltf.Material("mapped", textures=slots), gltf.Material("bare", metallic=0.3, roughness=0.6)]
+    return gltf.Model([parts], [(0, np.eye(4))], materials, textures)
+
+
+@pytest.mark.slow  # of two kernels with textures
+@pytest.mark.parametrize("lamps", [STUDIO, LAMPS | STUDIO])
+def test_simd8_shading_of_textures_has_the_bits_of_scalar_shading(picture, rng, lamps, tmp_path, monkeypatch):
+    model = colored_model(rng)
+    monkeypatch.setattr(ModelShape, "load", lambda self: model)
+    maps = []
+    for name, filtering in (("tiles", "linear"), ("dots", "nearest")):
+        write_png(tmp_path / f"{name}.png", rng.integers(90, 256, (6, 5, 3), dtype="u1"))
+        maps.append(
+            TextureFile(name, str(tmp_path / f"{name}.png"), filter=filtering, wrap="mirror", repeat=(2.0, 3.0))
+        )
+    keys = {
+        "white": {"color_texture": "tiles"},
+        "brass": {"roughness_texture": "dots", "metallic_texture": "tiles"},
+        "red": {"color_texture": "dots", "normal_texture": "tiles"},
+        "warm": {"emission_texture": "dots"},
+    }
+    scene = open_room(rng)
+    materials = tuple(replace(m, **keys.get(m.name, {})) for m in scene.materials)
+    scene = replace(scene, materials=materials, textures=tuple(maps), models=(ModelShape("colored"),), **lamps)
+    scene = replace(scene, max_depth=int(rng.integers(3, 7)), seed=int(rng.integers(0, 2**31 - 1)))
+    wanted, told = render(picture, replace(scene, schedule="wavefront"), (90, 70), 3), picture.report()
+    assert np.isfinite(wanted).all() and wanted.mean() > 0.01
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="megakernel"), (90, 70), 3))
+    assert picture.report()["active rays"] == told["active rays"]
 
 
 def test_a_tile_has_the_bits_of_the_whole_picture(picture, rng):
