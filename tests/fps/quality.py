@@ -110,19 +110,20 @@ def fireflies(shown: np.ndarray, reference: np.ndarray) -> int:
 
 
 def table(paths: list[Path]) -> str:
-    """The records of files as a table: FLIP of the first that has it, and a column of seconds for each file."""
+    """The records of files as a table: FLIP and fireflies of the first that has them, and seconds of each file."""
     files = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
     devices = [rows[0]["device"].split(" (")[0] for rows in files]
-    lines = ["| scene | size | samples | FLIP | " + " | ".join(f"s, {device}" for device in devices) + " |"]
-    lines.append("| --- | --- | --- | --- |" + " --- |" * len(files))
+    lines = ["| scene | size | samples | FLIP | fireflies | " + " | ".join(f"s, {device}" for device in devices) + " |"]
+    lines.append("| --- | --- | --- | --- | --- |" + " --- |" * len(files))
     for name in sorted({row["scene"] for rows in files for row in rows}):
         found = [next((row for row in rows if row["scene"] == name), None) for rows in files]
         some = next(row for row in found if row)
         unknown = "exact" if some["samples"] == 1 else ""
         flip = next((f"{row['flip']:.3f}" for row in found if row and "flip" in row), unknown)
+        specks = next((str(row["fireflies"]) for row in found if row and "fireflies" in row), "")
         cells = [f"{row['seconds']:.3g}" if row else "" for row in found]
         size = f"{some['size'][0]} x {some['size'][1]}"
-        lines.append(f"| `{name}` | {size} | {some['samples']} | {flip} | " + " | ".join(cells) + " |")
+        lines.append(f"| `{name}` | {size} | {some['samples']} | {flip} | {specks} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
