@@ -155,7 +155,7 @@ def test_mistakes_in_a_bench_table(tmp_path, table, message):
 
 
 # One scene of a kind of picture, whose kernels other quick tests compile anyway; those of others take seconds.
-QUICK = ("band_factors", "fern", "ink", "julia", "laplacian", "lightfield", "menger", "reduction", "tetrahedron")
+QUICK = ("band_factors", "ink", "julia", "laplacian", "lightfield", "mirrors", "reduction", "tetrahedron")
 
 
 def scenes_to_count():

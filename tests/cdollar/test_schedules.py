@@ -53,7 +53,7 @@ def scheduled(device, schedule):
     return lambda dag: Scheduled(dag, AsGpu(device), "device")
 
 
-@pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 5), ids=str)
+@pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 3), ids=str)
 def test_matmul_with_every_tile_shape(device, rng, change):
     sizes = rng.integers(1, 200, 3)
     a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
@@ -110,7 +110,7 @@ def test_long_rows_are_reduced_by_work_groups(device, rng, rows):
     "shape",
     [(5000, 40), (3, 9000), (1, 300_001), *(pytest.param(s, marks=pytest.mark.slow) for s in ((70, 300), (5000, 700)))],
 )
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_groups_of_several_rows_and_columns(device, rng, shape, strict):
     """More rows than a GPU has groups, parts of few long rows, and columns, against NumPy; strict bits are NumPy's."""
     a = rng.standard_normal(shape).astype("f4")
@@ -339,10 +339,11 @@ def test_long_sums_keep_infinities_and_nan(device, gl):
             assert np.array_equal(value_of(text, target, a=a), expected, equal_nan=True), (name, numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [
-    pytest.param(PRODUCT.replace("float[,] main", "float(int, int) main"), marks=pytest.mark.slow),
+    PRODUCT.replace("float[,] main", "float(int, int) main"),
     "float add(float s, float x) => s + x;\nfloat main(float[,] a) { return fold(add, 0.0, a(i, j)); }",
-    pytest.param("float main(float[,] a) { return sum(a(i, j)); }", marks=pytest.mark.slow),
+    "float main(float[,] a) { return sum(a(i, j)); }",
 ], ids=["product", "fold", "sum"])  # fmt: skip
 def test_loops_of_a_hundred_thousand_rounds_reach_their_end(device, gl, text):
     arrays = {"a": np.ones((1, 100_000), "f4")} | ({"b": np.ones((100_000, 1), "f4")} if "b(l, k)" in text else {})

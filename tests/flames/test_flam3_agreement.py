@@ -295,9 +295,9 @@ BLOWN = """<flame size="128 128" scale="40" quality="30" estimator_radius="{radi
 @pytest.mark.parametrize(
     "said",
     [
-        {},  # a map whose points are always bad
+        pytest.param({}, marks=pytest.mark.slow),  # a map whose points are always bad
         {"chaos": "0 0 1", "chaos_of_bad": "0 0 1"},  # chains that never leave it
-        {"passes": 3},
+        pytest.param({"passes": 3}, marks=pytest.mark.slow),
         {"passes": 3, "radius": 6},  # each pass has its own weight in time, and its own widths
         {"earlyclip": "1"},
     ],

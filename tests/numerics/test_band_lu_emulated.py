@@ -16,7 +16,7 @@ def devices_of(emulated_machine, count):
     return [emulated_machine.CudaDevice(index) for index in range(count)]
 
 
-@pytest.mark.parametrize("clusters", [True, False], ids=["cluster", "leaves"])
+@pytest.mark.parametrize("clusters", [pytest.param(True, marks=pytest.mark.slow), False], ids=["cluster", "leaves"])
 def test_factors_are_the_same_in_any_order_of_streams(emulated_machine, rng, monkeypatch, clusters):
     """Panels by one launch, and by a graph that is recorded while the urgent queue is entered."""
     monkeypatch.setattr(device_columns, "has_clusters", lambda device: clusters)

@@ -32,7 +32,10 @@ def test_samples_are_those_of_the_source_unless_set_and_an_image_has_one(shared_
     assert counts == [own, 5] and picture.sample_count(image, (64, 48)) == 1
 
 
-@pytest.mark.parametrize("border", BORDERS)
+QUICK = ("clamp", "wrap")
+
+
+@pytest.mark.parametrize("border", [pytest.param(b, marks=() if b in QUICK else pytest.mark.slow) for b in BORDERS])
 def test_pass_and_kernels_show_the_same_edges(shared_gl, file, border):
     gpu = DeviceContext(gl=shared_gl)
     picture = Picture(gpu)

@@ -364,7 +364,12 @@ def test_click_focuses_on_the_point(picture, field_file, rng):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"flatten": "median"}, {"output": "disparity"}, {"view": VirtualCamera(0.2, 0.1, 0.0)}]
+    "changes",
+    [
+        {},
+        *(pytest.param(c, marks=pytest.mark.slow) for c in ({"flatten": "median"}, {"output": "disparity"})),
+        {"view": VirtualCamera(0.2, 0.1, 0.0)},
+    ],
 )
 def test_light_field_larger_than_memory_streams_to_the_same_picture(device, field_file, rng, monkeypatch, changes):
     views = rng.integers(0, 256, (6, 6, 120, 200, 3)).astype("u1")

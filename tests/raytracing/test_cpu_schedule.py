@@ -65,11 +65,8 @@ LAMPS = {"point_lights": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3,
 STUDIO = {"environment": Environment(preset="studio", strength=2.0, rotation_degrees=77.0)}
 
 
-@pytest.mark.parametrize(
-    "lamps",
-    [STUDIO]
-    + [pytest.param(lamps, marks=pytest.mark.slow) for lamps in ({}, LAMPS, LAMPS | STUDIO, {"clamp_indirect": 0.1})],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("lamps", [STUDIO, {}, LAMPS, LAMPS | STUDIO, {"clamp_indirect": 0.1}])
 def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
     scene = replace(
@@ -81,8 +78,7 @@ def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
     assert picture.report()["active rays"] == told["active rays"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lamps", [STUDIO, LAMPS | STUDIO])
+@pytest.mark.parametrize("lamps", [STUDIO, pytest.param(LAMPS | STUDIO, marks=pytest.mark.slow)])
 def test_simd8_shading_alone_has_the_bits_of_scalar_shading(picture, rng, lamps):
     """Where all materials are those of eight lanes, the program has no others; the ground is seen from both sides."""
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))

@@ -156,7 +156,7 @@ def test_moving_emissive_instances_are_found_by_bsdf_sampling(picture):
     assert means[0] == pytest.approx(means[1], rel=0.02) and means[0] > 0
 
 
-@pytest.mark.parametrize("lights", ["mis", AIMED, "bsdf"])
+@pytest.mark.parametrize("lights", ["mis", AIMED, pytest.param("bsdf", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["constant.exr", "half.hdr", "dot.exr"])
 def test_irradiance_of_an_environment_map_is_its_integral(picture, tmp_path, rng, lights, name):
     """A floor under an environment map: albedo / pi times the sum of radiance, cosine and solid angle."""

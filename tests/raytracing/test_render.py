@@ -316,7 +316,7 @@ def test_more_samples_come_closer_to_the_mean(picture):
     assert many < 0.45 * few
 
 
-@pytest.mark.parametrize("name", ["cornell", "mirrors", "sphereflake", "menger"])
+@pytest.mark.parametrize("name", ["cornell", "mirrors", pytest.param("sphereflake", marks=pytest.mark.slow), "menger"])
 def test_scene_files_draw(picture, name):
     scene = load(SCENES / f"{name}.toml")
     assert from_table(Settings, to_table(scene.settings), "again") == scene.settings
