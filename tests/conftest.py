@@ -51,7 +51,7 @@ COMPILED: Counter[str] = Counter()  # how many variants of each kernel file NVRT
 @pytest.fixture(scope="session", autouse=True)
 def compile_for_cuda_too():
     """Kernel texts that tests build for OpenCL are compiled by NVRTC for sm_90 as well, with no GPU needed."""
-    if nvrtc.nvrtc is None or EMULATED:
+    if nvrtc.why_missing() or EMULATED:
         yield
         return
     build = opencl.OpenclDevice._build

@@ -74,7 +74,7 @@ def export(args: argparse.Namespace) -> int:
 def _run(options: ExportOptions) -> int:
     with stage("importing"):
         if not options.farm and not options.dry_run:
-            from renderer.gpu.opening import open_ahead
+            from renderer.gpu.ahead import open_ahead
 
             open_ahead(options.device)
         from renderer.export.run import run

@@ -1,17 +1,24 @@
-"""Devices: the contract that CUDA and OpenCL fulfill (device.py), opening.py, and OpenGL passes (gl.py)."""
+"""Devices: the contract that CUDA and OpenCL fulfill (device.py), opening.py, and OpenGL passes (gl.py).
 
-from renderer.gpu.device import Buffer, Device
-from renderer.gpu.kernel_source import DeviceProperties
-from renderer.gpu.opening import (
-    BACKENDS,
-    DeviceContext,
-    DeviceInfo,
-    list_backend,
-    list_devices,
-    open_context,
-    open_device,
-    self_test,
-)
+Names are imported when they are first asked for: what starts drivers beside imports (ahead.py) does not wait for NumPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from renderer.gpu.device import Buffer, Device
+    from renderer.gpu.kernel_source import DeviceProperties
+    from renderer.gpu.opening import (
+        BACKENDS,
+        DeviceContext,
+        DeviceInfo,
+        list_backend,
+        list_devices,
+        open_context,
+        open_device,
+        self_test,
+    )
 
 __all__ = [
     "BACKENDS",
@@ -26,3 +33,10 @@ __all__ = [
     "open_device",
     "self_test",
 ]
+_HOMES = {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'renderer.gpu' has no attribute {name!r}")
+    return getattr(import_module(f"renderer.gpu.{_HOMES.get(name, 'opening')}"), name)

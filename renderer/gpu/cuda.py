@@ -47,8 +47,9 @@ def _why_unusable() -> str:
     """Why the driver is not to be started in this process, or ""."""
     if not has_nvidia_driver(NVIDIA_CONTROL_FILES):
         return NO_NVIDIA_DRIVER
-    if cu is None or nvrtc.nvrtc is None:
-        return f"CUDA's Python packages are missing ({nvrtc.IMPORT_ERROR}): pip install {WHEELS}"
+    if cu is None or nvrtc.why_missing():
+        missing = nvrtc.why_missing() or "no module cuda.bindings.driver"
+        return f"CUDA's Python packages are missing ({missing}): pip install {WHEELS}"
     if reason := why_driver_fails():
         return f"the CUDA driver is skipped: {reason}. Restart the machine, or install the driver again"
     return ""

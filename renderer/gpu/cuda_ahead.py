@@ -3,8 +3,11 @@
 import ctypes
 import importlib.util
 import platform
+import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from renderer.gpu.compilation import start_thread
 from renderer.gpu.nvidia import has_nvidia_driver
@@ -13,24 +16,33 @@ from renderer.host import IS_LINUX
 
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
 
+_deciding = threading.Lock()  # held while the driver is tried: who asks meanwhile waits for the verdict
+
 
 def start_driver(index: int) -> None:
-    """Starts the driver and opens a GPU's context on a thread, where that works: it takes 0.2 s, beside imports."""
-    if has_nvidia_driver() and importlib.util.find_spec("cuda") and not why_driver_fails():
-        start_thread(partial(_retain_context, index))
+    """Tries the driver and opens a GPU's context on a thread: 0.5 s at a first start, then 0.2 s, beside imports."""
+    if has_nvidia_driver() and importlib.util.find_spec("cuda"):
+        start_thread(partial(_start, index))
 
 
-def _retain_context(index: int) -> None:
+def _start(index: int) -> None:
     """Retains the context that cuda_driver.py will retain, and that meets any failure again and reports it."""
-    driver = ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
-    handle, context = ctypes.c_int(), ctypes.c_void_p()
+    if why_driver_fails():
+        return
+    driver, handle, context = _load_driver(), ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), index) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
 
 
+def _load_driver() -> Any:
+    """The driver's library; raises OSError where there is none."""
+    return ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
+
+
 def why_driver_fails() -> str:
     """What the driver did in a child process, or "" if it works."""
-    return recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1].reason
+    with _deciding:
+        return recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1].reason
 
 
 def _driver_version() -> str:
@@ -43,4 +55,14 @@ def _driver_version() -> str:
 
 def _try_driver() -> Verdict:
     """Starts the driver in a child: one that hangs or aborts is not started here."""
-    return Verdict(run_trial("renderer.gpu.cuda_driver:try_driver").reason)
+    return Verdict(run_trial("renderer.gpu.cuda_ahead:try_driver").reason)
+
+
+def try_driver() -> None:
+    """Starts the driver and asks for its devices, in the child. One that says that it does not start does no harm."""
+    with suppress(OSError):  # no library
+        driver, count, handle = _load_driver(), ctypes.c_int(), ctypes.c_int()
+        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            for index in range(count.value):
+                driver.cuDeviceGet(ctypes.byref(handle), index)
+                driver.cuDeviceGetName(ctypes.create_string_buffer(256), 256, handle)

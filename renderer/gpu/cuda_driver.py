@@ -6,7 +6,6 @@ context, so that PyCUDA's own arrays and kernels work in the same process. Launc
 """
 
 import ctypes
-from contextlib import suppress
 from typing import Any
 
 from renderer.errors import KernelError, UnavailableError
@@ -39,12 +38,6 @@ def list_device_names() -> list[str]:
         raise UnavailableError(f"NVIDIA's driver library is missing: {' '.join(str(error).split())}") from error
     check(status, "the CUDA driver does not start", UnavailableError)
     return [_device_name(check(cu.cuDeviceGet(index))) for index in range(check(cu.cuDeviceGetCount()))]
-
-
-def try_driver() -> None:
-    """Starts the driver, for the child process of cuda.py. A driver that says that it does not start does no harm."""
-    with suppress(UnavailableError):
-        list_device_names()
 
 
 def _device_name(handle: Any) -> str:

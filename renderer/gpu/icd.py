@@ -13,6 +13,7 @@ import os
 import platform
 import sys
 import sysconfig
+import threading
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -29,6 +30,8 @@ SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
 VARIABLES = "CL_", "HWLOC_", "LD_", "POCL_AFFINITY", "POCL_DEVICES", "POCL_MAX"  # that drivers obey
 SYSTEM_LIST = Path("the system's OpenCL")  # in place of a driver where there are no *.icd files
 TRIAL = "renderer.gpu.icd_probe:try_devices"
+
+_selecting = threading.Lock()  # held while drivers are tried: who asks meanwhile waits for the verdicts
 
 
 def icd_files() -> list[Path]:
@@ -54,9 +57,14 @@ def _pyopencl_folder() -> Path:
     return Path(found.origin or "").parent / ".libs" if found else Path("/nonexistent")
 
 
-@cache
 def select_drivers() -> dict[str, Verdict]:
     """Leaves out the drivers that do not work, for this process and its children; {path of *.icd: why}."""
+    with _selecting:
+        return _select()
+
+
+@cache
+def _select() -> dict[str, Verdict]:
     pocl = PoclCache()
     pocl.open()
     verdicts = _verdicts(icd_files())

@@ -1,18 +1,16 @@
 """CUDA source code to machine code by NVRTC (no host compiler), cubins cached on disk by content (NVRTC manual)."""
 
 import hashlib
+import importlib.util
+import json
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.cache import cache_folder, read_entry, write_entry
-
-try:
-    from cuda.bindings import nvrtc as nvrtc
-
-    IMPORT_ERROR = ""
-except ImportError as error:
-    nvrtc, IMPORT_ERROR = None, str(error)
+from renderer.gpu.cache import cache_folder, read_entry, write_atomically, write_entry
+from renderer.gpu.trial import state_of_files
 
 
 def compile_cubin(
@@ -23,21 +21,64 @@ def compile_cubin(
     `strict` forbids contraction into fused multiply-adds. `compiler` is the NVRTC binding; tests replace it. Raises
     KernelError with NVRTC's log.
     """
-    compiler = compiler or nvrtc
-    if compiler is None:
-        raise UnavailableError(f"NVRTC is missing ({IMPORT_ERROR}): pip install cuda-bindings nvidia-cuda-nvrtc")
     options = _options(architecture, strict)
-    path = _path(compiler, text, options)
+    path = _path(text, options, version_of(compiler) if compiler else _version())
     code = read_entry(path)
     if code is None:
-        code = _compile(compiler, text, options, name)
+        code = _compile(compiler or _binding(), text, options, name)
         write_entry(path, code)
     return code
 
 
 def is_cached(text: str, architecture: str, strict: bool) -> bool:
     """Whether compile_cubin() finds the code in the disk cache."""
-    return read_entry(_path(nvrtc, text, _options(architecture, strict))) is not None
+    return read_entry(_path(text, _options(architecture, strict), _version())) is not None
+
+
+def why_missing() -> str:
+    """Why NVRTC's Python package cannot be used, or "", found without its import, which takes 30 ms."""
+    with suppress(ModuleNotFoundError):  # of its parent
+        if importlib.util.find_spec("cuda.bindings.nvrtc"):
+            return ""
+    return "no module cuda.bindings.nvrtc"
+
+
+@cache
+def _binding() -> Any:
+    """NVRTC's Python package."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise UnavailableError(f"NVRTC is missing ({error}): pip install cuda-bindings nvidia-cuda-nvrtc") from error
+    return nvrtc
+
+
+def version_of(compiler: Any) -> str:
+    """The version that NVRTC's Python package says of the library, which it loads."""
+    _, major, minor = compiler.nvrtcVersion()
+    return f"nvrtc {major}.{minor}"
+
+
+@cache
+def _version() -> str:
+    """version_of(), from a note in the cache folder while the library's files are the same: loading it takes 40 ms."""
+    path, state = cache_folder() / "nvrtc.json", _library_state()
+    with suppress(OSError, ValueError, RecursionError):
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        if state and isinstance(noted, list) and noted[:1] == [state] and isinstance(noted[-1], str):
+            return noted[-1]
+    version = version_of(_binding())
+    if state:
+        write_atomically(path, json.dumps([state, version]).encode())
+    return version
+
+
+def _library_state() -> str:
+    """Paths, sizes and times of the library in the packages of NVIDIA's wheels; "" where it is elsewhere."""
+    found = importlib.util.find_spec("nvidia")
+    folders = found.submodule_search_locations if found else []
+    files = sorted(file for folder in folders or [] for file in Path(folder).glob("*/lib/libnvrtc.so*"))
+    return " ".join([*map(str, files), state_of_files(*files)]) if files else ""
 
 
 def _options(architecture: str, strict: bool) -> list[str]:
@@ -46,9 +87,8 @@ def _options(architecture: str, strict: bool) -> list[str]:
     return [*options, "--fmad=false"] if strict else options
 
 
-def _path(compiler: Any, text: str, options: list[str]) -> Path:
-    _, major, minor = compiler.nvrtcVersion()
-    key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
+def _path(text: str, options: list[str], version: str) -> Path:
+    key = hashlib.sha256("\0".join([text, *options, version]).encode()).hexdigest()
     return cache_folder() / "cubin" / f"{key}.cubin"
 
 

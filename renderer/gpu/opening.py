@@ -90,13 +90,6 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
     yield from matches
 
 
-def open_ahead(device_id: str) -> None:
-    """Begins, on a thread, what open_device() will wait for; nothing where no NVIDIA GPU is asked for or present."""
-    index = device_id.removeprefix("cuda:") if device_id.startswith("cuda:") else "0" * (device_id == "auto")
-    if index.isdecimal() and has_nvidia_driver():
-        importlib.import_module("renderer.gpu.cuda_ahead").start_driver(int(index))
-
-
 def open_device(device_id: str = "auto") -> Device:
     """The first device that `device_id` may mean and that passes its self_test."""
     kinds = ("auto", "cpu", "cuda:", "opencl:")

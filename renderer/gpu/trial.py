@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +23,15 @@ from typing import Any, NamedTuple
 
 from renderer.errors import KernelError, UserError
 from renderer.gpu.cache import cache_folder, write_atomically
-from renderer.host import die_after, end_process_group, is_running
+from renderer.host import die_after, end_process_group, is_running, wait_for_child
 from renderer.paths import temporary_directory
 from renderer.process import log_internal_error, module_child, shorten
 
 TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in one
 RETRY_SECONDS = 3600.0
 MAX_VERDICTS = 64
+
+_asking = threading.Lock()
 
 
 class Trial(NamedTuple):
@@ -59,7 +62,7 @@ def run_trial(
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
         )  # fmt: skip
         try:
-            code = child.wait(seconds)
+            code = wait_for_child(child, seconds)
         except BaseException as error:
             end_process_group(child)  # and not waited for: a process that hangs in the kernel does not end
             if isinstance(error, subprocess.TimeoutExpired):
@@ -87,14 +90,15 @@ def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False
     The key names all that the verdict depends on. A good verdict stays until a process that relied on it was killed;
     after RETRY_SECONDS a bad one is tried again.
     """
-    again = _was_killed() or again
+    with _asking:
+        again = _was_killed() or again
     record, names = _read_record(), {key: hashlib.sha256(key.encode(errors="replace")).hexdigest() for key in tests}
     known = {} if again else {key: Verdict(*record[n][:2]) for key, n in names.items() if _holds(record.get(n))}
     wanted = [key for key in tests if key not in known]
     with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
         found = dict(zip(wanted, pool.map(lambda key: tests[key](), wanted), strict=True))
     if found:
-        record |= {names[key]: [*verdict, time.time()] for key, verdict in found.items()}
+        record = _read_record() | {names[key]: [*verdict, time.time()] for key, verdict in found.items()}
         newest = dict(sorted(record.items(), key=lambda item: item[1][2])[-MAX_VERDICTS:])
         write_atomically(_record_path(), json.dumps(newest).encode())
     return known | found

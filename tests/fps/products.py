@@ -54,7 +54,7 @@ def costs(variant, size: int, dtype: str) -> dict:
     """Facts of a case: what a thread of the variant computes and reads, and its registers where NVRTC is installed."""
     if not isinstance(variant, MatmulVariant) or variant.entry == "packed_panels":
         return {}
-    held = registers(variant, dtype) if nvrtc.nvrtc else None
+    held = registers(variant, dtype) if not nvrtc.why_missing() else None
     return {"registers": held, **thread_costs(variant, size, size, size, dtype)._asdict()}
 
 

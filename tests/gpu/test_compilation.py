@@ -216,7 +216,7 @@ def test_a_compiler_that_dies_is_an_error_of_one_kernel(cpu, tmp_path, monkeypat
     assert [is_alive(pid) for pid in pids(tmp_path)].count(True) == 1
 
 
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="NVRTC is not installed here")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="NVRTC is not installed here")
 def test_a_child_compiles_for_cuda_into_the_cache(pool, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path / "cache"))
     text = 'extern "C" __global__ void f(float *x) { x[0] = 1.0f; }'

@@ -41,10 +41,10 @@ def vendors(tmp_path, monkeypatch):
     monkeypatch.setenv("POCL_CACHE_DIR", os.environ.get("POCL_CACHE_DIR", str(tmp_path / "pocl")))
     monkeypatch.setenv("OCL_ICD_VENDORS", str(folder))
     monkeypatch.setenv("PYOPENCL_HOME", os.environ.get("PYOPENCL_HOME", ""))
-    icd.select_drivers.cache_clear()
+    icd._select.cache_clear()
     trial._was_killed.cache_clear()
     yield folder
-    icd.select_drivers.cache_clear()
+    icd._select.cache_clear()
     trial._was_killed.cache_clear()
 
 
@@ -162,14 +162,14 @@ def test_off_linux_all_drivers_are_tried_together(monkeypatch):
     monkeypatch.setattr(icd, "IS_LINUX", False)
     monkeypatch.setattr(icd, "run_trial", lambda *words, **named: trial.Trial(None, "it ends (SIGABRT)"))
     monkeypatch.setattr(icd, "recall_verdicts", lambda tests, again: {key: test() for key, test in tests.items()})
-    icd.select_drivers.cache_clear()
+    icd._select.cache_clear()
     try:
         from renderer.gpu import opencl
 
         monkeypatch.setattr(opencl.cl, "get_platforms", lambda: pytest.fail("the drivers are loaded"))
         devices, reason = opencl.list_devices()
     finally:
-        icd.select_drivers.cache_clear()
+        icd._select.cache_clear()
     assert devices == [] and "the system's OpenCL: it ends (SIGABRT)" in reason
 
 
@@ -185,7 +185,7 @@ def test_a_machine_that_starts_no_processes_still_computes(vendors, monkeypatch)
 def test_a_cuda_driver_that_dies_or_lacks_is_named(vendors, monkeypatch, tmp_path):
     monkeypatch.setattr(cuda, "NVIDIA_CONTROL_FILES", (tmp_path,))
     monkeypatch.setattr(cuda, "cu", object())
-    monkeypatch.setattr(cuda.nvrtc, "nvrtc", object())
+    monkeypatch.setattr(cuda.nvrtc, "why_missing", lambda: "")
     if Path("/dev/nvidiactl").exists():
         pytest.skip("an NVIDIA driver is installed here, which is found before another")
     if cuda_driver.cu is not None:
@@ -238,7 +238,7 @@ def test_entries_carry_a_checksum(tmp_path):
     write_entry(tmp_path / "a" / "entry" / "below a file", b"")  # cannot be written: no error
 
 
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="NVRTC is not installed here")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="NVRTC is not installed here")
 def test_a_damaged_cubin_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path))
     text = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'

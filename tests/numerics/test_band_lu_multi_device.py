@@ -47,7 +47,7 @@ QUICK_BLOCKS = (256,)
     "block", [b if b in QUICK_BLOCKS else pytest.param(b, marks=pytest.mark.slow) for b in range(16, 513, 16)]
 )
 def test_every_block_size_compiles_for_gpus_with_clusters(block):
-    if nvrtc.nvrtc is None:
+    if nvrtc.why_missing():
         pytest.skip("NVRTC is not installed")
     for k in (100, 1024, 4096) if block > 64 else (100, 1024):
         device = Compiler()

@@ -55,7 +55,7 @@ def test_devices_compute_residuals_with_the_same_bits(device, rng, dtype):
         assert np.array_equal(one, other)
 
 
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="the CUDA compiler (NVRTC) is not installed")
 def test_the_residual_kernel_compiles_for_cuda():
     constants = {"REAL": "double", "DOUBLE": 1, "STRICT": 1, "COLUMNS": 2, "GROUP_SIZE": 128}
     file = "numerics/band_lu/residual.cu"

@@ -171,7 +171,7 @@ def test_costs_are_those_of_the_thesis():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="the CUDA compiler (NVRTC) is not installed")
 def test_registers_are_those_of_the_compiler():
     """Accumulators alone take 64 registers of 8 x 8 elements; a plain loop takes few."""
     known = variants()
@@ -199,7 +199,7 @@ def test_tensor_cores_multiply_any_shape(emulated_gpu, rng, name):
         assert close(out.read(), wanted, shape[2]), shape
 
 
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="the CUDA compiler (NVRTC) is not installed")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="the CUDA compiler (NVRTC) is not installed")
 @pytest.mark.parametrize(
     "variant,size",
     [

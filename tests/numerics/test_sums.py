@@ -169,7 +169,7 @@ def test_products_of_any_exponent_go_to_bins(emulated_gpu, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(nvrtc.nvrtc is None, reason="no NVRTC")
+@pytest.mark.skipif(bool(nvrtc.why_missing()), reason="no NVRTC")
 @pytest.mark.parametrize("dot", [False, True])
 def test_sums_by_bins_compile_for_cuda(dot):
     constants = dict(

@@ -11,7 +11,7 @@ import inspect
 from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError
-from renderer.gpu.opening import open_ahead
+from renderer.gpu.cuda_ahead import start_driver
 
 
 def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
@@ -27,7 +27,7 @@ def function(source: Any = None, *, target: str | None = None, strict: bool = Fa
     if not isinstance(source, str) and not (callable(source) and source.__doc__):
         raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
     if target in (None, "cuda"):
-        start_driver()
+        start_gpu()
     from renderer.cdollar.runtime.function import Function  # beside the driver's start: it takes as long
 
     if isinstance(source, str):
@@ -38,6 +38,6 @@ def function(source: Any = None, *, target: str | None = None, strict: bool = Fa
 
 
 @functools.cache
-def start_driver() -> None:
+def start_gpu() -> None:
     """Begins to open the GPU that the first function of a process waits for; nothing where there is none."""
-    open_ahead("auto")
+    start_driver(0)
