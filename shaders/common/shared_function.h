@@ -1,6 +1,11 @@
-// SHARED_FUNCTION marks a function that kernels and GLSL both use: scalars only.
+// SHARED_FUNCTION marks a function that kernels and GLSL both use; GLSL's vectors have the kernels' names.
 #ifdef GLSL
 #define SHARED_FUNCTION
+#define float2 vec2
+#define float3 vec3
+#define float4 vec4
+#define make_float2 vec2
+#define make_float3 vec3
 #else
 #define SHARED_FUNCTION DEVICE
 #endif

@@ -1,10 +1,4 @@
-// Radiance to tonemap_pixel color, for kernels and GLSL alike: automatic exposure, tone curves, the sRGB curve, 8 bits.
-#ifdef GLSL
-#define float2 vec2
-#define float3 vec3
-#define make_float2 vec2
-#define make_float3 vec3
-#endif
+// Radiance to the color that a display shows, for kernels and GLSL: automatic exposure, tone curves, sRGB, 8 bits.
 #include "common/srgb.h"
 #ifdef GRADED
 #include "images/color_grade.h"
