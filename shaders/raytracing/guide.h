@@ -123,10 +123,15 @@ DEVICE float3 guide_direction(GLOBAL const float *leaf, float3 point, float u1, 
 // Samples a direction of the mixture. out->pdf is that of the BSDF alone: MIS weights sum to 1 with any pdf that both
 // sides take, and photons do not lead to lights that next-event estimation sees.
 DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
-    if (!(s.guided > 0.0f)) return sample_material(m, s, sampler, dimension, out);
+    if (!(s.guided > 0.0f)) {
+        if (!sample_material(m, s, sampler, dimension, out)) return false;
+        out->unguided = out->weight;
+        return true;
+    }
     if (uniform_float(sample_bits(sampler, dimension + GUIDE_DIMENSION)) >= s.guided) {  // get_1d caches others
         if (!sample_material(m, s, sampler, dimension, out)) return false;
         if (out->pdf < 0.0f) {  // a mirror-like lobe, which the lobes never sample
+            out->unguided = out->weight;
             out->weight = out->weight * (1.0f / (1.0f - s.guided));
             return true;
         }
@@ -138,6 +143,7 @@ DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint
     float4 bsdf = eval_bsdf_pdf(m, s, out->direction);
     out->pdf = bsdf.w;
     if (!(bsdf.w > 0.0f)) return false;
+    out->unguided = xyz(bsdf) * (1.0f / bsdf.w);
     float guide_density = guide_pdf(s.guide, s.point, out->direction);
     out->weight = xyz(bsdf) * (1.0f / fma(s.guided, guide_density - bsdf.w, bsdf.w));
     return true;
@@ -149,6 +155,10 @@ DEVICE void find_guide(GLOBAL const uint *guide, const Material m, float3 geomet
     s->guide = s->guided > 0.0f ? guide_at(guide, guide_face(geometric_normal), s->point) : 0;
     if (!s->guide) s->guided = 0.0f;
 }
+// What Russian roulette goes by. A path that turned to where much light comes from has a small throughput, and as much
+// to find as any other: with photons it is the bounce's own weight that counts.
+#define ROULETTE_WEIGHT(throughput, unguided) (unguided)
 #else
 #define sample_bsdf sample_material
+#define ROULETTE_WEIGHT(throughput, unguided) xyz(throughput)
 #endif

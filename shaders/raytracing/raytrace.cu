@@ -208,7 +208,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     path->direction = with_w(out.direction, out.pdf);
     float4 throughput = path->throughput * with_w(out.weight, 1.0f);
     if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased
-        float survival_probability = clamp(max_nnan(max_nnan(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
+        float survival_probability = clamp(largest_of3(ROULETTE_WEIGHT(throughput, out.unguided)), 0.05f, 1.0f);
         if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
         throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }

@@ -54,6 +54,9 @@ typedef struct {
     float3 weight;  // BSDF times |cos(theta)| over pdf
     float pdf;  // per solid angle, or DELTA_PDF
     bool transmits;  // whether the path continues on the other side of the surface
+#if GUIDING
+    float3 unguided;  // what `weight` would be if the BSDF alone had sampled the direction
+#endif
 } BsdfSample;
 
 DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }

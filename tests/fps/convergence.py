@@ -1,6 +1,6 @@
 """Variance times seconds of a room whose lamp is inside a ball of rough glass: plain, guided by photons, and of peers.
 
-python -m tests.fps.convergence [--device cuda:0] [--size 128x96] [--seeds 6] [--photons 100000]
+python -m tests.fps.convergence [--device cuda:0] [--size 128x96] [--seeds 6] [--photons 25000]
 python tests/fps/convergence.py --peer mitsuba    (or cycles; where Python has that program, and not this one)
 
 Variance is that of a pixel over seeds, its mean over all but the brightest 2 %, which are the lamp's own. Seconds are
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--size", default="128x96")
     parser.add_argument("--samples", type=int, default=128)
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--photons", type=int, default=100000)
+    parser.add_argument("--photons", type=int, default=25000)
     parser.add_argument("--wall", action="store_true")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))

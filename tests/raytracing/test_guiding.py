@@ -197,16 +197,16 @@ def test_guided_and_unguided_pictures_have_one_mean(picture, tmp_path, rng, scen
 
 @pytest.mark.slow
 def test_photons_lower_the_variance_of_light_through_glass(picture, rng):
-    """By 20 times in the room of tests/fps/convergence.py."""
+    """By 140 times in the room of tests/fps/convergence.py; 23 where Russian roulette goes by the throughput."""
     variances = []
-    for photon_count in (0, 100000):
+    for photon_count in (0, 25000):
         scene = lamp_in_glass(guiding_photons=photon_count)
         bulb = replace(scene.spheres[1], radius=0.01)
         scene = replace(scene, spheres=(scene.spheres[0], bulb, scene.spheres[2]))
         frames = [render(picture, replace(scene, seed=k), (48, 36), 64).mean(2) for k in range(6)]
         mean, variance = np.mean(frames, 0), np.var(frames, 0, ddof=1)
         variances.append(variance[mean < np.percentile(mean, 98)].mean())  # all but the lamp's own pixels
-    assert variances[0] > 8 * variances[1], variances
+    assert variances[0] > 50 * variances[1], variances
 
 
 @pytest.mark.slow
