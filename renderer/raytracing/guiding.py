@@ -5,6 +5,7 @@ layout. All depends on the scene, its seed and the number of photons alone, so t
 same lobes.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,21 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
     """
     header = np.full(HEADER_WORDS, NO_TREE, "u4")
     trees, lobes, leaves = [], [], 0
-    for face in range(FACES):
+
+    def build(face: int) -> tuple[np.ndarray, np.ndarray] | None:
         members = np.flatnonzero(sources[:, 3] == face)
-        if len(members):
-            nodes, leaf_points, leaf_sources = _tree(points[members], sources[members, :3])
-            header[face] = leaves << DEPTH_BITS | (len(nodes).bit_length() - 1)
-            leaves += len(nodes)
-            trees.append(nodes)
-            lobes.append(_lobes(leaf_points, leaf_sources))
+        if not len(members):
+            return None
+        nodes, leaf_points, leaf_sources = _tree(points[members], sources[members, :3])
+        return nodes, _lobes(leaf_points, leaf_sources)
+
+    with ThreadPoolExecutor(FACES) as pool:  # NumPy's loops run beside each other
+        for face, tree in enumerate(pool.map(build, range(FACES))):
+            if tree:
+                header[face] = leaves << DEPTH_BITS | (len(tree[0]).bit_length() - 1)
+                leaves += len(tree[0])
+                trees.append(tree[0])
+                lobes.append(tree[1])
     gap = np.zeros(-(HEADER_WORDS + leaves) % LOBES, "u4")  # a leaf's rows lie in one line of a cache
     header[FACES] = HEADER_WORDS + leaves + len(gap)
     return np.concatenate([header, *trees, gap, *lobes])
