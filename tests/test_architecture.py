@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from functools import cache
 from pathlib import Path
 from subprocess import run
 
@@ -46,25 +47,29 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_of(path) for path in FILES}
+MODULES = {module_of(path): path for path in FILES}
 
 
-def imports_of(path: Path) -> set[str]:
-    """The modules that a file imports, at its top or inside a function."""
-    names = set()
+@cache
+def imports_of(module: str) -> set[str]:
+    """The modules that one imports, at its top or inside a function."""
+    path, names = MODULES[module], set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module, f"{path}: relative import"
             whole = {f"{node.module}.{alias.name}" for alias in node.names} - {"renderer.__version__"}
-            names |= whole & MODULES
-            if whole - MODULES:
+            names |= whole & MODULES.keys()
+            if whole - MODULES.keys():
                 names.add(node.module)
     return names
 
 
-GRAPH = {module_of(path): imports_of(path) for path in FILES}
+def graph(package: str = "") -> dict[str, set[str]]:
+    """The modules whose name begins so, and which of them each imports."""
+    inside = [module for module in MODULES if module.startswith(package)]
+    return {module: {name for name in imports_of(module) if name.startswith(package)} for module in inside}
 
 
 def package_of(module: str) -> str:
@@ -103,12 +108,12 @@ def test_every_package_has_its_layer():
     assert {package_of(module) for module in MODULES} <= known
 
 
-@pytest.mark.parametrize("module", sorted(GRAPH))
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_go_downwards(module):
     home = package_of(module)
     if layer_of(home) is None:
         return  # the public API and the command line import what they offer
-    for target in GRAPH[module]:
+    for target in imports_of(module):
         package = package_of(target)
         if not target.startswith("renderer") or package == home:
             continue
@@ -118,18 +123,17 @@ def test_imports_go_downwards(module):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    assert circles_of(GRAPH) == []
+    assert circles_of(graph()) == []
 
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_no_circles_between_the_rooms_of_a_package(package):
-    inside = {m: {t for t in targets if t.startswith(package)} for m, targets in GRAPH.items() if m.startswith(package)}
-    assert circles_of(grouped(inside, package.count(".") + 2)) == []
+    assert circles_of(grouped(graph(package), package.count(".") + 2)) == []
 
 
-@pytest.mark.parametrize("module", sorted(GRAPH))
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_each_binding_has_its_one_place(module):
-    for name in {name.split(".")[0] for name in GRAPH[module]} & BINDINGS.keys():
+    for name in {name.split(".")[0] for name in imports_of(module)} & BINDINGS.keys():
         if module != "renderer.doctor":
             assert package_of(module) in BINDINGS[name], f"{module} imports {name}, which belongs to {BINDINGS[name]}"
 
