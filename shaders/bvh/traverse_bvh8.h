@@ -25,15 +25,12 @@ typedef GLOBAL const float4 *Primitives;
 DEVICE Lines line_at(Lines nodes, uint child_ref) { return nodes + 16 * (size_t)(child_ref & ~LEAF_BIT); }
 
 typedef struct {
-    float3 origin, direction;
     SlabRay slabs;
     uint near_x, near_y, near_z;  // offsets in a node8 of the planes that the ray crosses first
 } SingleRay;
 
 DEVICE SingleRay single_ray(float3 origin, float3 direction) {
     SingleRay r;
-    r.origin = origin;
-    r.direction = direction;
     r.slabs = slab_ray(origin, direction);
     r.near_x = r.slabs.inverse.x < 0.0f ? 8u : 0u;
     r.near_y = r.slabs.inverse.y < 0.0f ? 24u : 16u;
@@ -115,10 +112,10 @@ VECTOR_TESTS(8, float8, int8, uint8)
 VECTOR_TESTS(16, float16, int16, uint16)
 
 // Mask of the primitives of a leaf8 that the ray hits up to `t_max`.
-DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8 *t, float8 *u, float8 *v) {
-    float8 ox = (float8)(r->origin.x), oy = (float8)(r->origin.y), oz = (float8)(r->origin.z);
-    float8 dx = (float8)(r->direction.x), dy = (float8)(r->direction.y), dz = (float8)(r->direction.z),
-           end = (float8)(t_max);
+DEVICE uint intersect_leaf8(Lines leaf8, float3 origin, float3 direction, float t_max, float8 *t, float8 *u,
+                            float8 *v) {
+    float8 ox = (float8)(origin.x), oy = (float8)(origin.y), oz = (float8)(origin.z);
+    float8 dx = (float8)(direction.x), dy = (float8)(direction.y), dz = (float8)(direction.z), end = (float8)(t_max);
     int8 round = (int8)(0), met = round;
     if (SPHERES) round = LEAF_ROW(LEAF_RADII) > 0.0f;
     uint rounds = SPHERES ? movemask8(round) : 0u;
@@ -159,8 +156,8 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
 
 #if HIT_FILTER
 // The hits in `met` of a leaf8 that pass the filter, without those that are behind one; with accept_first_hit one.
-DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, const SingleRay *r, float t_max, uint met,
-                                         float8 *t, const float8 *u, const float8 *v,
+DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, float3 origin, float3 direction,
+                                         float t_max, uint met, float8 *t, const float8 *u, const float8 *v,
                                          bool accept_first_hit FILTER_PARAMS) {
     float ts[8], us[8], vs[8];
     uint passed = 0;
@@ -172,7 +169,7 @@ DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, con
         if (ts[k] > t_max) continue;
         Hit hit = {ts[k], us[k], vs[k], -1};
         Primitive p = primitive_at(primitives, as_int(leaf8[8 * LEAF_PRIM_INDICES + k]));
-        if (!PASSES_FILTER(p, r->origin, r->direction, t_max, &hit)) continue;
+        if (!PASSES_FILTER(p, origin, direction, t_max, &hit)) continue;
         passed |= 1u << k;
         if (accept_first_hit) return passed;
         ts[k] = t_max = hit.t;
@@ -201,9 +198,11 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
         if (child_ref & LEAF_BIT) {
             float8 t, u, v;
             COUNT_TESTS(best, popcount(leaf_mask8(here)));
-            uint met = intersect_leaf8(here, &r, best.t, &t, &u, &v);
+            uint met = intersect_leaf8(here, origin, direction, best.t, &t, &u, &v);
 #if HIT_FILTER
-            if (met) met = filter_leaf8(here, primitives, &r, best.t, met, &t, &u, &v, accept_first_hit FILTER_ARGS);
+            if (met)
+                met = filter_leaf8(here, primitives, origin, direction, best.t, met, &t, &u, &v,
+                                   accept_first_hit FILTER_ARGS);
 #endif
             if (met && accept_first_hit) {
                 best.primitive = 0;

@@ -465,7 +465,11 @@ DEVICE uint movemask8(int8 signs) {
     return (uint)(two.x | two.y);
 }
 #endif
+#ifdef __AVX512DQ__
+DEVICE uint movemask16(int16 signs) { return (uint)__builtin_ia32_cvtd2mask512(signs); }
+#else
 DEVICE uint movemask16(int16 signs) { return movemask8(signs.lo) | movemask8(signs.hi) << 8; }
+#endif
 #endif
 #define HAS_SHUFFLE 0
 DEVICE uint unpack_odd_bytes(uint word) { return word >> 8 & 0x00ff00ffu; }

@@ -92,6 +92,17 @@ def rays_at(rng, primitives, count=1500):
     return rays
 
 
+def rays_from_places(rng, primitives, count):
+    """rays_at, but every second 32 start near one another, as bounces of neighboring pixels do, with an end each."""
+    rays = rays_at(rng, primitives, count)
+    places = rays[:, 0] + rays[:, 1] * rng.uniform(0, 2, (count, 1)).astype("f4")
+    together = np.arange(count) // 32 % 2 == 0
+    near = places[np.arange(count) // 32 * 32, :3] + rng.normal(size=(count, 3)).astype("f4") * np.float32(0.01)
+    rays[together, 0, :3] = near[together]
+    rays[together, 0, 3] = rng.uniform(0, 3, together.sum())
+    return rays
+
+
 class Queries:
     """One BVH on a device, and the answers of its traversal and of brute force."""
 
@@ -306,8 +317,8 @@ def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit
     primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives)
     for bvh in (queries.bvh, build_bvh(device, primitives)):
-        rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
-        brute_t, _ = queries.brute(rays)
+        rays = rays_from_places(rng, primitives, int(rng.integers(1, 3000)))
+        brute_t, brute_id = queries.brute(rays)
         query = RayQuery(bvh, any_hit, spheres=bool(queries.constants["SPHERES"]))
         on_device = device.buffer(rays.shape).write(rays)
         if any_hit:
@@ -317,8 +328,10 @@ def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit
         else:
             hits = device.buffer((len(rays), 4)).fill(255)
             query(on_device, hits, len(rays))
-            hits = hits.read()
-            assert np.array_equal(np.where(hits[:, 3].copy().view("i4") >= 0, hits[:, 0], np.inf), brute_t)
+            hits, ids = hits.read(), bvh.primitives.read().view("i4")[:, 3]
+            row = hits[:, 3].copy().view("i4")
+            assert np.array_equal(np.where(row >= 0, hits[:, 0], np.inf), brute_t)
+            assert np.array_equal(np.where(row >= 0, ids[row], -1), brute_id)
 
 
 @pytest.mark.slow
@@ -326,10 +339,9 @@ def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit
 def test_a_stream_that_overflows_is_traced_ray_by_ray(device, rng, any_hit):
     """On devices that trace incoherent rays in streams; on others the capacity means nothing."""
     primitives = with_primitive_ids(soup(rng, 3000, 0.5))
-    bvh, rays = build_bvh(device, primitives), rays_at(rng, primitives, 2000)
-    rays[:, 0, 3] = rng.uniform(0, 10, len(rays))
+    bvh, rays = build_bvh(device, primitives), rays_from_places(rng, primitives, 2000)
     found = []
-    for capacity in (512, 48):
+    for capacity in (512, 112):
         hits = device.buffer(len(rays) if any_hit else (len(rays), 4), "u4" if any_hit else "f4").fill(255)
         query = RayQuery(bvh, any_hit, STREAM_CAPACITY=capacity)
         query(device.buffer(rays.shape).write(rays), hits, len(rays))
