@@ -6,6 +6,8 @@
 #define float4 vec4
 #define make_float2 vec2
 #define make_float3 vec3
+#define pow_each(v, exponent) pow(v, vec3(exponent))
+#define log2_each(v) log2(v)
 #else
 #define SHARED_FUNCTION DEVICE
 #endif

@@ -43,18 +43,21 @@ SHARED_FUNCTION float agx_contrast(float x) {
     return 15.5f * x4 * x2 - 40.14f * x4 * x + 31.96f * x4 - 6.868f * x2 * x + 0.4298f * x2 + 0.1191f * x - 0.00232f;
 }
 
-SHARED_FUNCTION float agx_encoded(float x) {
-    return agx_contrast(clamp((log2(max(x, 1e-10f)) + 12.47393f) / 16.5f, 0.0f, 1.0f));
+SHARED_FUNCTION float agx_encoded(float log2_x) {
+    return agx_contrast(clamp((log2_x + 12.47393f) / 16.5f, 0.0f, 1.0f));
 }
 
+// Powers and logarithms of all channels in one call: processors take a third of the time of three calls.
 SHARED_FUNCTION float3 agx(float3 c) {
-    float r = agx_encoded(0.842479062f * c.x + 0.0784335985f * c.y + 0.0792237451f * c.z);
-    float g = agx_encoded(0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z);
-    float b = agx_encoded(0.0423756886f * c.x + 0.0784336f * c.y + 0.8791421f * c.z);
+    float3 inset = make_float3(0.842479062f * c.x + 0.0784335985f * c.y + 0.0792237451f * c.z,
+                               0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z,
+                               0.0423756886f * c.x + 0.0784336f * c.y + 0.8791421f * c.z);
+    inset = log2_each(make_float3(max(inset.x, 1e-10f), max(inset.y, 1e-10f), max(inset.z, 1e-10f)));
+    float r = agx_encoded(inset.x), g = agx_encoded(inset.y), b = agx_encoded(inset.z);
     float3 graded = make_float3(1.19687903f * r - 0.0980208963f * g - 0.0990297434f * b,
                                 -0.0528968517f * r + 1.1519031f * g - 0.0989611f * b,
                                 -0.0529716f * r - 0.0980434f * g + 1.1510736f * b);
-    return make_float3(pow(max(graded.x, 0.0f), 2.2f), pow(max(graded.y, 0.0f), 2.2f), pow(max(graded.z, 0.0f), 2.2f));
+    return pow_each(make_float3(max(graded.x, 0.0f), max(graded.y, 0.0f), max(graded.z, 0.0f)), 2.2f);
 }
 
 SHARED_FUNCTION float3 apply_tone_curve(float3 c, int curve) {
@@ -72,8 +75,9 @@ SHARED_FUNCTION float quantize(float x, float levels) { return floor(x * levels 
 SHARED_FUNCTION bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
 
 SHARED_FUNCTION float3 srgb_pixel(float3 c) {
-    return make_float3(linear_to_srgb(clamp(c.x, 0.0f, 1.0f)), linear_to_srgb(clamp(c.y, 0.0f, 1.0f)),
-                       linear_to_srgb(clamp(c.z, 0.0f, 1.0f)));
+    c = make_float3(clamp(c.x, 0.0f, 1.0f), clamp(c.y, 0.0f, 1.0f), clamp(c.z, 0.0f, 1.0f));
+    float3 power = pow_each(c, 1.0f / 2.4f);
+    return make_float3(srgb_curve(c.x, power.x), srgb_curve(c.y, power.y), srgb_curve(c.z, power.z));
 }
 
 // Values 0 to levels (255 to 65535) of a linear color: sRGB, or PQ of Rec. 2020 if HIGH_RANGE, which has room for what
