@@ -22,7 +22,13 @@ from renderer.raytracing.from_model import TONE, open_file, play_animation, show
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.guiding import train_guide
-from renderer.raytracing.kernels import aov_source, compile_constants, launch_params
+from renderer.raytracing.kernels import (
+    NO_SCHEDULE,
+    UNREAD_BY_AOVS,
+    aov_source,
+    compile_constants,
+    launch_params,
+)
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.path_trace import Ray, trace_path
@@ -380,13 +386,14 @@ class Picture(AccumulatingPicture):
         return trace_stages(self.device, tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
-        return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **self._scene_constants(settings))
+        constants = self._scene_constants(settings) | UNREAD_BY_AOVS
+        return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **constants)
 
     def _scene_constants(self, settings: Settings) -> dict[str, object]:
         """The constants of kernels that trace rays and light nothing."""
         rows = self._material_rows(settings, self._geometry)
-        constants = compile_constants(settings, self._geometry.has_spheres, materials=rows) | {"GUIDING": 0}
-        return constants | self._geometry.constants
+        constants = compile_constants(settings, self._geometry.has_spheres, materials=rows)
+        return constants | {"GUIDING": 0, "SCHEDULE": NO_SCHEDULE} | self._geometry.constants
 
     def report(self) -> dict[str, Any]:
         """Samples, static primitives, the schedule, and its active rays by depth."""

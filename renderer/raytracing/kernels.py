@@ -14,14 +14,19 @@ from renderer.raytracing.volumes import has_volumes, samples_segments
 
 REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
-    "wavefront": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
+    "wavefront": ("generate", "trace", "shade", "connect", "accumulate"),
     "regenerate": ("regenerate",),
-    "megakernel": ("megakernel", "count_rays"),
+    "megakernel": ("megakernel",),
 }
+NO_SCHEDULE = len(STAGES)  # for kernels of other files that use the functions of raytrace.cu
 PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
 STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
+UNREAD_BY_AOVS = {  # constants of light and film, with one value, so that scenes share the kernels of aovs.cu
+    "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
+    "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
+}  # fmt: skip
 LAUNCH_PARAMS = np.dtype([
     ("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
     ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("inverse_irradiance", "f4", (4,)),

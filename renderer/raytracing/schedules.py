@@ -19,7 +19,7 @@ from renderer.raytracing.settings import Settings
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
 RECORDED_FROM = 2  # samples that are launched one by one before a graph is recorded, which takes as long as some
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
-REPORT_STAGE = "count_rays"
+REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
 GATHERING_STAGES = ("trace", "shade", "connect")
 GATHERING = "gathering "  # before the names of their kernels
 BEGIN_SAMPLE = "begin_sample"
@@ -61,18 +61,14 @@ class Schedule:
     @classmethod
     def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
         """The kernels of the schedule, by entry; of REPORT_STAGE a function that compiles it, for report() alone."""
-        source = kernel_source()
-        make = {
-            entry: cache(partial(device.kernel, source, entry, size, **constants))
-            for entry, size in cls._group_sizes(device).items()
-        }
-        return {entry: kernel if entry == REPORT_STAGE else kernel() for entry, kernel in make.items()}
+        source, sizes = kernel_source(), cls._group_sizes(device)
+        kernels = {entry: device.kernel(source, entry, size, **constants) for entry, size in sizes.items()}
+        return kernels | {REPORT_STAGE: cache(partial(device.kernel, REPORT_FILE, REPORT_STAGE, GROUP_SIZE))}
 
     @classmethod
     def compile_ahead(cls, device: Device, constants: dict[str, Any]) -> None:
         """Begins what compile() waits for, where the device can."""
-        sizes = {size for entry, size in cls._group_sizes(device).items() if entry != REPORT_STAGE}
-        for size in sorted(sizes):
+        for size in sorted(set(cls._group_sizes(device).values())):
             device.compile_ahead(kernel_source(), size, **constants)
 
     @classmethod

@@ -24,6 +24,7 @@
 #define SCHEDULE_WAVEFRONT 0
 #define SCHEDULE_REGENERATE 1
 #define SCHEDULE_MEGAKERNEL 2
+#define SCHEDULE_NONE 3  // no kernels: for those of other files, which use the functions
 #define DIMENSIONS_PER_BOUNCE 8u  // 0-2: BSDF, 3: Russian roulette, 4-6: light
 #define WAVELENGTH_DIMENSION 7u  // of the path
 #define MAX_DEPTHS 16
@@ -396,7 +397,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
 
 #elif FUSED_SCALAR
 #include "raytracing/fused_scalar.h"
-#else
+#elif SCHEDULE == SCHEDULE_MEGAKERNEL
 // The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's
 // report.
 KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
@@ -441,14 +442,3 @@ KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_P
 }
 
 #endif
-
-// Counts the active rays in every `step`-th word from word `first` on, and the words that are 0.
-KERNEL count_rays(GLOBAL const uint *words, int first, int step, int word_count, GLOBAL uint *counts) {
-    uint i = thread_index();
-    if (i >= (uint)word_count) return;
-    uint word = words[(uint)first + i * (uint)step];
-    if (word)
-        atomic_add(&counts[0], popcount(word));
-    else
-        atomic_add(&counts[1], 1u);
-}
