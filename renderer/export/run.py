@@ -158,6 +158,8 @@ def _export_still(
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.frame_depth)
     print_denoise_hint(plan, rendered)
+    if not plan.options.json and (hint := picture.hint()):
+        print(f"rayfold: {plan.output}: {hint}", file=sys.stderr)
     if noise is None:
         return rendered.device, rendered.samples, rendered.samples == samples
     shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"

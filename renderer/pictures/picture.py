@@ -171,6 +171,10 @@ class Picture:
         """Statistics of the last draw, for panels and records; may read from the device."""
         return {}
 
+    def hint(self) -> str:
+        """What an export of the picture drawn last tells its user to try, in one line; nothing to tell if empty."""
+        return ""
+
     # A farm divides the samples of one picture into chunks, which workers draw; the merged picture has the bits that
     # draw() gives on one machine.
 

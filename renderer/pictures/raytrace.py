@@ -22,6 +22,7 @@ from renderer.raytracing.from_model import TONE, open_file, play_animation, show
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.gltf_shapes import not_drawn
 from renderer.raytracing.guiding import train_guide
+from renderer.raytracing.guiding_hint import guiding_hint
 from renderer.raytracing.kernels import (
     NO_SCHEDULE,
     UNREAD_BY_AOVS,
@@ -403,6 +404,12 @@ class Picture(AccumulatingPicture):
         schedule = self._settings.schedule
         counts = self._schedule.report(self._settings.max_depth)
         return {"samples": samples, "primitives": self._geometry.primitive_count, "schedule": schedule, **counts}
+
+    def hint(self) -> str:
+        """What shows lamps behind glass, if there are any."""
+        if self._drawn is None:
+            return ""
+        return guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights)
 
 
 def _has_ranges(settings: Settings) -> bool:

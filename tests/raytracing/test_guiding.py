@@ -8,13 +8,18 @@ import pytest
 from scipy import stats
 
 from renderer import cli
+from renderer.bvh.primitives import spheres, triangles
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.paths import ROOT
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.guiding import LEAF_PHOTONS, LOBES, NO_TREE, _tree, guide_words
+from renderer.raytracing.guiding_hint import first_materials, guiding_hint
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.kernels import compile_constants, photon_source
-from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
+from renderer.raytracing.lights import LightSampler
+from renderer.raytracing.materials import material_rows
+from renderer.raytracing.settings import Fog, Material, PointLight, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing.test_light_samplers import assert_chi_square
 from tests.raytracing.test_lights import exr, many_lights, render
@@ -134,6 +139,45 @@ def test_photons_are_refused_where_nothing_takes_them():
         Settings(integrator="whitted", guiding_photons=1)
 
 
+def test_the_first_materials_of_rays_are_those_of_one_primitive_at_a_time(rng):
+    flat = triangles(rng.normal(size=(60, 3)), np.arange(60).reshape(20, 3), np.arange(20) + 100)
+    balls = spheres(rng.normal(size=(10, 3)) * 2, rng.uniform(0.1, 0.6, 10), np.arange(10))
+    balls["v0"][0, :3] = flat["v0"][:, :3].mean(0)
+    origins, towards = rng.normal(size=(80, 3)), rng.normal(size=(80, 3))
+    origins[:20] = balls["v0"][0, :3]  # inside the ball
+    directions = towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    wanted = []
+    for origin, direction in zip(origins, directions, strict=True):
+        hits = [(np.inf, -1)]
+        for index, (corner, a, b) in enumerate(flat.view("f4").reshape(-1, 3, 4)[..., :3].astype("f8")):
+            t, u, v = np.linalg.solve(np.stack([-direction, a, b], 1), origin - corner)
+            hits += [(t, 100 + index)] * bool(t > 0 and u >= 0 and v >= 0 and u + v <= 1)
+        for index, ball in enumerate(balls):
+            center, radius = ball["v0"][:3].astype("f8"), float(ball["edge2"][3])
+            roots = np.roots([1, 2 * direction @ (origin - center), (origin - center) @ (origin - center) - radius**2])
+            hits += [(t, index) for t in roots.real if not roots.imag.any() and t > 0]
+        wanted.append(min(hits)[1])
+    assert first_materials(origins, directions, np.concatenate([flat, balls])).tolist() == wanted
+    assert len({*wanted}) > 8 and -1 in wanted
+
+
+def test_a_lamp_behind_glass_is_told_of_and_no_other(device):
+    def told(**changes):
+        scene = lamp_in_glass(**changes)
+        geometry, rows = Geometry(device, scene), material_rows(scene)
+        return guiding_hint(scene, geometry, rows, LightSampler(device, scene, geometry.primitives, rows))
+
+    scene = lamp_in_glass()
+    glass, lamp, other = scene.spheres
+    cover = Quad("glass", ((-1.0, 1.5, -1.0), (1.0, 1.5, -1.0), (1.0, 1.5, 1.0), (-1.0, 1.5, 1.0)))
+    down = Quad("lamp", ((-0.1, 1.6, -0.1), (0.1, 1.6, -0.1), (0.1, 1.6, 0.1), (-0.1, 1.6, 0.1)))
+    assert "100 % of the lights' power meets glass first" in told()
+    assert "--set guiding_photons=25000" in told(spheres=(), quads=(*scene.quads, cover, down))
+    assert not told(guiding_photons=1) and not told(integrator="whitted") and not told(spheres=(lamp, other))
+    assert not told(suns=(Sun((0.0, 1.0, 0.0), (1e4, 1e4, 1e4)),))  # the lamp is a small part of the light
+    assert not told(spheres=(glass, other)) and not told(spheres=(glass, lamp, Sphere("red", lamp.center, 0.1)))
+
+
 def lamp_in_glass(path=None, **changes):
     """A room whose lamp is inside a ball of rough glass, and a second ball."""
     materials = (
@@ -175,9 +219,15 @@ def every_material(path):
     return replace(full, materials=materials, spheres=spheres, instances=instances, point_lights=points, suns=suns)
 
 
+def foggy(path):
+    return replace(lamp_in_glass(), fog=Fog(density=0.2, color=(1.0, 0.9, 0.8)))
+
+
+CASES = [(scene, lighting) for scene in (lamp_in_glass, every_material) for lighting in ("mis", "bsdf", "nee")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("scene_of", [lamp_in_glass, every_material])
-@pytest.mark.parametrize("direct_lighting", ["mis", "bsdf", "nee"])
+@pytest.mark.parametrize("scene_of, direct_lighting", [*CASES, (foggy, "mis")])
 def test_guided_and_unguided_pictures_have_one_mean(picture, tmp_path, rng, scene_of, direct_lighting):
     """z-tests of 4 x 3 tiles' means over seeds, the photons of each of their own."""
     path = exr(tmp_path / "noise.exr", np.exp(rng.normal(size=(16, 32, 3))))
@@ -207,6 +257,20 @@ def test_photons_lower_the_variance_of_light_through_glass(picture, rng):
         mean, variance = np.mean(frames, 0), np.var(frames, 0, ddof=1)
         variances.append(variance[mean < np.percentile(mean, 98)].mean())  # all but the lamp's own pixels
     assert variances[0] > 50 * variances[1], variances
+
+
+@pytest.mark.slow
+def test_pixels_that_stop_at_a_noise_threshold_keep_their_mean_with_photons(picture):
+    """And without them stop before any of their paths has found the lamp."""
+    means = {}
+    for photon_count, threshold in ((25000, 0.0), (25000, 0.1), (0, 0.1)):
+        scene = lamp_in_glass(guiding_photons=photon_count, noise_threshold=threshold, seed=5)
+        means[photon_count, threshold] = render(picture, scene, (32, 24), 1024).mean()
+        if photon_count and threshold:
+            taken = picture.layers(scene, (32, 24))["samples"]
+            assert taken.min() <= 512 < taken.mean() < 1000
+    assert means[25000, 0.1] == pytest.approx(means[25000, 0.0], rel=0.04)
+    assert means[0, 0.1] < 0.8 * means[25000, 0.0]
 
 
 @pytest.mark.slow
