@@ -1,6 +1,7 @@
 """Ray tracer: path tracing, a sample of every pixel a draw (shaders/raytracing/raytrace.cu)."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import is_not
@@ -122,7 +123,7 @@ class Picture(AccumulatingPicture):
         )  # fmt: skip
         if self._rays_key != rays_key:
             self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
-            self._film = Film(self.device, self._rays.film)
+            self._film = Film(self.device, self._rays.film, self._rays.sample)
         with stage("building"):
             lights = self._update_lights(settings)
         self._update_guide(settings)
@@ -164,18 +165,25 @@ class Picture(AccumulatingPicture):
         if first and first == self.samples:
             self._film.next_range()
         if not self._has_converged():
-            self._draw_sample(self.samples, first)
-            self._film.merge(first, self.samples + 1 - first)
+            self._draw_sample(self.samples, first, self._merging(first))
         return self._film.merged[0]
 
-    def _draw_sample(self, sample: int, first: int) -> None:
-        """Adds a sample to the film's current range, which begins with sample `first`."""
+    def _merging(self, first: int) -> Callable[[], None] | None:
+        """What merges the next sample, of the range that begins with sample `first`, with earlier ranges, if any."""
+        if not first:
+            return None
+        if self.device.has_graphs:
+            return self._film.merge_sample
+        return partial(self._film.merge, first, self.samples + 1 - first)
+
+    def _draw_sample(self, sample: int, first: int, merge: Callable[[], None] | None = None) -> None:
+        """Adds a sample to the film's current range, which begins with sample `first`; then launches `merge`."""
         self._geometry.update(self._settings)  # a clone may have moved the geometry that both share
         if self._geometry.builds != self._light_builds:
             self._update_lights(self._settings)  # which counts primitives in the order of their BVH
             self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
-        self._schedule.draw_sample(self._settings, self._params, self._scene_args())
+        self._schedule.draw_sample(self._settings, self._params, self._scene_args(), merge)
 
     def _has_converged(self) -> bool:
         """Whether every pixel has reached the noise threshold; read when pixels may have, at powers of two."""

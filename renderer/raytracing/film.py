@@ -4,6 +4,8 @@ So a picture has the same bits whether one device draws all ranges or many devic
 shaders/raytracing/film.h accumulate a range, shaders/raytracing/merge_films.cu merges two.
 """
 
+from typing import Any
+
 import numpy as np
 
 from renderer.gpu.device import Buffer, Device, Kernel
@@ -35,43 +37,48 @@ class Film:
     """What was drawn of a picture so far.
 
     `current` are the buffers that kernels add a range's samples to: the means (height, width, 4) and, if the settings
-    keep the variance, the sums of squared deviations. `merged` are those of all samples.
+    keep the variance, the sums of squared deviations. `merged` are those of all samples. `sample` holds on the device
+    the sample that is drawn, and the first of its range (begin_sample.h).
     """
 
-    def __init__(self, device: Device, current: tuple[Buffer, ...]):
-        self._device, self.current = device, current
+    def __init__(self, device: Device, current: tuple[Buffer, ...], sample: Buffer):
+        self._device, self.current, self._sample = device, current, sample
         self._total: tuple[Buffer, ...] = ()  # of the ranges before the current one
         self._spare: tuple[Buffer, ...] = ()
         self.merged = current
-        self._kernel: Kernel | None = None
+        self._kernels: dict[int, Kernel] = {}  # by whether they read the numbers of samples from memory
 
     def reset(self) -> None:
         """The next sample is the first of a picture."""
         self.merged = self.current
 
     def next_range(self) -> None:
-        """The next sample is the first of another range."""
-        if self.merged is not self.current:
-            self._total, self._spare = self.merged, self._total
-            return
+        """The next sample is the first of another range. The buffers stay what they are: graphs hold them."""
         if not self._total:
             self._total = tuple(self._device.buffer(buffer.shape) for buffer in self.current)
-        for total, current in zip(self._total, self.current, strict=True):
-            total.copy_from(current)
+        for total, merged in zip(self._total, self.merged, strict=True):
+            total.copy_from(merged)
 
     def merge(self, previous: int, count: int) -> None:
         """Merges the current range's `count` samples so far with the `previous` samples of the ranges before it."""
-        if not previous:
-            return
+        if previous:
+            self._merge(previous, count)
+
+    def merge_sample(self) -> None:
+        """Merges as merge() does behind each sample, of a range behind the first; it can be recorded in a graph."""
+        self._merge(self._sample)
+
+    def _merge(self, *counts: Any) -> None:
         if not self._spare:
             self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.current)
-        if self._kernel is None:
-            self._kernel = self._device.kernel(
-                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, M2=len(self.current) - 1
-            )
+        in_memory = len(counts) == 1
+        if in_memory not in self._kernels:
+            constants = dict(STRICT=1, M2=len(self.current) - 1, SAMPLE_IN_MEMORY=int(in_memory))
+            kernel = self._device.kernel("raytracing/merge_films.cu", "merge_films", group_size=128, **constants)
+            self._kernels[in_memory] = kernel
         pixels = self.current[0].shape[0] * self.current[0].shape[1]
         buffers = [b for three in zip(self._total, self.current, self._spare, strict=True) for b in three]
-        self._kernel(pixels, pixels, previous, count, *buffers)
+        self._kernels[in_memory](pixels, pixels, *counts, *buffers)
         self.merged = self._spare
 
     def read_range(self) -> tuple[np.ndarray, ...]:

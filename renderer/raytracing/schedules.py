@@ -79,21 +79,30 @@ class Schedule:
         found = {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[name]}
         return found | ({BEGIN_SAMPLE: sizes.get(name, GROUP_SIZE)} if device.has_graphs else {})  # in one program
 
-    def draw_sample(self, settings: Settings, params: np.ndarray, scene: SceneArgs) -> None:
-        """Adds a sample of every pixel to the film; `params` () is the launch_params record."""
+    def draw_sample(
+        self, settings: Settings, params: np.ndarray, scene: SceneArgs, merge: Callable[[], None] | None = None
+    ) -> None:
+        """Adds a sample of every pixel to the film; `params` () is the launch_params record.
+
+        `merge` launches what follows each sample, and is recorded with it.
+        """
         if not self._device.has_graphs:
             self._launch(settings, (params[()],), scene)
+            if merge:
+                merge()
             return
-        if self._recorded != scene:
-            self._recorded, self._graph, self._launched = scene, None, 0
+        if self._recorded != (scene, merge):
+            self._recorded, self._graph, self._launched = (scene, merge), None, 0
         if self._launched == RECORDED_FROM:
             twin = type(self)(self._device, self._kernels, self._rays)  # so that the graph does not keep itself alive
-            self._graph = self._device.capture_graph(partial(twin._launch_next, settings, params[()], scene))
+            self._graph = self._device.capture_graph(partial(twin._launch_next, settings, params[()], scene, merge))
         self._launched += 1
         index, first = int(params["sample_index"]), int(params["first_sample"])
         if self._graph is None:
             self._begin_sample(index, first)
             self._launch(settings, (params[()], self._rays.sample), scene)
+            if merge:
+                merge()
             return
         if self._sample != (index - 1, first):
             self._begin_sample(index - 1, first)
@@ -105,10 +114,12 @@ class Schedule:
         self._sample = index, first
         self._kernels[BEGIN_SAMPLE](1, index, first, self._rays.sample, self._rays.counts)
 
-    def _launch_next(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+    def _launch_next(self, settings: Settings, params: Any, scene: SceneArgs, merge: Callable[[], None] | None) -> None:
         """What a graph records."""
         self._begin_sample(-1, 0)
         self._launch(settings, (params, self._rays.sample), scene)
+        if merge:
+            merge()
 
     def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
         """Launches the stages of a sample; `params` are the SAMPLE_PARAMS of raytrace.cu."""

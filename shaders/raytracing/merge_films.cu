@@ -1,9 +1,16 @@
 // Merges the films of two sample ranges of one picture (T. Chan, G. Golub and R. LeVeque 1979): the means, and with M2
-// the sums of squared deviations. `count_a` and `count_b` are the numbers of samples.
+// the sums of squared deviations. `count_a` and `count_b` are the numbers of samples; with SAMPLE_IN_MEMORY they follow
+// from the sample that was drawn last and the first of its range (begin_sample.h).
 #include "common/portable.h"
 #include "bvh/geometry.h"
 
-KERNEL merge_films(int pixels, int count_a, int count_b, GLOBAL const float4 *mean_a, GLOBAL const float4 *mean_b,
+#if SAMPLE_IN_MEMORY
+#define COUNT_PARAMS GLOBAL const int *sample
+#else
+#define COUNT_PARAMS int count_a, int count_b
+#endif
+
+KERNEL merge_films(int pixels, COUNT_PARAMS, GLOBAL const float4 *mean_a, GLOBAL const float4 *mean_b,
                    GLOBAL float4 *mean
 #if M2
                    ,
@@ -12,6 +19,9 @@ KERNEL merge_films(int pixels, int count_a, int count_b, GLOBAL const float4 *me
 ) {
     uint i = thread_index();
     if (i >= (uint)pixels) return;
+#if SAMPLE_IN_MEMORY
+    int count_a = sample[1], count_b = sample[0] + 1 - count_a;
+#endif
     float weight = (float)count_b / (float)(count_a + count_b);
     float3 difference = xyz(mean_b[i]) - xyz(mean_a[i]);
     mean[i] = with_w(madd(difference, weight, xyz(mean_a[i])), 1.0f);

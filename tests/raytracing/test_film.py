@@ -49,6 +49,35 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
     picture.draw(scene, size, 0.0)
 
 
+def test_ranges_merge_by_numbers_in_memory_as_by_arguments(device, rng):
+    """Chan's formula in float64 is the witness; the numbers are those that begin_sample.h keeps."""
+    previous, index, shape = 64, 70, (5, 7, 4)
+    ranges = [rng.random(shape, "f4") for _ in range(2)]
+    buffers = [device.buffer(shape).write(array) for array in ranges]
+    merged = []
+    for in_memory in (False, True):
+        own = film.Film(device, (buffers[1],), device.buffer(2, "i4").write(np.array([index, previous], "i4")))
+        own.merged = (buffers[0],)
+        own.next_range()
+        own.merge_sample() if in_memory else own.merge(previous, index + 1 - previous)
+        merged.append(own.merged[0].read())
+    assert np.array_equal(*merged)
+    weights = np.array([previous, index + 1 - previous]) / (index + 1)
+    wanted = weights[0] * ranges[0][..., :3].astype("f8") + weights[1] * ranges[1][..., :3]
+    assert np.abs(merged[0][..., :3] - wanted).max() < 3e-7
+
+
+@pytest.mark.slow
+def test_recorded_samples_have_the_bits_of_launched_ones(picture, monkeypatch):
+    """A device without graphs launches what is recorded again, one by one."""
+    scene, size = film_scene(schedule="wavefront"), (16, 12)
+    plain = render(picture, scene, size, 2 * film.RANGE_SAMPLES + 5)
+    monkeypatch.setattr(type(picture.device), "has_graphs", True)
+    recorded = Picture(picture.gpu)
+    for _ in range(2):  # a picture begins again where the one before left its buffers
+        assert np.array_equal(render(recorded, scene, size, 2 * film.RANGE_SAMPLES + 5), plain)
+
+
 SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "regenerate")]
 
 
