@@ -29,6 +29,7 @@ from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
 from tests.lightfields.synthetic_planes import disparity_of, layered_views, smooth_views
 
+BALLS = ROOT / "tests/pictures/balls.toml"
 LINEAR = srgb_to_linear(np.arange(256, dtype="u1")).astype("f8")
 
 
@@ -424,17 +425,17 @@ def test_reversed_disparity_range_raises():
 
 @pytest.fixture(scope="session")
 def rendered_field(tmp_path_factory):
-    """A folder with 9 x 9 views of 96 x 96 of scenes/bokeh.toml by `export --light-field`, and its facts."""
+    """A folder with 9 x 9 views of 96 x 96 of balls.toml by `export --light-field`, and its facts."""
     folder = tmp_path_factory.mktemp("fields") / "bokeh"
     size = ["--size", "96x96", "--samples", "12", "--light-field", "9x9", "--baseline", "0.03", "--json"]
     with contextlib.redirect_stdout(io.StringIO()) as told:
-        assert cli.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
+        assert cli.main(["export", str(BALLS), "-o", str(folder), *size]) == 0
     return folder, json.loads(told.getvalue())
 
 
 def ray_traced(gpu, samples, size, **changes):
-    """(height, width, 3) linear float64 of scenes/bokeh.toml with these settings."""
-    scene = load(ROOT / "scenes/bokeh.toml")
+    """(height, width, 3) linear float64 of balls.toml with these settings."""
+    scene = load(BALLS)
     tracer, settings = open_picture(scene, gpu), replace(scene.settings, samples=samples, **changes)
     for _ in range(samples):
         frame = tracer.draw(settings, size, 0.0)
@@ -474,7 +475,7 @@ def test_refocused_exported_light_field_equals_the_thin_lens(gpu, rendered_field
 
 def test_view_between_exported_ones_equals_the_one_rendered_there(gpu, rendered_field):
     folder, _ = rendered_field
-    scene = load(ROOT / "scenes/bokeh.toml")
+    scene = load(BALLS)
     u, v = 0.4, -0.65  # 1.6 columns to the right and 2.6 rows up from the middle: between cameras
     right, up, _ = scene.settings.view.axes()
     shift = 0.03 * 4 * (u * right - v * up)
@@ -511,7 +512,7 @@ def test_opening_a_folder_focuses_on_its_center(gpu, rendered_field):
     ],
 )
 def test_invalid_light_field_exports_are_refused(tmp_path, capsys, arguments, told):
-    command = ["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(tmp_path / "field"), *arguments]
+    command = ["export", str(BALLS), "-o", str(tmp_path / "field"), *arguments]
     try:
         code = cli.main(command)
     except SystemExit as error:  # argparse
@@ -525,7 +526,7 @@ def test_export_without_camera_and_into_a_folder_of_other_pictures_is_refused(tm
     assert cli.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
     assert "a fractal picture has no camera in space" in capsys.readouterr().err
     (tmp_path / "holiday.png").write_bytes(b"")
-    assert cli.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
+    assert cli.main([*command, str(BALLS)]) == 2
     assert "holds other pictures (holiday.png)" in capsys.readouterr().err
 
 
