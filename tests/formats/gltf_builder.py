@@ -4,8 +4,6 @@ import base64
 import io
 import json
 import struct
-import sys
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -118,8 +116,7 @@ def bumps(size: int, period: int, height: float) -> np.ndarray:
 
 
 def showcase() -> Maker:
-    """A little still life that uses all of what is read: `python tests/formats/gltf_builder.py
-    assets/still_life.glb`."""
+    """A little still life that uses all of the core specification that is read."""
     maker, n = Maker(), 128
     y, x = np.mgrid[:n, :n]
     tiles = np.where(((x // 16 + y // 16) % 2)[..., None], (214, 92, 62), (238, 224, 196)).astype("u1")
@@ -182,7 +179,3 @@ def _product(a, b) -> list[float]:
     (x1, y1, z1, w1), (x2, y2, z2, w2) = a, b
     return [w1 * x2 + x1 * w2 + y1 * z2 - z1 * y2, w1 * y2 - x1 * z2 + y1 * w2 + z1 * x2,
             w1 * z2 + x1 * y2 - y1 * x2 + z1 * w2, w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2]  # fmt: skip
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(showcase().glb())

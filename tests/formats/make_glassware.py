@@ -32,14 +32,14 @@ TUMBLER = [(0, 0), (0.15, 0), (0.215, 0.006), (0.235, 0.03), (0.245, 0.2), (0.26
            (0.26, 0.58), (0.247, 0.4), (0.23, 0.2), (0.215, 0.12), (0.15, 0.095), (0, 0.09)]  # fmt: skip
 
 
-def curve(points: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+def curve(points: list[tuple[float, float]], steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
     """Places and tangents (n, 2) of the centripetal Catmull-Rom curve through the points, as cubic Hermite pieces."""
     p = np.array(points)
     gaps = np.sqrt(np.linalg.norm(np.diff(p, axis=0), axis=1))  # centripetal: no loops at narrow rims
     slope = np.diff(p, axis=0) / gaps[:, None]
     inner = (slope[:-1] * gaps[1:, None] + slope[1:] * gaps[:-1, None]) / (gaps[:-1] + gaps[1:])[:, None]
     tangents = np.concatenate([slope[:1], inner, slope[-1:]])
-    t = np.arange(STEPS)[:, None] / STEPS
+    t = np.arange(steps)[:, None] / steps
     places, ways = [], []
     for k, gap in enumerate(gaps):
         a, b, da, db = p[k], p[k + 1], gap * tangents[k], gap * tangents[k + 1]
