@@ -13,6 +13,15 @@ typedef union {
     int s[32];
 } Ints32;
 
+typedef union {
+    float16 v16;
+    float s[16];
+} Floats16;
+typedef union {
+    int16 v16;
+    int s[16];
+} Ints16;
+
 // 32 rays and their hits so far. Inactive rays and rays that are done have a negative t.
 typedef struct {
     Floats32 origin[3], direction[3], t, u, v;
@@ -26,54 +35,94 @@ typedef struct {
 // Ray j of three rows of coordinates.
 DEVICE float3 float3_at(const Floats32 *rows, uint j) { return make_float3(rows[0].s[j], rows[1].s[j], rows[2].s[j]); }
 
+// 16 rays of a packet and their hits so far, in registers.
+typedef struct {
+    float16 origin[3], direction[3], t, u, v;
+    int16 prim_index, prim_id;
+} Rays16;
+
 #if HIT_FILTER
-// The rays in `met`, of half h of a packet, whose hits at t, u and v on a primitive pass the filter.
-DEVICE_NOINLINE_ALWAYS int16 filter_packet_half(const Primitive q, const Packet *p, int h, int16 met, float16 *t,
-                                                const float16 *u, const float16 *v FILTER_PARAMS) {
-    float ts[16], us[16], vs[16];
-    int passed[16];
+// The rays in `met` whose hits at t, u and v on a primitive pass the filter. A hit may move farther.
+DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays, int16 met, float16 *t,
+                                           const float16 *u, const float16 *v FILTER_PARAMS) {
+    Floats16 rows[6], ends, ts, us, vs;
+    Ints16 passed;
     if (!MAY_FAIL_FILTER(q)) return met;
-    vstore16(*t, 0, ts);
-    vstore16(*u, 0, us);
-    vstore16(*v, 0, vs);
-    vstore16(met, 0, passed);
-    for (uint left = movemask16(met); left; left &= left - 1u) {
-        uint i = ctz(left), j = 16u * (uint)h + i;
-        Hit hit = {ts[i], us[i], vs[i], -1};
-        if (!PASSES_FILTER(q, float3_at(p->origin, j), float3_at(p->direction, j), p->t.s[j], &hit)) passed[i] = 0;
-        ts[i] = hit.t;
+    for (int k = 0; k < 3; k++) {
+        rows[k].v16 = rays->origin[k];
+        rows[3 + k].v16 = rays->direction[k];
     }
-    *t = vload16(0, ts);
-    return vload16(0, passed);
+    ends.v16 = rays->t;
+    ts.v16 = *t;
+    us.v16 = *u;
+    vs.v16 = *v;
+    passed.v16 = met;
+    for (uint left = movemask16(met); left; left &= left - 1u) {
+        uint i = ctz(left);
+        float3 origin = make_float3(rows[0].s[i], rows[1].s[i], rows[2].s[i]);
+        float3 direction = make_float3(rows[3].s[i], rows[4].s[i], rows[5].s[i]);
+        Hit hit = {ts.s[i], us.s[i], vs.s[i], -1};
+        if (!PASSES_FILTER(q, origin, direction, ends.s[i], &hit)) passed.s[i] = 0;
+        ts.s[i] = hit.t;
+    }
+    *t = ts.v16;
+    return passed.v16;
 }
 #endif
 
-// 16 rays of a packet against primitive k of a leaf8; whether one of them hits.
-DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h,
-                                                  bool accept_first_hit FILTER_PARAMS) {
-    float16 t, u = (float16)(0.0f), v = (float16)(0.0f), t_max = p->t.v16[h];
-    float16 ox = p->origin[0].v16[h], oy = p->origin[1].v16[h], oz = p->origin[2].v16[h];
-    float16 dx = p->direction[0].v16[h], dy = p->direction[1].v16[h], dz = p->direction[2].v16[h];
-    float16 cx = (float16)(leaf8[k]), cy = (float16)(leaf8[8 + k]), cz = (float16)(leaf8[16 + k]);
-    int16 met;
-    if (SPHERES && leaf8[8 * LEAF_RADII + k] > 0.0f)
-        met = intersect_spheres16(cx, cy, cz, (float16)(leaf8[8 * LEAF_RADII + k]), ox, oy, oz, dx, dy, dz, t_max, &t);
-    else
-        met = intersect_triangles16(cx, cy, cz, (float16)(leaf8[24 + k]), (float16)(leaf8[32 + k]),
-                                    (float16)(leaf8[40 + k]), (float16)(leaf8[48 + k]), (float16)(leaf8[56 + k]),
-                                    (float16)(leaf8[64 + k]), ox, oy, oz, dx, dy, dz, t_max, &t, &u, &v);
-    if (!movemask16(met)) return false;
-    int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
-    met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
+// The rays against the `prims` of a leaf8; whether one of them hits.
+DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Rays16 *r,
+                             bool accept_first_hit FILTER_PARAMS) {
+    float16 ox = r->origin[0], oy = r->origin[1], oz = r->origin[2];
+    float16 dx = r->direction[0], dy = r->direction[1], dz = r->direction[2];
+    bool nearer = false;
+    for (; prims; prims &= prims - 1u) {
+        Lines q = leaf8 + ctz(prims);
+        float16 t, u = (float16)(0.0f), v = (float16)(0.0f), cx = (float16)(q[0]), cy = (float16)(q[8]),
+                   cz = (float16)(q[16]);
+        int16 met;
+        if (SPHERES && q[8 * LEAF_RADII] > 0.0f)
+            met = intersect_spheres16(cx, cy, cz, (float16)(q[8 * LEAF_RADII]), ox, oy, oz, dx, dy, dz, r->t, &t);
+        else
+            met = intersect_triangles16(cx, cy, cz, (float16)(q[24]), (float16)(q[32]), (float16)(q[40]),
+                                        (float16)(q[48]), (float16)(q[56]), (float16)(q[64]), ox, oy, oz, dx, dy, dz,
+                                        r->t, &t, &u, &v);
+        if (!movemask16(met)) continue;
+        int prim_index = as_int(q[8 * LEAF_PRIM_INDICES]), prim_id = prim_id_at(primitives, prim_index);
+        met &= (t < r->t) | (r->prim_id > prim_id);
 #if HIT_FILTER
-    met = filter_packet_half(primitive_at(primitives, prim_index), p, h, met, &t, &u, &v FILTER_ARGS);
-    met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
+        met = filter_hits16(primitive_at(primitives, prim_index), r, met, &t, &u, &v FILTER_ARGS);
+        met &= (t < r->t) | (r->prim_id > prim_id);
 #endif
-    p->t.v16[h] = met ? (accept_first_hit ? (float16)(-1.0f) : t) : t_max;
-    p->u.v16[h] = met ? u : p->u.v16[h];
-    p->v.v16[h] = met ? v : p->v.v16[h];
-    p->prim_index.v16[h] = met ? (int16)(prim_index) : p->prim_index.v16[h];
-    p->prim_id.v16[h] = met ? (int16)(prim_id) : p->prim_id.v16[h];
+        r->t = met ? (accept_first_hit ? (float16)(-1.0f) : t) : r->t;
+        r->u = met ? u : r->u;
+        r->v = met ? v : r->v;
+        r->prim_index = met ? (int16)(prim_index) : r->prim_index;
+        r->prim_id = met ? (int16)(prim_id) : r->prim_id;
+        nearer = true;
+    }
+    return nearer;
+}
+
+// The 16 rays of half h of a packet against the `prims` of a leaf8; whether one of them hits.
+DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint prims, Primitives primitives, Packet *p, int h,
+                                                  bool accept_first_hit FILTER_PARAMS) {
+    Rays16 r;
+    for (int k = 0; k < 3; k++) {
+        r.origin[k] = p->origin[k].v16[h];
+        r.direction[k] = p->direction[k].v16[h];
+    }
+    r.t = p->t.v16[h];
+    r.u = p->u.v16[h];
+    r.v = p->v.v16[h];
+    r.prim_index = p->prim_index.v16[h];
+    r.prim_id = p->prim_id.v16[h];
+    if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return false;
+    p->t.v16[h] = r.t;
+    p->u.v16[h] = r.u;
+    p->v.v16[h] = r.v;
+    p->prim_index.v16[h] = r.prim_index;
+    p->prim_id.v16[h] = r.prim_id;
     return true;
 }
 

@@ -125,12 +125,10 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
         Lines here = line_at(nodes, child_ref);
         if (child_ref & LEAF_BIT) {
             bool nearer = false;
-            for (uint in = cull_leaf8(here, b); in; in &= in - 1u) {
-                uint k = ctz(in);
-                for (int h = 0; h < 2; h++)
-                    nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit FILTER_ARGS);
-                budget -= PRIMITIVE_COST;
-            }
+            uint prims = cull_leaf8(here, b);
+            for (int h = 0; h < 2 && prims; h++)
+                nearer |= intersect_packet_half(here, prims, primitives, p, h, accept_first_hit FILTER_ARGS);
+            budget -= PRIMITIVE_COST * (int)popcount(prims);
             if (nearer) b->end = frustum_far(b, p);
         } else {
             float8 near;

@@ -1,16 +1,17 @@
 // Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs whose vectors can be compressed. A node that many of
-// them enter, as all do near the root and around their origins, is visited once: 16 rays are tested against each of its
-// boxes at once. Where few rays are left, each is tested against eight boxes at once, from a list of pairs of a ray and
-// a node, generation by generation of the tree. A pair waits for no other, so a core works on many at a time, and
-// nothing depends on a branch that it could not foretell: of single rays, most of the time passes in waiting for a
-// node's result and in wrong guesses. All boxes along a ray are visited, not the nearest first; leaves shorten the rays
-// as soon as they are reached. Hits are bit-identical to those of bvh/traverse_bvh2.h.
+// them enter, as all do near the root and around their origins, is visited once, by groups of 16 that are picked out of
+// the packet: a group is tested against each of its boxes at once. Where few rays are left, each is tested against
+// eight boxes at once, from a list of pairs of a ray and a node, generation by generation of the tree. A pair waits for
+// no other, so a core works on many at a time, and nothing depends on a branch that it could not foretell: of single
+// rays, most of the time passes in waiting for a node's result and in wrong guesses. All boxes along a ray are visited,
+// not the nearest first; leaves shorten the rays as soon as they are reached. Hits are bit-identical to those of
+// bvh/traverse_bvh2.h.
 #include "bvh/packet.h"
 
-#if HAS_MOVEMASK && defined(__AVX512VL__)
+#if HAS_MOVEMASK && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__BMI2__)
 #define RAY_STREAMS 1
-#define MIN_GROUP_RAYS 7  // of 16, from which they are faster together than as pairs
-#define MAX_NEW_PAIRS (16 * (MIN_GROUP_RAYS - 1))  // of one node that a group visits
+#define MIN_GROUP_RAYS 12  // from which rays are faster together than as pairs, up to 16
+#define MAX_NEW_PAIRS (8 * (MIN_GROUP_RAYS - 1))  // of one node that a group visits
 #ifndef STREAM_CAPACITY
 #define STREAM_CAPACITY 512  // pairs of a generation, at least MAX_NEW_PAIRS
 #endif
@@ -56,13 +57,39 @@ DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray)
     return popcount(mask);
 }
 
-// Adds pairs of one reference and the rays of half h that `mask` has.
-DEVICE void add_rays(Pairs *pairs, uint child_ref, uint mask, int h) {
-    int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + (int16)(16 * h);
-    int16 packed = __builtin_ia32_compresssi512_mask(lanes, (int16)(0), (ushort)(mask));
+#define COMPRESS16(x, mask) __builtin_ia32_compresssi512_mask(x, (int16)(0), (ushort)(mask))
+#define EXPAND16(x, mask, others) __builtin_ia32_expandsi512_mask(x, others, (ushort)(mask))
+
+// The first 16 rays of a mask, or all if it has fewer.
+DEVICE uint first_rays(uint rays) { return __builtin_ia32_pdep_si(0xffffu, rays); }
+
+// The numbers of the up to 16 rays of a mask.
+DEVICE int16 ray_numbers(uint group) {
+    int16 low = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int16 high = COMPRESS16(low + 16, group >> 16);
+    return COMPRESS16(low, group) | EXPAND16(high, 0xffffu << popcount(group & 0xffffu), (int16)(0));
+}
+
+DEVICE float16 pick16(const Floats32 *row, int16 numbers) {
+    return __builtin_ia32_vpermi2varps512(row->v16[0], numbers, row->v16[1]);
+}
+DEVICE int16 pick_ints16(const Ints32 *row, int16 numbers) {
+    return __builtin_ia32_vpermi2vard512(row->v16[0], numbers, row->v16[1]);
+}
+
+// Puts values of a group back to where pick_ints16 takes them.
+DEVICE void put_ints16(Ints32 *row, uint group, int16 values) {
+    uint low = group & 0xffffu;
+    row->v16[0] = EXPAND16(values, low, row->v16[0]);
+    row->v16[1] = EXPAND16(COMPRESS16(values, 0xffffu << popcount(low)), group >> 16, row->v16[1]);
+}
+DEVICE void put16(Floats32 *row, uint group, float16 values) { put_ints16((Ints32 *)row, group, as_int16(values)); }
+
+// Adds pairs of one reference and the rays of a mask that has up to 16.
+DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
     vstore16((uint16)(child_ref), 0, pairs->refs + pairs->count);
-    vstore16(as_uint16(packed), 0, pairs->rays + pairs->count);
-    pairs->count += popcount(mask);
+    vstore16(as_uint16(ray_numbers(rays)), 0, pairs->rays + pairs->count);
+    pairs->count += popcount(rays);
 }
 
 #define PACKET_PLANES8(plane, k, bias) fma(NODE_PLANES(plane), (float8)(s->inverse[k].s[j]), (float8)(s->bias[k].s[j]))
@@ -78,14 +105,19 @@ DEVICE uint intersect_packet_boxes8(Lines node8, const Packet *p, const PacketSl
     return movemask8(near <= far);
 }
 
-// Which boxes of a node8 some of the `rays` of half h enter; met[k]: those that enter box k.
-DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, const PacketSlabs *s, int h, uint rays,
+// Which boxes of a node8 some rays of a group enter. Those that enter box k become bits of met[k] from `shift` on, by
+// their places in the group.
+DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, const PacketSlabs *s, uint group, int shift,
                                               uint *met) {
-    float16 inverse_x = s->inverse[0].v16[h], near_bias_x = s->near_bias[0].v16[h], far_bias_x = s->far_bias[0].v16[h];
-    float16 inverse_y = s->inverse[1].v16[h], near_bias_y = s->near_bias[1].v16[h], far_bias_y = s->far_bias[1].v16[h];
-    float16 inverse_z = s->inverse[2].v16[h], near_bias_z = s->near_bias[2].v16[h], far_bias_z = s->far_bias[2].v16[h];
+    int16 numbers = ray_numbers(group);
+    float16 inverse_x = pick16(&s->inverse[0], numbers), inverse_y = pick16(&s->inverse[1], numbers),
+            inverse_z = pick16(&s->inverse[2], numbers);
+    float16 near_bias_x = pick16(&s->near_bias[0], numbers), near_bias_y = pick16(&s->near_bias[1], numbers),
+            near_bias_z = pick16(&s->near_bias[2], numbers);
+    float16 far_bias_x = pick16(&s->far_bias[0], numbers), far_bias_y = pick16(&s->far_bias[1], numbers),
+            far_bias_z = pick16(&s->far_bias[2], numbers);
     int16 back_x = inverse_x < 0.0f, back_y = inverse_y < 0.0f, back_z = inverse_z < 0.0f;
-    float16 t_max = p->t.v16[h];
+    float16 t_max = pick16(&p->t, numbers);
     uint boxes = 0;
     for (uint k = 0; k < 8u; k++) {
         float16 low_x = (float16)(node8[k]), high_x = (float16)(node8[8 + k]);
@@ -98,8 +130,9 @@ DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, cons
         float16 far_y = fma(back_y ? low_y : high_y, inverse_y, far_bias_y);
         float16 far_z = fma(back_z ? low_z : high_z, inverse_z, far_bias_z);
         float16 near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float16)(0.0f)));
-        met[k] = movemask16(near <= min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, t_max))) & rays;
-        boxes |= met[k] ? 1u << k : 0u;
+        uint in = movemask16(near <= min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, t_max)));
+        met[k] |= in << shift;
+        boxes |= in ? 1u << k : 0u;
     }
     return boxes;
 }
@@ -180,32 +213,44 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
     return true;
 }
 
-// The `rays` of a packet against the primitives of a leaf8.
-DEVICE void intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint rays,
-                                 bool accept_first_hit FILTER_PARAMS) {
-    for (uint k = 0; k < 8u && as_int(leaf8[8 * LEAF_PRIM_INDICES + k]) >= 0; k++)
-        for (int h = 0; h < 2; h++)
-            if (rays >> (16 * h) & 0xffffu)
-                intersect_packet_half(leaf8, k, primitives, p, h, accept_first_hit FILTER_ARGS);
+// A group of rays against the primitives of a leaf8.
+DEVICE_NOINLINE_ALWAYS void intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint group,
+                                                 bool accept_first_hit FILTER_PARAMS) {
+    int16 numbers = ray_numbers(group);
+    Rays16 r;
+    for (int k = 0; k < 3; k++) {
+        r.origin[k] = pick16(&p->origin[k], numbers);
+        r.direction[k] = pick16(&p->direction[k], numbers);
+    }
+    r.t = pick16(&p->t, numbers);
+    r.u = pick16(&p->u, numbers);
+    r.v = pick16(&p->v, numbers);
+    r.prim_index = pick_ints16(&p->prim_index, numbers);
+    r.prim_id = pick_ints16(&p->prim_id, numbers);
+    uint prims = ~movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES))) & 255u;
+    if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return;
+    put16(&p->t, group, r.t);
+    put16(&p->u, group, r.u);
+    put16(&p->v, group, r.v);
+    put_ints16(&p->prim_index, group, r.prim_index);
+    put_ints16(&p->prim_id, group, r.prim_id);
 }
 
-// The `rays` of a packet against the boxes of a node8: pushes the children that a group enters, and makes pairs of
-// those that few rays enter.
+// The `rays` of a packet against the boxes of a node8: pushes the children that many of them enter, and makes pairs of
+// those that few enter.
 DEVICE void visit_group(Lines node8, const Packet *p, Stream *s, uint rays, uint2 *stack, int *top) {
-    uint met[2][8] = {{0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0}}, boxes = 0;
-    for (int h = 0; h < 2; h++) {
-        uint half_rays = rays >> (16 * h) & 0xffffu;
-        if (half_rays) boxes |= intersect_boxes16(node8, p, &s->slabs, h, half_rays, met[h]);
-    }
-    for (; boxes; boxes &= boxes - 1u) {
-        uint k = ctz(boxes), child_ref = as_uint(node8[48 + k]), group = 0;
-        for (int h = 0; h < 2; h++) {
-            if (popcount(met[h][k]) >= MIN_GROUP_RAYS)
-                group |= met[h][k] << (16 * h);
+    uint met[8] = {0, 0, 0, 0, 0, 0, 0, 0}, first = first_rays(rays), rest = rays ^ first;
+    uint boxes = intersect_boxes16(node8, p, &s->slabs, first, 0, met);
+    if (rest) boxes |= intersect_boxes16(node8, p, &s->slabs, rest, 16, met);
+    uint are_leaves = movemask8(*(GLOBAL const int8 *)(node8 + 48));
+    for (int leaf = 0; leaf < 2; leaf++) {  // leaves are popped first
+        for (uint left = boxes & (leaf ? are_leaves : ~are_leaves); left; left &= left - 1u) {
+            uint k = ctz(left), child_ref = as_uint(node8[48 + k]), entering = __builtin_ia32_pdep_si(met[k], rays);
+            if (popcount(entering) >= MIN_GROUP_RAYS)
+                stack[(*top)++] = make_uint2(child_ref, entering);
             else
-                add_rays(child_ref & LEAF_BIT ? &s->leaves : &s->nodes[0], child_ref, met[h][k], h);
+                add_rays(leaf ? &s->leaves : &s->nodes[0], child_ref, entering);
         }
-        if (group) stack[(*top)++] = make_uint2(child_ref, group);
     }
 }
 
@@ -222,7 +267,11 @@ DEVICE_NOINLINE_ALWAYS bool traverse_stream(Lines nodes, Primitives primitives, 
         uint2 next = stack[--top];
         Lines here = line_at(nodes, next.x);
         if (next.x & LEAF_BIT) {
-            intersect_leaf_group(here, primitives, p, next.y, accept_first_hit FILTER_ARGS);
+            while (next.y) {
+                uint group = first_rays(next.y);
+                intersect_leaf_group(here, primitives, p, group, accept_first_hit FILTER_ARGS);
+                next.y ^= group;
+            }
             continue;
         }
         visit_group(here, p, &s, next.y, stack, &top);
