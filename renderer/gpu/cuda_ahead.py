@@ -4,11 +4,10 @@ import ctypes
 import importlib.util
 import platform
 import threading
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from renderer.gpu import cuda_trial, nvrtc
 from renderer.gpu.compilation import start_thread
 from renderer.gpu.nvidia import has_nvidia_driver
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
@@ -29,14 +28,11 @@ def _start(index: int) -> None:
     """Retains the context that cuda_driver.py will retain, and that meets any failure again and reports it."""
     if why_driver_fails():
         return
-    driver, handle, context = _load_driver(), ctypes.c_int(), ctypes.c_void_p()
+    start_thread(nvrtc.prepare)
+    driver = ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
+    handle, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), index) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
-
-
-def _load_driver() -> Any:
-    """The driver's library; raises OSError where there is none."""
-    return ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
 
 
 def why_driver_fails() -> str:
@@ -55,14 +51,4 @@ def _driver_version() -> str:
 
 def _try_driver() -> Verdict:
     """Starts the driver in a child: one that hangs or aborts is not started here."""
-    return Verdict(run_trial("renderer.gpu.cuda_ahead:try_driver").reason)
-
-
-def try_driver() -> None:
-    """Starts the driver and asks for its devices, in the child. One that says that it does not start does no harm."""
-    with suppress(OSError):  # no library
-        driver, count, handle = _load_driver(), ctypes.c_int(), ctypes.c_int()
-        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
-            for index in range(count.value):
-                driver.cuDeviceGet(ctypes.byref(handle), index)
-                driver.cuDeviceGetName(ctypes.create_string_buffer(256), 256, handle)
+    return Verdict(run_trial(cuda_trial.__file__).reason)

@@ -53,6 +53,12 @@ def _binding() -> Any:
     return nvrtc
 
 
+def prepare() -> None:
+    """Loads the library ahead, where it has compiled nothing yet and will be waited for."""
+    if not why_missing():
+        _version()
+
+
 def version_of(compiler: Any) -> str:
     """The version that NVRTC's Python package says of the library, which it loads."""
     _, major, minor = compiler.nvrtcVersion()

@@ -51,13 +51,20 @@ class Verdict(NamedTuple):
 def run_trial(
     function: str, *words: str, seconds: float | None = None, environment: Mapping[str, str] | None = None
 ) -> Trial:
-    """Calls "module:name" in a child process, which is ended after `seconds` (None: TIMEOUT_SECONDS)."""
+    """Calls "module:name" in a child process, which is ended after `seconds` (None: TIMEOUT_SECONDS).
+
+    `function` may be the path of a script that does what main() does here, without anything of the program.
+    """
     seconds = TIMEOUT_SECONDS if seconds is None else seconds
     with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
         path = Path(folder, "answer.json")
         command, inherited = module_child("renderer.gpu.trial")
+        if function.endswith(".py"):
+            command, words = [sys.executable, "-I", "-S", function], (str(path), *words)
+        else:
+            words = (function, str(path), *words)
         child = subprocess.Popen(
-            [*command, str(seconds + 5), function, str(path), *words],
+            [*command, str(seconds + 5), *words],
             env={**inherited, **(environment or {})},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
         )  # fmt: skip

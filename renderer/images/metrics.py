@@ -19,4 +19,10 @@ def noise_level(displayed: np.ndarray) -> float:
         return 0.0
     across = displayed[:, :-2] - 2 * displayed[:, 1:-1] + displayed[:, 2:]
     both = across[:-2] - 2 * across[1:-1] + across[2:]
-    return float(np.median(np.abs(both))) / 0.6745 / 6
+    return _median(np.abs(both).ravel()) / 0.6745 / 6
+
+
+def _median(values: np.ndarray) -> float:
+    """The median of magnitudes (NaN if one is), without np.median, which first imports masked arrays: 15 ms of an export."""
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    return float(np.partition(values, (low, high))[low : high + 1].mean()) if values.max() >= 0 else float("nan")
