@@ -19,17 +19,16 @@
 #define GRADE_COLORS 6
 #define MIDDLE_GRAY 0.18f
 
-SHARED_FUNCTION float with_contrast(float x, float contrast) {
-    return MIDDLE_GRAY * pow(max(x, 0.0f) / MIDDLE_GRAY, contrast);
-}
-
 // White balance, then contrast, of linear radiance.
 SHARED_FUNCTION float3 balanced(float3 c GRADE_PARAMETER) {
     float4 r = GRADE_ROW(0), g = GRADE_ROW(1), b = GRADE_ROW(2);
     float3 white = make_float3(r.x * c.x + r.y * c.y + r.z * c.z, g.x * c.x + g.y * c.y + g.z * c.z,
                                b.x * c.x + b.y * c.y + b.z * c.z);
     if (r.w == 1.0f) return white;
-    return make_float3(with_contrast(white.x, r.w), with_contrast(white.y, r.w), with_contrast(white.z, r.w));
+    float3 power = pow_each(make_float3(max(white.x, 0.0f) / MIDDLE_GRAY, max(white.y, 0.0f) / MIDDLE_GRAY,
+                                        max(white.z, 0.0f) / MIDDLE_GRAY),
+                            r.w);
+    return make_float3(MIDDLE_GRAY * power.x, MIDDLE_GRAY * power.y, MIDDLE_GRAY * power.z);
 }
 
 // Between the four corners of the tetrahedron of the cube's diagonal that holds the color, so that grays stay gray (as
