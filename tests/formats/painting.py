@@ -137,7 +137,7 @@ def porcelain(rng: np.random.Generator, shape: tuple[int, int] = (512, 768)) -> 
     wash = np.clip(blue * (0.86 + 0.12 * noise(rng, shape, 1.0)), 0, 1)
     white = mixed(0.5 + 0.12 * noise(rng, shape, 1.8), (222, 226, 224), (238, 238, 232))
     return bytes_of(
-        white * (1 - wash[..., None]) + mixed(1.6 - 1.2 * wash, (16, 30, 98), (70, 98, 170)) * wash[..., None]
+        white * (1 - wash[..., None]) + mixed(1.5 - 1.25 * wash, (8, 18, 84), (56, 84, 164)) * wash[..., None]
     )
 
 
