@@ -133,6 +133,8 @@ def compile_constants(
     With `sample_in_memory` kernels read the sample's number from a buffer.
     """
     rows = material_rows(settings) if materials is None else materials
+    optional = material_constants(rows)
+    by_lanes = scalar_threads and not (spheres or optional["REFRACTION"]) and bool((rows["color"][:, 3] > 0).all())
     return {
         "STRICT": 1,
         "LANES": 1,
@@ -146,7 +148,7 @@ def compile_constants(
         "GATHERED_WORDS": 0,  # but in the gathering kernels of the wavefront
         "SCALAR_THREADS": int(scalar_threads),
         "SAMPLE_IN_MEMORY": int(sample_in_memory),
-        "VECTOR_MATERIALS": int(scalar_threads and bool((rows["color"][:, 3] > 0).all())),
+        "VECTOR_MATERIALS": int(by_lanes),
         "PROJECTION": PROJECTIONS[settings.projection],
         "LENS_SHIFT": int(any(settings.lens_shift)),
         "CLAMP_INDIRECT": int(settings.clamp_indirect > 0),
@@ -162,7 +164,7 @@ def compile_constants(
         "VOLUMES": int(has_volumes(settings)),
         "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
-        **material_constants(rows),
+        **optional,
         "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }
