@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,12 @@ import numpy as np
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.gpu.compilation import CompilePool, result
 from renderer.gpu.device import Device
+from renderer.gpu.kernel_source import preprocess
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
+from renderer.gpu.trial import pass_once
 from renderer.profile import stage
 
+SELF_TEST = "common/self_test.cu"
 BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
 
 
@@ -58,7 +61,7 @@ def self_test(device: Device) -> None:
     values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # of both signs; random numbers are slow to import
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
     result = device.buffer(count, "f4").fill(255)
-    device.kernel("common/self_test.cu", "self_test", group_size=64)(
+    device.kernel(SELF_TEST, "self_test", group_size=64)(
         count, device.buffer(count).write(values), result, flags, count, 0.5
     )
     wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
@@ -70,6 +73,15 @@ def self_test(device: Device) -> None:
         raise KernelError(f"common/self_test.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
     if not np.array_equal(flags.read(), bits):
         raise KernelError("common/self_test.cu: the gathered bits are wrong")
+
+
+def _test(device: Device) -> None:
+    """self_test(); of processors once for each driver and text, as loading the kernel takes 60 ms of each start."""
+    if device.properties.scalar_threads:
+        key = f"self test {device.name} {device.driver} {preprocess(SELF_TEST)}"
+        pass_once(key, partial(self_test, device))
+    else:
+        self_test(device)
 
 
 def _select(device_id: str) -> Iterator[DeviceInfo]:
@@ -99,7 +111,7 @@ def open_device(device_id: str = "auto") -> Device:
     for found in _select(device_id):
         try:
             device = found.open()
-            self_test(device)
+            _test(device)
         except (KernelError, UnavailableError) as error:
             reasons.append(f"{found.device_id} ({found.name}): {str(error).splitlines()[0]}")
             continue

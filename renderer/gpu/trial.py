@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -97,18 +97,39 @@ def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False
     The key names all that the verdict depends on. A good verdict stays until a process that relied on it was killed;
     after RETRY_SECONDS a bad one is tried again.
     """
-    with _asking:
-        again = _was_killed() or again
-    record, names = _read_record(), {key: hashlib.sha256(key.encode(errors="replace")).hexdigest() for key in tests}
-    known = {} if again else {key: Verdict(*record[n][:2]) for key, n in names.items() if _holds(record.get(n))}
+    known = {} if again else _recall(tests)
     wanted = [key for key in tests if key not in known]
     with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
         found = dict(zip(wanted, pool.map(lambda key: tests[key](), wanted), strict=True))
-    if found:
-        record = _read_record() | {names[key]: [*verdict, time.time()] for key, verdict in found.items()}
+    _remember(found)
+    return known | found
+
+
+def pass_once(key: str, test: Callable[[], None]) -> None:
+    """Runs a test that raises where it fails, unless it is on record that it passed; see recall_verdicts()."""
+    if key not in _recall([key]):
+        test()
+        _remember({key: Verdict("")})
+
+
+def _recall(keys: Iterable[str]) -> dict[str, Verdict]:
+    """The verdicts on record that hold, by key; none where a process that relied on them was killed."""
+    with _asking:
+        if _was_killed():
+            return {}
+    record = _read_record()
+    return {key: Verdict(*record[name][:2]) for key in keys if _holds(record.get(name := _name_of_key(key)))}
+
+
+def _remember(verdicts: dict[str, Verdict]) -> None:
+    if verdicts:
+        record = _read_record() | {_name_of_key(key): [*row, time.time()] for key, row in verdicts.items()}
         newest = dict(sorted(record.items(), key=lambda item: item[1][2])[-MAX_VERDICTS:])
         write_atomically(_record_path(), json.dumps(newest).encode())
-    return known | found
+
+
+def _name_of_key(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
 def forget_verdicts() -> None:

@@ -1,10 +1,12 @@
 """The device contract on every device of this machine, and the text that kernels are assembled from."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.gpu import list_devices, open_device, opening, self_test
+from renderer.gpu import list_devices, open_device, opening, self_test, trial
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
 
@@ -260,7 +262,7 @@ def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
 
     device = object()
     monkeypatch.setattr(opening, "list_backend", list_backend)
-    monkeypatch.setattr(opening, "self_test", lambda device: None)
+    monkeypatch.setattr(opening, "_test", lambda device: None)
     for device_id, wanted in (("auto", "cuda"), ("cuda:0", "cuda"), ("opencl:0", "opencl"), ("cpu", "opencl")):
         asked, opened = [], []
         assert open_device(device_id) is device
@@ -272,6 +274,38 @@ def test_drivers_behind_the_one_that_works_are_not_asked(monkeypatch):
         open_device("metal")
 
 
+def test_processors_pass_their_self_test_once(monkeypatch, tmp_path):
+    """Once for each driver and text, again behind a crash and where it failed; GPUs pass it at each start."""
+    ran: list[str] = []
+    killed = {"before": False}
+
+    def run(device):
+        ran.append(device.driver)
+        if device.driver == "broken":
+            raise KernelError("wrong bits")
+
+    def device(driver, scalar=True):
+        return SimpleNamespace(name="a", driver=driver, properties=SimpleNamespace(scalar_threads=scalar))
+
+    monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path))
+    monkeypatch.setattr(opening, "self_test", run)
+    monkeypatch.setattr(trial, "_was_killed", lambda: killed["before"])
+    for driver in ("1", "1", "2", "1", "2"):
+        opening._test(device(driver))
+    assert ran == ["1", "2"]
+    killed["before"] = True
+    opening._test(device("1"))
+    killed["before"] = False
+    for _ in range(2):
+        with pytest.raises(KernelError, match="wrong bits"):
+            opening._test(device("broken"))
+        opening._test(device("gpu", scalar=False))
+    assert ran[2:] == ["1", "broken", "gpu", "broken", "gpu"]
+    monkeypatch.setattr(opening, "preprocess", lambda file: "another text")
+    opening._test(device("1"))
+    assert ran[7:] == ["1"]
+
+
 def test_the_next_driver_is_asked_where_the_first_has_no_device_that_works(monkeypatch):
     def fail():
         raise KernelError("broken")
@@ -281,5 +315,5 @@ def test_the_next_driver_is_asked_where_the_first_has_no_device_that_works(monke
     with pytest.raises(UnavailableError, match=r"no compute device works here: cuda:0 \(a\): broken"):
         open_device("auto")
     rows["opencl"] = [opening.DeviceInfo("opencl:0:0", "b", "opencl", "cpu", lambda: "b")]
-    monkeypatch.setattr(opening, "self_test", lambda device: None)
+    monkeypatch.setattr(opening, "_test", lambda device: None)
     assert open_device("auto") == "b"
