@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from renderer.flames.variations import header_source, variation_table
+from renderer.flames.variations import FILES, FOLDER, header_source, parse_variations, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.paths import SHADERS
 from tests.flames.reference_variations import FORMULAS
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
@@ -116,6 +117,13 @@ def test_there_are_99_in_flam3s_order():
         98,
     ]
     assert set(FORMULAS) == {v.name for v in FLAM3}
+
+
+def test_each_variation_has_a_number_of_its_own():
+    """The kernel of any flame selects by it."""
+    names = [name for file in FILES for name in parse_variations((SHADERS / FOLDER / f"{file}.h").read_text(), 0)]
+    assert len(set(names)) == len(names), "a name is defined twice"
+    assert sorted(v.index for v in variation_table().values()) == list(range(len(variation_table())))
 
 
 def agree(name, x, y, weight, said, found):

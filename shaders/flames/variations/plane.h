@@ -57,13 +57,6 @@ VARIATION(juliaq, power = 5, divisor = 2) {
     return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * divisor / power)), angle);
 }
 
-VARIATION(phoenix_julia, power = -3, dist = 1, x_distort = -0.5, y_distort = 0) {
-    real a = angle_of(y * (y_distort + 1.0f), x * (x_distort + 1.0f)) * (dist / power);
-    real turn = random_index(uniform(random), power == floor(power) ? fabs(power) : 4093.0f);
-    real angle = a + TWO_PI * fraction_of(turn / power);
-    return from_polar(weight * power_of(x * x + y * y, (real)(dist / power * 0.5f)), angle);
-}
-
 VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
     float inverse = 1.0f / (re + 1e-30f), part = im * 0.01f;
     real turn = random_index(uniform(random), 16777216.0f);
