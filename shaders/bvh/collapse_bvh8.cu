@@ -15,7 +15,7 @@ typedef struct {
 } Children;
 
 // Lists the primitives below a child; returns their number, MAX_LEAF_PRIMS + 1 if there are more than MAX_LEAF_PRIMS.
-DEVICE int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
+DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
         if (child_ref < 0) {
@@ -32,8 +32,8 @@ DEVICE int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     }
 }
 
-DEVICE void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child_ref, float4 center,
-                      float4 half_extent) {
+DEVICE_NOINLINE_ALWAYS void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child_ref, float4 center,
+                                      float4 half_extent) {
     int prims[MAX_LEAF_PRIMS];
     float low[3] = {center.x - half_extent.x, center.y - half_extent.y, center.z - half_extent.z};
     float high[3] = {center.x + half_extent.x, center.y + half_extent.y, center.z + half_extent.z};
@@ -81,8 +81,8 @@ DEVICE void gather_children(GLOBAL const float4 *nodes, int node, Children *c) {
     }
 }
 
-DEVICE void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int child_ref,
-                        GLOBAL float *leaf8) {
+DEVICE_NOINLINE_ALWAYS void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int child_ref,
+                                        GLOBAL float *leaf8) {
     int prims[MAX_LEAF_PRIMS], count = prims_below(nodes, child_ref, prims);
     for (int i = 1; i < count; i++) {  // sorted by primitive id
         int prim = prims[i], at = i;
