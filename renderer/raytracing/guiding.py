@@ -25,8 +25,8 @@ LOBE_PHOTONS = 8  # that a lobe is made of
 LEAF_PHOTONS = 128  # a leaf has at most so many
 WIDTH = 1.0  # of a lobe, over the spread of its photons
 MIN_SPREAD2 = 1e-6
-FACES = 6
-HEADER_WORDS = 8
+TREES = 12
+HEADER_WORDS = 16
 NO_TREE = 0xFFFFFFFF
 DEPTH_BITS = 5  # of a tree's word in the header
 
@@ -71,22 +71,22 @@ def guide_words(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
     header = np.full(HEADER_WORDS, NO_TREE, "u4")
     trees, lobes, leaves = [], [], 0
 
-    def build(face: int) -> tuple[np.ndarray, np.ndarray] | None:
-        members = np.flatnonzero(sources[:, 3] == face)
+    def build(number: int) -> tuple[np.ndarray, np.ndarray] | None:
+        members = np.flatnonzero(sources[:, 3] == number)
         if not len(members):
             return None
         nodes, leaf_points, leaf_sources = _tree(points[members], sources[members, :3])
         return nodes, _lobes(leaf_points, leaf_sources)
 
-    with ThreadPoolExecutor(FACES) as pool:  # NumPy's loops run beside each other
-        for face, tree in enumerate(pool.map(build, range(FACES))):
+    with ThreadPoolExecutor(TREES) as pool:  # NumPy's loops run beside each other
+        for number, tree in enumerate(pool.map(build, range(TREES))):
             if tree:
-                header[face] = leaves << DEPTH_BITS | (len(tree[0]).bit_length() - 1)
+                header[number] = leaves << DEPTH_BITS | (len(tree[0]).bit_length() - 1)
                 leaves += len(tree[0])
                 trees.append(tree[0])
                 lobes.append(tree[1])
     gap = np.zeros(-(HEADER_WORDS + leaves) % LOBES, "u4")  # a leaf's rows lie in one line of a cache
-    header[FACES] = HEADER_WORDS + leaves + len(gap)
+    header[TREES] = HEADER_WORDS + leaves + len(gap)
     return np.concatenate([header, *trees, gap, *lobes])
 
 

@@ -4,8 +4,9 @@
 // et al. 2020, "Robust Fitting of Parallax-Aware Mixtures for Path Guiding"); renderer/raytracing/guiding.py makes them.
 // A direction comes from the lobes with probability Surface.guided and from the BSDF else, and counts by the pdf of the
 // mixture: whatever the photons did, the estimate stays unbiased.
-// Words of `guide`: six trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z): 32 times the first
-// leaf, plus the depth, or GUIDE_NONE for a tree without photons; the first word of the leaves; unused; then the nodes.
+// Words of `guide`: twelve trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z), those of glass
+// behind those of other surfaces: 32 times the first leaf, plus the depth, or GUIDE_NONE for a tree without photons; the
+// first word of the leaves; three unused; then the nodes.
 // Trees are complete: the first of a tree's 2^depth words is unused, the second is the root, and node i has the children
 // 2 i and 2 i + 1, of which those at the depth are leaves. A node is the coordinate of its split, with the axis in the
 // lowest two bits. A leaf is the x, the y and the z of its lobes' places, and the squares of their sizes.
@@ -13,11 +14,14 @@
 // the squared distance: half of it lies where 1 - cos theta is below about a, and the other half falls slowly.
 #include "raytracing/surface.h"
 #define GUIDE_LOBES 16  // the same in guiding.py
-#define GUIDE_NODES 8
+#define GUIDE_FACES 6
+#define GUIDE_LEAVES (2 * GUIDE_FACES)  // the word that says where leaves begin
+#define GUIDE_NODES 16
 #define GUIDE_DEPTH_BITS 5
 #define GUIDE_NONE 0xffffffffu
 #define GUIDED_DIFFUSE 0.66f  // 1 would leave no way but that of the photons; 0.5 to 0.75 differ little
 #define GUIDED_GLOSSY 0.5f
+#define GUIDED_GLASS 0.3f
 #define GUIDE_DIMENSION 0x4000u  // from that of the bounce on: of the choice between photons and BSDF
 #if GUIDING || PHOTONS
 // The probability with which a material's directions come from the photons: narrow lobes of a BSDF
@@ -31,6 +35,10 @@ DEVICE float guided_fraction(const Material m) {
     case MATERIAL_METALLIC:
         return m.roughness >= 0.4f ? GUIDED_GLOSSY : GUIDED_GLOSSY * (1.0f - m.metallic);
 #endif
+#if GLASS
+    case MATERIAL_GLASS:
+        return m.roughness >= 0.4f && glass_is_rough(m) ? GUIDED_GLASS : 0.0f;
+#endif
 #if PRINCIPLED
     case MATERIAL_PRINCIPLED:
         return GUIDED_GLOSSY * (1.0f - m.transmission) * (m.roughness >= 0.4f ? 1.0f : 1.0f - m.metallic);
@@ -39,19 +47,21 @@ DEVICE float guided_fraction(const Material m) {
     return 0.0f;
 }
 
-// The number of the tree for a normal.
-DEVICE int guide_face(float3 normal) {
+// The number of the tree of photons that reached a surface on the side of a normal. Glass has trees of its own: a leaf
+// for a wall and for the glass before it would serve neither.
+DEVICE int guide_tree(const Material m, float3 normal) {
     float x = fabs(normal.x), y = fabs(normal.y), z = fabs(normal.z);
-    if (x >= y && x >= z) return normal.x < 0.0f ? 1 : 0;
-    if (y >= z) return normal.y < 0.0f ? 3 : 2;
-    return normal.z < 0.0f ? 5 : 4;
+    int first = m.kind == MATERIAL_GLASS ? GUIDE_FACES : 0;
+    if (x >= y && x >= z) return first + (normal.x < 0.0f ? 1 : 0);
+    if (y >= z) return first + (normal.y < 0.0f ? 3 : 2);
+    return first + (normal.z < 0.0f ? 5 : 4);
 }
 #endif
 
 #if GUIDING
 // The leaf at a point; 0 if there is none.
-DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 point) {
-    uint tree = guide[face], node = 1u;
+DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int number, float3 point) {
+    uint tree = guide[number], node = 1u;
     if (tree == GUIDE_NONE) return 0;
     uint first = tree >> GUIDE_DEPTH_BITS, depth = tree & ((1u << GUIDE_DEPTH_BITS) - 1u);
     for (uint level = 0u; level < depth; level++) {
@@ -60,7 +70,7 @@ DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int face, float3 p
         node = 2u * node + (place >= as_float(split) ? 1u : 0u);
     }
     uint leaf = first + node - (1u << depth);
-    return (GLOBAL const float *)(guide + guide[6] + leaf * (4u * GUIDE_LOBES));
+    return (GLOBAL const float *)(guide + guide[GUIDE_LEAVES] + leaf * (4u * GUIDE_LOBES));
 }
 
 // The pdf of a lobe times 4 pi, for offsets from the point to the lobe's place. F and U are float and uint or vectors of
@@ -149,10 +159,11 @@ DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint
     return true;
 }
 
-// Finds the photons near a surface point.
+// Finds the photons near a surface point; of glass those on its other side, from where most of its light is.
 DEVICE void find_guide(GLOBAL const uint *guide, const Material m, float3 geometric_normal, Surface *s) {
     s->guided = guided_fraction(m);
-    s->guide = s->guided > 0.0f ? guide_at(guide, guide_face(geometric_normal), s->point) : 0;
+    float3 side = m.kind == MATERIAL_GLASS ? -geometric_normal : geometric_normal;
+    s->guide = s->guided > 0.0f ? guide_at(guide, guide_tree(m, side), s->point) : 0;
     if (!s->guide) s->guided = 0.0f;
 }
 // What Russian roulette goes by. A path that turned to where much light comes from has a small throughput, and as much

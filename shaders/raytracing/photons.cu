@@ -40,7 +40,7 @@ KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const flo
         if (depth > 0 && guided_fraction(m) > 0.0f) {
             uint slot = 2u * (PHOTON_RECORDS * i + (uint)recorded++);
             records[slot] = with_w(s.point, fma(0.0722f, carried.z, fma(0.7152f, carried.y, 0.2126f * carried.x)));
-            records[slot + 1] = with_w(direction * -hit.t, (float)guide_face(geometric_normal(s)));
+            records[slot + 1] = with_w(direction * -hit.t, (float)guide_tree(m, geometric_normal(s)));
         }
         BsdfSample out;
         if (!sample_bsdf(m, s, sampler, dimension, &out) || !on_geometric_side(s, out.direction, out.transmits)) return;

@@ -78,9 +78,9 @@ def leaf_at(words, point, face):
     """The lobes (4, LOBES) float32 at a point, by the words of guide.h."""
     first, depth, node = words[face] >> 5, words[face] & 31, 1
     for _ in range(depth):
-        split = words[8 + first + node]
+        split = words[16 + first + node]
         node = 2 * node + int(point[split & 3] >= split.view("f4"))
-    begin = words[6] + (first + node - (1 << depth)) * 4 * LOBES
+    begin = words[12] + (first + node - (1 << depth)) * 4 * LOBES
     return words[begin : begin + 4 * LOBES].view("f4").reshape(4, LOBES)
 
 
@@ -96,7 +96,7 @@ def photons(rng, count):
 def test_lobes_lie_where_photons_came_from(rng):
     points, sources = photons(rng, 8 * LEAF_PHOTONS)
     words = guide_words(points, sources)
-    assert words[[0, 1, 3, 4, 5]].tolist() == [NO_TREE] * 5
+    assert words[[0, 1, *range(3, 12)]].tolist() == [NO_TREE] * 11
     assert np.array_equal(words, guide_words(points, sources))
     for point in points[:50, :3]:
         lobes = leaf_at(words, point, 2)
@@ -126,7 +126,7 @@ def test_leaves_hold_the_photons_that_reach_them(rng):
 
 def test_a_guide_of_no_photon_one_place_and_one_photon(rng):
     nothing = np.zeros((0, 4), "f4")
-    assert guide_words(nothing, nothing)[:6].tolist() == [NO_TREE] * 6
+    assert guide_words(nothing, nothing)[:12].tolist() == [NO_TREE] * 12
     points, sources = photons(rng, 1)
     assert np.allclose(leaf_at(guide_words(points, sources), points[0], 2)[0], -1, atol=0.05)
     points, sources = (np.repeat(array, 3 * LEAF_PHOTONS, 0) for array in (points, sources))
