@@ -417,7 +417,7 @@ class Picture(AccumulatingPicture):
         """What shows lamps behind glass, if there are any."""
         if self._drawn is None:
             return ""
-        return guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights)
+        return guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
 
 
 def _has_ranges(settings: Settings) -> bool:

@@ -8,14 +8,15 @@ from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.photons import Bounds, emit_photons
 from renderer.raytracing.settings import MATERIALS, Settings
 
-PHOTONS = 25000  # that the hint names
+PHOTONS, MORE_PHOTONS = 25000, 100000  # that the hint names, for few samples and for many
+MANY_SAMPLES = 1000
 RAYS = 64
 MIN_SHARE = 0.75  # of the lights' power that meets glass first
 MAX_PRIMITIVES = 1 << 15  # 40 ms; of larger scenes nothing is said
 CHUNK = 1 << 12
 
 
-def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, lights: LightSampler) -> str:
+def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, lights: LightSampler, samples: int) -> str:
     """What to try, in one line, if the lights mostly shine on glass; else nothing. `rows` are (m,) MATERIAL.
 
     Instances and distance fields do not count.
@@ -35,9 +36,10 @@ def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, light
     share = power[(material >= 0) & glass[material]].sum() / max(float(power.sum()), 1e-300)
     if share < MIN_SHARE:
         return ""
+    photons = PHOTONS if samples < MANY_SAMPLES else MORE_PHOTONS
     return (
         f"{100 * share:.0f} % of the lights' power meets glass first, behind which few paths find it: "
-        f"--set guiding_photons={PHOTONS} leads them there"
+        f"--set guiding_photons={photons} leads them there"
     )
 
 

@@ -21,7 +21,7 @@
 #define GUIDE_NONE 0xffffffffu
 #define GUIDED_DIFFUSE 0.66f  // 1 would leave no way but that of the photons; 0.5 to 0.75 differ little
 #define GUIDED_GLOSSY 0.5f
-#define GUIDED_GLASS 0.3f
+#define GUIDED_GLASS 0.15f
 #define GUIDE_DIMENSION 0x4000u  // from that of the bounce on: of the choice between photons and BSDF
 #if GUIDING || PHOTONS
 // The probability with which a material's directions come from the photons: narrow lobes of a BSDF
