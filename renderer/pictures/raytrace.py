@@ -113,9 +113,10 @@ class Picture(AccumulatingPicture):
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Uploads and compiles what changed since the last picture."""
-        settings = self._settings = with_schedule(self.device, settings)
+        ray_count = tile[2] * tile[3]
         with stage("building"):
-            self._update_geometry(settings)
+            self._update_geometry(settings, ray_count)
+        settings = self._settings = with_schedule(self.device, settings, self._geometry, ray_count)
         rays_key = (
             tile[2:], settings.max_depth, settings.stencil, settings.schedule,
             2 if settings.has_instances or settings.models else 1, settings.keeps_variance,
@@ -150,8 +151,9 @@ class Picture(AccumulatingPicture):
             self._rows, self._row_sources = material_rows(settings, geometry.models), sources
         return self._rows
 
-    def _compile_ahead(self, settings: Settings, geometry: Geometry) -> None:
+    def _compile_ahead(self, settings: Settings, ray_count: int, geometry: Geometry) -> None:
         """Begins to compile the schedule's kernels, as most scenes need them, while the BVH is built."""
+        settings = with_schedule(self.device, settings, geometry, ray_count)
         constants = self._constants(settings, geometry) | LightSampler.usual_constants
         SCHEDULES[settings.schedule].compile_ahead(self.device, constants)
 
@@ -210,7 +212,7 @@ class Picture(AccumulatingPicture):
         lights = self._lights
         return SceneArgs((*self._geometry.kernel_args, *self._guide), self._materials, lights.buffer, lights.count)
 
-    def _update_geometry(self, settings: Settings) -> None:
+    def _update_geometry(self, settings: Settings, ray_count: int) -> None:
         """Rebuilds the geometry if its shapes changed, else moves its instances and fields."""
         key = (
             *(getattr(settings, name) for name in (*SHAPE_GROUPS, "models", "scattered", "builder", "bvh")),
@@ -221,7 +223,7 @@ class Picture(AccumulatingPicture):
             settings.is_blurred,
         )
         if key != self._geometry_key:
-            compile_ahead = partial(self._compile_ahead, settings)
+            compile_ahead = partial(self._compile_ahead, settings, ray_count)
             self._geometry, self._geometry_key = Geometry(self.device, settings, compile_ahead), key
         self._geometry.update(settings)
 
@@ -320,8 +322,8 @@ class Picture(AccumulatingPicture):
 
         It is measured as focus_distance. The picture drawn so far stays.
         """
-        settings = with_schedule(self.device, settings)
-        self._update_geometry(settings)
+        self._update_geometry(settings, size[0] * size[1])
+        settings = with_schedule(self.device, settings, self._geometry, size[0] * size[1])
         out = self.device.buffer(1)
         params = launch_params(settings, size, (0, 0, *size))[()]
         pick = self._aov_kernel("pick", settings)
@@ -335,8 +337,8 @@ class Picture(AccumulatingPicture):
         """The stencil of active rays as each bounce begins, or what the traversal of camera rays costs."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))
-        settings = with_schedule(self.device, settings)
-        self._update_geometry(settings)
+        self._update_geometry(settings, size[0] * size[1])
+        settings = with_schedule(self.device, settings, self._geometry, size[0] * size[1])
         if name == light_picks.VIEW:
             x, y = (min(int(fraction * n), n - 1) for fraction, n in zip(at, size, strict=True))
             return self._light_view(settings, size, (x, y))
@@ -378,7 +380,7 @@ class Picture(AccumulatingPicture):
         if purpose not in self._tracers:
             self._tracers[purpose] = self.clone()
         tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits")
-        self._update_geometry(settings)
+        self._update_geometry(settings, 0)
         tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # as this picture has them now
         return tracer, settings
 

@@ -74,7 +74,7 @@ class Geometry:
         self.bvh: Bvh
         self.builds = self.primitive_count = 0  # of the static BVH
         self._field_count = len(settings.distance_fields)
-        self._before_build, self._has_instances = before_build, False
+        self._before_build, self.has_instances = before_build, False
         self._take(self._scene_shapes.at(poses, keep=settings.is_animated), settings)
         self._lights = NO_LIGHTS
         self._lights_key: tuple = ()
@@ -86,7 +86,7 @@ class Geometry:
         """Builds and uploads what of the shapes differs from those of the last call."""
         before, self._shapes = self._shapes, shapes
         named = [name for name in shapes.primitives if name]
-        self._has_instances = self._has_instances or bool(settings.has_instances or shapes.instanced)
+        self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
             moved = before is not None and self.bvh.count == self.primitive_count  # and not presplit
@@ -128,7 +128,7 @@ class Geometry:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {
             "BVH8": int(layout_for(self.device, self._layout) == "bvh8"),
-            "INSTANCES": int(self._has_instances),
+            "INSTANCES": int(self.has_instances),
             "DEFORMS": int(bool(self._shapes and self._shapes.closing)),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),

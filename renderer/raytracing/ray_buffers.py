@@ -5,7 +5,7 @@ from renderer.gpu.device import Buffer, Device
 GROUP_SIZE = 128  # threads; four stencil words
 MAX_DEPTHS = 16  # of a path; the same in raytrace.cu
 WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
-GATHERED_WORDS = 64  # of which a group of a wavefront stage handles those that have rays, from depth 1 on
+WORDS_PER_GROUP = GROUP_SIZE // 2  # of the kernel `bounces`
 
 
 class RayBuffers:
@@ -29,9 +29,9 @@ class RayBuffers:
         width, height = size
         self.stencil = stencil
         blocks = -(-width // 8) * -(-height // 4)
-        self.padded_count = -(-blocks // GATHERED_WORDS) * GATHERED_WORDS * 32
+        self.padded_count = -(-blocks // WORDS_PER_GROUP) * WORDS_PER_GROUP * 32
         self.launch_threads = self.padded_count // WORDS_PER_WARP
-        self.gathering_threads = self.padded_count // 32 // GATHERED_WORDS * GROUP_SIZE
+        self.group_threads = self.padded_count // 32 // WORDS_PER_GROUP * GROUP_SIZE
         self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
@@ -43,6 +43,7 @@ class RayBuffers:
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]
         if schedule == "wavefront":
             self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
+            self.later_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # of `bounces`, by depth
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
             sizes = [self.padded_count] * 5 + [self.padded_count * float4s_per_contribution]
             float4s = [device.buffer((count, 4)).fill(0) for count in sizes]

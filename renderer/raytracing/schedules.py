@@ -1,7 +1,7 @@
 """The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
 
-"auto" is the fastest (tests/fps/results): regenerate on GPUs with a ballot, the megakernel elsewhere. A stencil other
-than "bits" needs the wavefront.
+"auto" is the fastest: on GPUs with a ballot the wavefront, which packs its rays for each stage, or regeneration for
+scenes of few primitives; the megakernel elsewhere. A stencil other than "bits" needs the wavefront.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,27 +12,35 @@ import numpy as np
 
 from renderer.gpu.device import Buffer, Device
 from renderer.gpu.warps import has_ballot
+from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
-from renderer.raytracing.ray_buffers import GATHERED_WORDS, GROUP_SIZE, MAX_DEPTHS, RayBuffers
+from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
+MIN_WAVEFRONT_PRIMS = 100  # static ones from which the wavefront is faster than regeneration
+STATE_BYTES = 160  # at most, of a ray between two stages of the wavefront
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
 RECORDED_FROM = 2  # samples that are launched one by one before a graph is recorded, which takes as long as some
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
-GATHERING_STAGES = ("trace", "shade", "connect")
-GATHERING = "gathering "  # before the names of their kernels
+BOUNCES = "bounces"
+PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3}, 1  # of the wavefront, as shaders/raytracing/wavefront.h numbers them
+FIRST_FUSED = 1  # depth from which BOUNCES draws
 BEGIN_SAMPLE = "begin_sample"
 SCALAR_GROUP_SIZE = 4  # of the megakernel on devices without warps: threads that trace a word each
 
 
-def with_schedule(device: Device, settings: Settings) -> Settings:
-    """The settings with the schedule that "auto" stands for on the device."""
+def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
+    """The settings with the schedule that "auto" stands for on the device, for a tile of so many rays."""
     if settings.schedule != "auto":
         return settings
     if settings.stencil != "bits":
         return settings.with_schedule("wavefront")
-    return settings.with_schedule("regenerate" if has_ballot(device) else "megakernel")
+    if not has_ballot(device):
+        return settings.with_schedule("megakernel")
+    is_simple = geometry.primitive_count < MIN_WAVEFRONT_PRIMS and not geometry.has_instances
+    fits = ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
+    return settings.with_schedule("wavefront" if fits and not is_simple else "regenerate")
 
 
 class SceneArgs(NamedTuple):
@@ -61,23 +69,26 @@ class Schedule:
     @classmethod
     def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
         """The kernels of the schedule, by entry; of REPORT_STAGE a function that compiles it, for report() alone."""
-        source, sizes = kernel_source(), cls._group_sizes(device)
-        kernels = {entry: device.kernel(source, entry, size, **constants) for entry, size in sizes.items()}
+        cls.compile_ahead(device, constants)
+        source, programs = kernel_source(), cls._programs(device, constants)
+        kernels = {entry: device.kernel(source, entry, size, **values) for entry, (size, values) in programs.items()}
         return kernels | {REPORT_STAGE: cache(partial(device.kernel, REPORT_FILE, REPORT_STAGE, GROUP_SIZE))}
 
     @classmethod
     def compile_ahead(cls, device: Device, constants: dict[str, Any]) -> None:
-        """Begins what compile() waits for, where the device can."""
-        for size in sorted(set(cls._group_sizes(device).values())):
-            device.compile_ahead(kernel_source(), size, **constants)
+        """Begins what compile() waits for, where the device can; programs compile beside each other."""
+        programs = {(size, values["PART"]): values for size, values in cls._programs(device, constants).values()}
+        for (size, _), values in programs.items():
+            device.compile_ahead(kernel_source(), size, **values)
 
     @classmethod
-    def _group_sizes(cls, device: Device) -> dict[str, int]:
-        """Threads of a group of the schedule's kernels, by entry."""
+    def _programs(cls, device: Device, constants: dict[str, Any]) -> dict[str, tuple[int, dict[str, Any]]]:
+        """Threads of a group of each of the schedule's kernels, and the constants of its program, by entry."""
         sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
         name = cls.__name__.lower()
         found = {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[name]}
-        return found | ({BEGIN_SAMPLE: sizes.get(name, GROUP_SIZE)} if device.has_graphs else {})  # in one program
+        found |= {BEGIN_SAMPLE: sizes.get(name, GROUP_SIZE)} if device.has_graphs else {}  # in one program
+        return {entry: (size, constants) for entry, size in found.items()}
 
     def draw_sample(
         self, settings: Settings, params: np.ndarray, scene: SceneArgs, merge: Callable[[], None] | None = None
@@ -141,32 +152,19 @@ class Schedule:
 
 
 class Wavefront(Schedule):
-    """One launch a stage; on GPUs with a ballot stages of depths from 1 on gather the words of bits that have rays."""
+    """One launch a stage; on GPUs, with a stencil of bits, one for all stages from depth FIRST_FUSED on."""
 
     @classmethod
-    def compile(cls, device: Device, constants: dict[str, Any]) -> dict[str, Any]:
-        """The kernels of the schedule, by entry; the gathering ones, if any, with GATHERING before it."""
-        kernels = super().compile(device, constants)
-        for gathering in cls._gathering(device, constants):
-            for entry in GATHERING_STAGES:
-                kernels[GATHERING + entry] = device.kernel(kernel_source(), entry, GROUP_SIZE, **gathering)
-        return kernels
-
-    @classmethod
-    def compile_ahead(cls, device: Device, constants: dict[str, Any]) -> None:
-        """Begins what compile() waits for, where the device can."""
-        super().compile_ahead(device, constants)
-        for gathering in cls._gathering(device, constants):
-            device.compile_ahead(kernel_source(), GROUP_SIZE, **gathering)
-
-    @classmethod
-    def _gathering(cls, device: Device, constants: dict[str, Any]) -> list[dict[str, Any]]:
-        """The constants of kernels that gather words, if the device runs any."""
-        gathers = constants["STENCIL"] == STENCILS["bits"] and has_ballot(device)
-        return [constants | {"GATHERED_WORDS": GATHERED_WORDS}] if gathers else []
+    def _programs(cls, device: Device, constants: dict[str, Any]) -> dict[str, tuple[int, dict[str, Any]]]:
+        programs = super()._programs(device, constants)
+        if constants["STENCIL"] != STENCILS["bits"] or device.properties.scalar_threads:
+            return programs
+        entries = *programs, BOUNCES
+        return {entry: (GROUP_SIZE, constants | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
     def _launch(self, settings: Settings, params: tuple, scene: SceneArgs) -> None:
-        for _ in self._stages(settings, params, scene):
+        depths = FIRST_FUSED if BOUNCES in self._kernels else settings.max_depth
+        for _ in self._stages(settings, params, scene, depths):
             pass
 
     def stages(
@@ -174,35 +172,42 @@ class Wavefront(Schedule):
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages of a sample; after each gives its name, its depth and the mask that it writes, if any."""
         if not self._device.has_graphs:
-            return self._stages(settings, (params[()],), scene)
+            return self._stages(settings, (params[()],), scene, settings.max_depth)
         self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
-        return self._stages(settings, (params[()], self._rays.sample), scene)
+        return self._stages(settings, (params[()], self._rays.sample), scene, settings.max_depth)
 
-    def _stages(self, settings: Settings, params: tuple, scene: SceneArgs) -> Iterator[tuple[str, int, Buffer | None]]:
+    def _stages(
+        self, settings: Settings, params: tuple, scene: SceneArgs, depths: int
+    ) -> Iterator[tuple[str, int, Buffer | None]]:
+        """stages(), of which those behind the first `depths` depths are one launch."""
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
+        threads = rays.group_threads if BOUNCES in run else rays.launch_threads
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
-        for depth in range(settings.max_depth):
-            gathering = GATHERING if depth and GATHERING + "trace" in run else ""
-            threads = rays.gathering_threads if gathering else rays.launch_threads
+        for depth in range(min(depths, settings.max_depth)):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
-            run[gathering + "trace"](
+            run["trace"](
                 threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
                 *scene.geometry, scene.lights,
             )  # fmt: skip
             yield "trace", depth, rays.hit_mask
-            run[gathering + "shade"](
+            run["shade"](
                 threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
                 rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
             yield "shade", depth, masks[depth + 1]
             if settings.direct_lighting != "bsdf" and scene.light_count:
-                run[gathering + "connect"](
-                    threads, rays.shadow_mask, rays.origins, *rays.shadow_rays, rays.radiances,
-                    *scene.geometry,
+                run["connect"](
+                    threads, *params, depth, rays.shadow_mask, *rays.path, *rays.shadow_rays, *scene.geometry,
+                    scene.lights,
                 )  # fmt: skip
                 yield "connect", depth, rays.shadow_mask
+        if depths < settings.max_depth:
+            run[BOUNCES](
+                threads, *params, depths, masks[depths], rays.later_masks, *rays.path, rays.hits, *rays.shadow_rays,
+                *scene.geometry, scene.materials, scene.lights,
+            )  # fmt: skip
         run["accumulate"](rays.padded_count, *params, rays.radiances, *rays.film)
         yield "accumulate", settings.max_depth, None
 
@@ -218,7 +223,11 @@ class Wavefront(Schedule):
             return {"active rays": [int(mask.read()[0]) for mask in self._rays.active_masks[:max_depth]]}
         if self._rays.stencil != "bits":
             return {}
-        return self._count([(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]])
+        masks = [(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]]
+        if BOUNCES in self._kernels:
+            later = range(FIRST_FUSED, max_depth)
+            masks[FIRST_FUSED:] = [(self._rays.later_masks, depth * self._rays.mask_words, 1) for depth in later]
+        return self._count(masks)
 
 
 class Regenerate(Schedule):

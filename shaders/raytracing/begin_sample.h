@@ -2,6 +2,7 @@
 // be recorded once and launched again (a CUDA graph).
 #if SAMPLE_IN_MEMORY
 #define SAMPLE_PARAMS const LaunchParams params, GLOBAL const int *sample
+#define SAMPLE_ARGS params, sample
 #define AT_SAMPLE(params) at_sample(params, sample)  // read where it is used: held from the start it costs registers
 
 DEVICE LaunchParams at_sample(LaunchParams params, GLOBAL const int *sample) {
@@ -20,5 +21,6 @@ KERNEL begin_sample(int index, int first, GLOBAL int *sample, GLOBAL uint *count
 }
 #else
 #define SAMPLE_PARAMS const LaunchParams params
+#define SAMPLE_ARGS params
 #define AT_SAMPLE(params) params
 #endif

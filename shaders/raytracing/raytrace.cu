@@ -1,13 +1,13 @@
 // Path tracing by three schedules of the same work, which give the same bits:
 //     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013) behind the stencil of active rays:
-//                 generate; for every depth trace, shade, connect; accumulate. The slowest; kept for the paper's
-//                 experiment with stencils (stencil.h) and because each of its stages can be read and timed alone.
+//                 generate; for every depth trace, shade, connect; accumulate (wavefront.h). What GPUs run, but for
+//                 scenes of few primitives: its rays are packed anew for each stage, and its programs take fewer
+//                 registers.
 //     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the
 //                 paths in registers and stops when the word is 0. On devices without warps (SCALAR_THREADS) one thread
 //                 traces the word (fused_scalar.h). What CPUs, and GPUs without a ballot, run.
 //     regenerate  one launch; threads that end a path start the next (regeneration, V. Frolov and V. Galaktionov 2016).
-//                 What GPUs run: 16 to 25 % faster than the megakernel on `sphereflake` from depth 2 on
-//                 (tests/fps/results/h200_rays.jsonl).
+//                 What GPUs run for scenes of few primitives.
 // Ray i is pixel i % 32 of block i / 32; blocks are 8 x 4 pixels, so a word of the stencil is one block of the picture.
 // The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf
 // (kernels.py).
@@ -232,104 +232,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
 #include "raytracing/begin_sample.h"
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
-#define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // behind a contribution the origin of its shadow ray
-KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, GLOBAL float4 *origins, GLOBAL float4 *directions,
-                GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
-    STENCIL_LOCAL(scratch);
-    uint i = thread_index();
-    int x, y;
-    bool active = pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS);
-    Path path = start_path(params, x, y, sampler_of_ray(AT_SAMPLE(params), i));
-    origins[i] = path.origin;
-    directions[i] = path.direction;
-    throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
-    radiances[i] = path.radiance;
-    set_active(active_mask, i, active, scratch);
-}
-
-KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
-             GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
-             GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
-    STENCIL_LOCAL(scratch);
-    STENCIL_WORDS(active_mask, hit_mask, 0);
-    FOR_EACH_STENCIL_WORD(slot) {
-        uint i = ray_of(active_mask, slot);
-        bool active = is_active(active_mask, slot);
-        if (active) {
-            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
-            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
-            store_hit(hits, i, hit);
-            if (hit.primitive < 0) {
-                Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-                radiances[i] = add_escaped_radiance(params, depth, lights, path);
-                if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
-                active = false;
-            }
-        }
-        set_active(hit_mask, i, active, scratch);
-    }
-}
-
-KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
-             GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
-             GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions, GLOBAL float4 *shadow_contributions,
-             SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
-    STENCIL_LOCAL(scratch);
-    STENCIL_WORDS(hit_mask, active_mask, shadow_mask);
-    FOR_EACH_STENCIL_WORD(slot) {
-        uint i = ray_of(hit_mask, slot);
-        bool active = is_active(hit_mask, slot), has_shadow_ray = false;
-        Hit hit = {0.0f, 0.0f, 0.0f, -1};
-        if (active) hit = stored_hit(hits, i);
-        if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0)) {
-            Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-            ShadowRay shadow;
-            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
-            active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-            has_shadow_ray = shadow.valid;
-            radiances[i] = path.radiance;
-            if (active || has_shadow_ray) origins[i] = path.origin;
-            if (active) directions[i] = path.direction;
-            if (active) throughputs[i] = path.throughput;
-            if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
-            if (has_shadow_ray) shadow_directions[i] = shadow.direction;
-            if (has_shadow_ray) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = shadow.contribution;
-#if EQUIANGULAR
-            if (has_shadow_ray) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] = shadow.origin;
-#endif
-        }
-        if (STENCIL == STENCIL_OFF && !has_shadow_ray)
-            shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        set_active(active_mask, i, active, scratch);
-        if (DIRECT_LIGHTING != DIRECT_BSDF) set_active(shadow_mask, i, has_shadow_ray, scratch);
-    }
-}
-
-KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLOBAL const float4 *shadow_directions,
-               GLOBAL const float4 *shadow_contributions, GLOBAL float4 *radiances, SCENE_PARAMS) {
-    STENCIL_WORDS(shadow_mask, 0, 0);
-    FOR_EACH_STENCIL_WORD(slot) {
-        if (!is_active(shadow_mask, slot)) continue;
-        uint i = ray_of(shadow_mask, slot);
-        float4 direction = shadow_directions[i], contribution = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i];
-#if EQUIANGULAR
-        float4 start = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1];
-#else
-        float4 start = origins[i];
-#endif
-        float4 origin = shadow_ray_origin(start, direction, contribution.w);
-        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w))
-            radiances[i] = add_contribution(radiances[i], contribution);
-    }
-}
-
-KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
-    uint i = thread_index();
-    int x, y;
-    if (pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS))
-        add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
-}
-
+#include "raytracing/wavefront.h"
 #elif SCHEDULE == SCHEDULE_REGENERATE
 // A thread keeps its path in registers and starts the next pixel's when it ends. A warp takes new pixels when at most
 // REGENERATE_BELOW of its paths are active. counts: the next ray, then the active rays by depth.

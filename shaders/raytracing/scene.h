@@ -82,22 +82,27 @@ DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
     return as_int(primitive_of(SCENE_ARGS, hit).edge1.w);
 }
 
-// The closest hit of a ray of unit direction. origin.w is the time in the shutter interval, 0 to 1.
-DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
-    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX FILTER_ARGS_OF(-1));
+// What of the scene is not in the static BVH: replaces the closest hit there by a closer one.
+DEVICE void hit_fields_and_instances(SCENE_PARAMS, float4 origin, float3 direction, Hit *hit) {
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS; k++) {
-        float t = sphere_trace(fields[k], xyz(origin), direction, hit.t);
-        if (t < hit.t) {
-            hit.t = t;
-            hit.primitive = FIELD_PRIM_BASE + k;
+        float t = sphere_trace(fields[k], xyz(origin), direction, hit->t);
+        if (t < hit->t) {
+            hit->t = t;
+            hit->primitive = FIELD_PRIM_BASE + k;
         }
     }
 #endif
 #if INSTANCES
-    hit.instance = -1;
-    traverse_tlas(INSTANCE_ARGS, origin, direction, false, &hit, &hit.instance FILTER_ARGS_OF(-1));
+    hit->instance = -1;
+    traverse_tlas(INSTANCE_ARGS, origin, direction, false, hit, &hit->instance FILTER_ARGS_OF(-1));
 #endif
+}
+
+// The closest hit of a ray of unit direction. origin.w is the time in the shutter interval, 0 to 1.
+DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
+    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX FILTER_ARGS_OF(-1));
+    hit_fields_and_instances(SCENE_ARGS, origin, direction, &hit);
     return hit;
 }
 
@@ -106,19 +111,25 @@ DEVICE float3 primitive_normal(const Primitive p, float3 point) {
     return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
 }
 
-// Whether anything is hit before t_max.
-DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
-    bool found = TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max FILTER_ARGS_OF(-1));
+// Whether anything that is not in the static BVH is hit before t_max.
+DEVICE bool any_field_or_instance(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
+    bool found = false;
 #if INSTANCES
     Hit end = {t_max, 0.0f, 0.0f, -1};
     int instance = -1;
-    found = found || traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance FILTER_ARGS_OF(-1));
+    found = traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance FILTER_ARGS_OF(-1));
 #endif
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS && !found; k++)
         found = sphere_trace(fields[k], xyz(origin), direction, t_max) < FLT_MAX;
 #endif
     return found;
+}
+
+// Whether anything is hit before t_max.
+DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
+    return TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max FILTER_ARGS_OF(-1)) ||
+           any_field_or_instance(SCENE_ARGS, origin, direction, t_max);
 }
 
 #if HAS_MOVEMASK

@@ -1,7 +1,7 @@
 // The stencil of active rays (V. Frolov, "a stencil buffer for CUDA ray tracing"): one bit a ray. A stage tests the
 // bits at its start, and all 32 rays of a word gather them at its end. The setting `stencil` chooses the
 // representation:
-//     bits   one bit a ray: what all schedules use.
+//     bits   one bit a ray: what all schedules use. GPUs list the rays of words in shared memory: packed_stages.h.
 //     flags  one int a ray, and
 //     off    no test: ended rays are processed without effect. Both are kept as the baselines of the paper's experiment
 //            (tests/fps/raytrace.py): without a test, depth 6 of `mirrors` is 2.7 times as slow on an H200.
@@ -10,7 +10,6 @@
 //
 //     KERNEL stage(GLOBAL const uint *before, GLOBAL uint *after, ...) {
 //         STENCIL_LOCAL(scratch);
-//         STENCIL_WORDS(before, after, 0);
 //         FOR_EACH_STENCIL_WORD(slot) {
 //             uint i = ray_of(before, slot);
 //             bool active = is_active(before, slot);
@@ -86,39 +85,8 @@ DEVICE void set_active(GLOBAL uint *stencil, uint i, bool active, LOCAL uint *sc
 #endif
 }
 
-// The words of a group. With GATHERED_WORDS, where few rays are left, a group reads so many words at once, far from each
-// other, and its warps share those that are not 0: none waits for the load of a word that has no ray, and regions of
-// long paths are spread over all groups. The others become 0 in the stencils that the stage writes (or 0 for none). Else
-// each warp tests WORDS_PER_WARP words in turn: launching an empty warp costs more.
-#if GATHERED_WORDS
-#define STENCIL_WORDS(before, after, also_after)        \
-    LOCAL_ARRAY(uint, live_words_, 1 + GATHERED_WORDS); \
-    gather_words(before, after, also_after, live_words_)
-#define FOR_EACH_STENCIL_WORD(slot)          \
-    for (uint k_ = local_index() >> 5, slot; \
-         k_ < live_words_[0] && (slot = 32u * live_words_[1u + k_] + lane_index(), true); k_ += GROUP_SIZE / 32)
-
-// live: the number of words that are not 0, then the words, in any order.
-DEVICE void gather_words(GLOBAL const uint *before, GLOBAL uint *after, GLOBAL uint *also_after, LOCAL uint *live) {
-    uint word = group_index() + local_index() * group_count();
-    bool is_word = local_index() < GATHERED_WORDS;
-    if (local_index() == 0) live[0] = 0;
-    bool lives = is_word && before[word] != 0;
-    BARRIER();
-    if (is_word && !lives) {
-        if (after) after[word] = 0;
-        if (also_after) also_after[word] = 0;
-    }
-    uint found = ballot(lives), first = 0;
-    if (lane_index() == 0 && found) first = atomic_add(&live[0], popcount(found));
-    first = warp_shuffle(first, 0);
-    if (lives) live[1u + first + popcount(found & ((1u << lane_index()) - 1u))] = word;
-    BARRIER();
-}
-#else
-#define STENCIL_WORDS(before, after, also_after)
+// Each warp tests WORDS_PER_WARP words in turn: launching an empty warp costs more.
 #define FOR_EACH_STENCIL_WORD(slot)                                                 \
     for (uint slot = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), \
               end_ = slot + GROUP_SIZE * WORDS_PER_WARP;                            \
          slot < end_; slot += GROUP_SIZE)
-#endif

@@ -1,0 +1,207 @@
+// The stages of the wavefront behind a stencil of bits, on GPUs. A group has WORDS_PER_GROUP words of the stencil and
+// lists their active rays in shared memory, so that all lanes of its warps have one, however few there are. Its words lie
+// far from each other, so that no group has all the long paths.
+#define WORDS_PER_GROUP (GROUP_SIZE / 2)
+#define GROUP_WORD(k) (group_index() + (k) * group_count())
+#define RAY_OF(listed_ray) (32u * GROUP_WORD((listed_ray) >> 5) + ((listed_ray) & 31u))
+#define GROUP_LIST                                     \
+    LOCAL_ARRAY(ushort, listed, 32 * WORDS_PER_GROUP); \
+    LOCAL_ARRAY(uint, counts, 2)  // rays in the list, rays that are taken from it
+
+// Lists the rays of the group's words; a thread has half a word. Returns their number. All threads call it.
+DEVICE uint list_rays(LOCAL const uint *words, LOCAL uint *counts, LOCAL ushort *listed) {
+    uint first_ray = 16u * local_index(), bits = words[first_ray >> 5] >> (first_ray & 31u) & 0xffffu;
+    if (local_index() < 2) counts[local_index()] = 0;
+    BARRIER();
+    uint place = bits ? atomic_add(&counts[0], popcount(bits)) : 0u;
+    for (; bits; bits &= bits - 1u) listed[place++] = (ushort)(first_ray + 31u - (uint)clz(bits & (0u - bits)));
+    BARRIER();
+    return counts[0];
+}
+
+DEVICE void set_bit(LOCAL uint *words, uint listed_ray) {
+    atomic_or(&words[listed_ray >> 5], 1u << (listed_ray & 31u));
+}
+
+#if HAS_BALLOT && !INSTANCES
+// Traces the listed rays, or with `is_shadow` their shadow rays. A lane whose ray has ended takes the next one of the
+// list as soon as IDLE_LANES have none (T. Aila and S. Laine 2009).
+// Camera rays go together and wait for each other.
+#define IDLE_LANES(depth, is_shadow) ((depth) == 0 && !(is_shadow) ? 32u : 20u)
+DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
+                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
+                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
+    int node = STACK_SENTINEL, prim_id = 0x7fffffff, stack[STACK_SIZE], *top = stack;
+    Hit best = {0.0f, 0.0f, 0.0f, -1};
+    bool has_ray = false, rays_left = true;
+    uint listed_ray = 0;
+    float4 origin = make_float4(0.0f, 0.0f, 0.0f, 0.0f), direction = origin;
+    SlabRay ray = slab_ray(xyz(origin), xyz(direction));
+    while (true) {
+        if (has_ray && node == STACK_SENTINEL) {
+            uint i = RAY_OF(listed_ray);
+            has_ray = false;
+            if (is_shadow) {
+                if (best.primitive < 0 && !any_field_or_instance(SCENE_ARGS, origin, xyz(direction), direction.w))
+                    connect_ray(i, SHADOW_ARGS, radiances);
+            } else {
+                hit_fields_and_instances(SCENE_ARGS, origin, xyz(direction), &best);
+#if VOLUMES
+                collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
+#endif
+                if (keep_hit(params, depth, i, best, PATH_ARGS, hits, lights)) set_bit(hit_words, listed_ray);
+            }
+        }
+        WARP_BARRIER();
+        uint idle = ballot(!has_ray);
+        if (idle == 0xffffffffu && !rays_left) return;
+        if (rays_left) {
+            uint first = 0;
+            if (lane_index() == 0) first = atomic_add(&counts[1], popcount(idle));
+            first = warp_shuffle(first, 0);
+            rays_left = first + popcount(idle) < count;
+            uint place = first + popcount(idle & ((1u << lane_index()) - 1u));
+            if (!has_ray && place < count) {
+                has_ray = true;
+                listed_ray = listed[place];
+                uint i = RAY_OF(listed_ray);
+                origin = is_shadow ? origin_of_shadow(i, origins, SHADOW_ARGS) : origins[i];
+                direction = is_shadow ? shadow_directions[i] : directions[i];
+                ray = slab_ray(xyz(origin), xyz(direction));
+                best.t = is_shadow ? direction.w : FLT_MAX;
+                best.u = best.v = 0.0f;
+                best.primitive = -1;
+                prim_id = 0x7fffffff;
+                node = ROOT_NODE;
+                top = stack;
+                *top++ = STACK_SENTINEL;
+            }
+            WARP_BARRIER();
+        }
+        do {
+            node = continue_walk(nodes, primitives, node, xyz(origin), xyz(direction), ray, is_shadow, &best, &prim_id,
+                                 &top FILTER_ARGS_OF(-1));
+            idle = ballot(node == STACK_SENTINEL);
+        } while (idle != 0xffffffffu && (!rays_left || popcount(idle) < IDLE_LANES(depth, is_shadow)));
+    }
+}
+#else
+DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
+                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
+                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
+    for (uint k = local_index(); k < count; k += GROUP_SIZE) {
+        uint i = RAY_OF(listed[k]);
+        if (is_shadow) {
+            float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
+            if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
+        } else {
+            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
+            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
+            if (keep_hit(params, depth, i, hit, PATH_ARGS, hits, lights)) set_bit(hit_words, listed[k]);
+        }
+    }
+}
+#endif
+
+DEVICE void shade_listed(SAMPLE_PARAMS, int depth, uint count, LOCAL const ushort *listed, LOCAL uint *active_words,
+                         LOCAL uint *shadow_words, PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS,
+                         GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    for (uint k = local_index(); k < count; k += GROUP_SIZE) {
+        uint i = RAY_OF(listed[k]);
+        bool has_shadow_ray;
+        if (shade_ray(params, depth, sampler_of_ray(AT_SAMPLE(params), i), i, &has_shadow_ray, PATH_ARGS,
+                      stored_hit(hits, i), SHADOW_ARGS, SCENE_ARGS, materials, lights))
+            set_bit(active_words, listed[k]);
+        if (has_shadow_ray) set_bit(shadow_words, listed[k]);
+    }
+}
+
+// Copies the group's words into shared memory, and back.
+DEVICE void load_words(GLOBAL const uint *stencil, LOCAL uint *words) {
+    if (local_index() < WORDS_PER_GROUP) words[local_index()] = stencil[GROUP_WORD(local_index())];
+    BARRIER();
+}
+DEVICE void clear_words(LOCAL uint *words) {
+    if (local_index() < WORDS_PER_GROUP) words[local_index()] = 0;
+}
+DEVICE void store_words(LOCAL const uint *words, GLOBAL uint *stencil) {
+    if (local_index() < WORDS_PER_GROUP) stencil[GROUP_WORD(local_index())] = words[local_index()];
+}
+
+#if HAS_PART(PART_RAYS)
+KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, PATH_PARAMS,
+             GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
+    GROUP_LIST;
+    LOCAL_ARRAY(uint, words, WORDS_PER_GROUP);
+    load_words(active_mask, words);
+    uint count = list_rays(words, counts, listed);
+    clear_words(words);
+    BARRIER();
+    trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, words, PATH_ARGS, hits, 0, 0, SCENE_ARGS, lights);
+    BARRIER();
+    store_words(words, hit_mask);
+}
+
+KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
+               GLOBAL const float4 *lights) {
+    GROUP_LIST;
+    LOCAL_ARRAY(uint, words, WORDS_PER_GROUP);
+    load_words(shadow_mask, words);
+    uint count = list_rays(words, counts, listed);
+    trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, words, PATH_ARGS, 0, SHADOW_ARGS, SCENE_ARGS, lights);
+}
+#endif
+
+#if HAS_PART(PART_SHADE)
+KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
+             PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
+             GLOBAL const float4 *lights) {
+    GROUP_LIST;
+    LOCAL_ARRAY(uint, active_words, WORDS_PER_GROUP);
+    LOCAL_ARRAY(uint, shadow_words, WORDS_PER_GROUP);
+    load_words(hit_mask, active_words);
+    uint count = list_rays(active_words, counts, listed);
+    clear_words(active_words);
+    clear_words(shadow_words);
+    BARRIER();
+    shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, PATH_ARGS, hits, SHADOW_ARGS,
+                 SCENE_ARGS, materials, lights);
+    BARRIER();
+    store_words(active_words, active_mask);
+    if (DIRECT_LIGHTING != DIRECT_BSDF) store_words(shadow_words, shadow_mask);
+}
+#endif
+
+#if HAS_PART(PART_BOUNCES)
+// The stages of all depths from `first_depth` on in one launch: no group waits for others, and no stage is launched for
+// the few rays that are left. later_masks[depth * words + word].
+KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, GLOBAL uint *later_masks, PATH_PARAMS,
+               GLOBAL float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
+               GLOBAL const float4 *lights) {
+    GROUP_LIST;
+    LOCAL_ARRAY(uint, active_words, WORDS_PER_GROUP);
+    LOCAL_ARRAY(uint, hit_words, WORDS_PER_GROUP);
+    LOCAL_ARRAY(uint, shadow_words, WORDS_PER_GROUP);
+    load_words(active_mask, active_words);
+    for (int depth = first_depth; depth < params.max_depth; depth++) {
+        uint count = list_rays(active_words, counts, listed);
+        store_words(active_words, later_masks + (size_t)depth * WORDS_PER_GROUP * group_count());
+        clear_words(active_words);
+        clear_words(hit_words);
+        clear_words(shadow_words);
+        BARRIER();
+        trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, lights);
+        BARRIER();
+        count = list_rays(hit_words, counts, listed);
+        shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, materials, lights);
+        BARRIER();
+        if (DIRECT_LIGHTING == DIRECT_BSDF) continue;
+        count = list_rays(shadow_words, counts, listed);
+        trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, lights);
+        BARRIER();
+    }
+}
+#endif
