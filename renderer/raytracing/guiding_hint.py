@@ -24,6 +24,8 @@ def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, light
     if settings.guiding_photons or settings.integrator != "path" or geometry.primitive_count > MAX_PRIMITIVES:
         return ""
     glass = (rows["kind"] == MATERIALS.index("glass")) & (np.abs(rows["ior"] - 1) > 1e-3) | (rows["transmission"] > 0)
+    if any(light.is_point for light in lights.others):
+        glass &= rows["roughness"] > 0  # no path finds a point behind smooth glass
     near = float(lights.area.power.sum()) + sum(light.power for light in lights.others if light.is_point)
     far = sum(light.power for light in lights.others if not light.is_point)
     if not any(glass[material] for material in geometry.primitives.bounds) or near < MIN_SHARE * (near + far):

@@ -178,6 +178,9 @@ def test_a_lamp_behind_glass_is_told_of_and_no_other(device):
     assert "--set guiding_photons=100000" in told(1000)
     assert not told(guiding_photons=1) and not told(integrator="whitted") and not told(spheres=(lamp, other))
     assert not told(suns=(Sun((0.0, 1.0, 0.0), (1e4, 1e4, 1e4)),))  # the lamp is a small part of the light
+    smooth = tuple(replace(material, roughness=0.0) for material in scene.materials)
+    point = {"spheres": (glass,), "point_lights": (PointLight(lamp.center, (1.0, 1.0, 1.0)),)}
+    assert told(materials=smooth) and told(**point) and not told(**point, materials=smooth)
     assert not told(spheres=(glass, other)) and not told(spheres=(glass, lamp, Sphere("red", lamp.center, 0.1)))
 
 
