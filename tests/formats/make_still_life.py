@@ -73,7 +73,7 @@ def runner(rng: np.random.Generator) -> Body:
     for _ in range(7):
         way, at, width = rng.uniform(-0.5, 0.5), rng.uniform(-0.7, 0.7), rng.uniform(0.03, 0.055)
         ridge = (across - at - way * (along - 1.7)) / width
-        y += 0.045 * loose * np.exp(-(ridge**2)) * rng.uniform(0.4, 1.0)
+        y += 0.034 * loose * np.exp(-(ridge**2)) * rng.uniform(0.4, 1.0)
     x = 0.34 + 1.0 * across - 0.2 * (np.minimum(along, 2.1) - 1.1) + 0.02 * np.sin(5 * along) * np.sign(across)
     points, normals, uv, faces = grid_body(np.stack([x, y, z], 2))
     return points, -normals, uv * [10.0, 21.0], faces[:, [0, 2, 1]]
@@ -275,7 +275,7 @@ def precious(maker: Maker, rng: np.random.Generator, at: list[float], light: lis
     glow = maker.texture(painting.flame(), **CLAMPED)
     fire = surface(maker, "flame", (0, 0, 0), 1.0, picture=glow, more={
         "alphaMode": "BLEND", "emissiveFactor": [1, 1, 1], "emissiveTexture": {"index": glow}},
-        emissive_strength={"emissiveStrength": 150})  # fmt: skip
+        emissive_strength={"emissiveStrength": 40})  # fmt: skip
     wick = surface(maker, "wick", (0.02, 0.015, 0.01), 0.9)
     top = np.add(light, [0, 0.61, 0]).tolist()
     maker.node(mesh=add(maker, lathe(STICK, 26, 2), brass), translation=light)
