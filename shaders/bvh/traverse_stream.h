@@ -1,15 +1,19 @@
-// Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs whose vectors can be compressed. A node that many of
-// them enter, as all do near the root and around their origins, is visited once, by groups of 16 that are picked out of
-// the packet: a group is tested against each of its boxes at once. Where few rays are left, each is tested against
-// eight boxes at once, from a list of pairs of a ray and a node, generation by generation of the tree. A pair waits for
-// no other, so a core works on many at a time, and nothing depends on a branch that it could not foretell: of single
-// rays, most of the time passes in waiting for a node's result and in wrong guesses. All boxes along a ray are visited,
-// not the nearest first; leaves shorten the rays as soon as they are reached. Hits are bit-identical to those of
-// bvh/traverse_bvh2.h.
+// Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more. A node that many
+// of them enter, as all do near the root and around their origins, is visited once, by groups of up to 16 rays: a
+// group is tested against each of its boxes at once. Where few rays are left, each is tested against eight boxes at
+// once, from a list of pairs of a ray and a node, generation by generation of the tree. A pair waits for no other, so a
+// core works on many at a time, and nothing depends on a branch that it could not foretell: of single rays, most of the
+// time passes in waiting for a node's result and in wrong guesses. All boxes along a ray are visited, not the nearest
+// first; leaves shorten the rays as soon as they are reached. Hits are bit-identical to those of bvh/traverse_bvh2.h.
 #include "bvh/packet.h"
 
-#if HAS_MOVEMASK && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__BMI2__)
+#if HAS_MOVEMASK && defined(__AVX2__) && defined(__FMA__)
 #define RAY_STREAMS 1
+#if defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__BMI2__)
+#define PICKS_RAYS 1  // a group is any 16 rays of the packet
+#else
+#define PICKS_RAYS 0  // it is those of a half of the packet
+#endif
 #define MIN_GROUP_RAYS 12  // from which rays are faster together than as pairs, up to 16
 #define MAX_NEW_PAIRS (8 * (MIN_GROUP_RAYS - 1))  // of one node that a group visits
 #ifndef STREAM_CAPACITY
@@ -49,6 +53,10 @@ DEVICE void set_packet_slabs(const Packet *p, PacketSlabs *s) {
     }
 }
 
+#if PICKS_RAYS
+#define COMPRESS16(x, mask) __builtin_ia32_compresssi512_mask(x, (int16)(0), (ushort)(mask))
+#define EXPAND16(x, mask, others) __builtin_ia32_expandsi512_mask(x, others, (ushort)(mask))
+
 // Adds pairs of one ray and the references that `mask` has behind the `count` that are there; returns their number.
 DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray) {
     int8 packed = __builtin_ia32_compresssi256_mask(as_int8(refs), (int8)(0), (uchar)(mask));
@@ -57,24 +65,22 @@ DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray)
     return popcount(mask);
 }
 
-#define COMPRESS16(x, mask) __builtin_ia32_compresssi512_mask(x, (int16)(0), (ushort)(mask))
-#define EXPAND16(x, mask, others) __builtin_ia32_expandsi512_mask(x, others, (ushort)(mask))
-
-// The first 16 rays of a mask, or all if it has fewer.
+// The first group of a mask of rays.
 DEVICE uint first_rays(uint rays) { return __builtin_ia32_pdep_si(0xffffu, rays); }
 
-// The numbers of the up to 16 rays of a mask.
-DEVICE int16 ray_numbers(uint group) {
+// Where the rays of a group are in a packet.
+typedef int16 Places;
+DEVICE Places places_of(uint group) {
     int16 low = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int16 high = COMPRESS16(low + 16, group >> 16);
     return COMPRESS16(low, group) | EXPAND16(high, 0xffffu << popcount(group & 0xffffu), (int16)(0));
 }
 
-DEVICE float16 pick16(const Floats32 *row, int16 numbers) {
-    return __builtin_ia32_vpermi2varps512(row->v16[0], numbers, row->v16[1]);
+DEVICE float16 pick16(const Floats32 *row, Places places) {
+    return __builtin_ia32_vpermi2varps512(row->v16[0], places, row->v16[1]);
 }
-DEVICE int16 pick_ints16(const Ints32 *row, int16 numbers) {
-    return __builtin_ia32_vpermi2vard512(row->v16[0], numbers, row->v16[1]);
+DEVICE int16 pick_ints16(const Ints32 *row, Places places) {
+    return __builtin_ia32_vpermi2vard512(row->v16[0], places, row->v16[1]);
 }
 
 // Puts values of a group back to where pick_ints16 takes them.
@@ -83,14 +89,46 @@ DEVICE void put_ints16(Ints32 *row, uint group, int16 values) {
     row->v16[0] = EXPAND16(values, low, row->v16[0]);
     row->v16[1] = EXPAND16(COMPRESS16(values, 0xffffu << popcount(low)), group >> 16, row->v16[1]);
 }
-DEVICE void put16(Floats32 *row, uint group, float16 values) { put_ints16((Ints32 *)row, group, as_int16(values)); }
+
+// The rays of a group whose bits of a mask by places are set.
+DEVICE uint rays_at_places(uint mask, uint group) { return __builtin_ia32_pdep_si(mask, group); }
 
 // Adds pairs of one reference and the rays of a mask that has up to 16.
 DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
     vstore16((uint16)(child_ref), 0, pairs->refs + pairs->count);
-    vstore16(as_uint16(ray_numbers(rays)), 0, pairs->rays + pairs->count);
+    vstore16(as_uint16(places_of(rays)), 0, pairs->rays + pairs->count);
     pairs->count += popcount(rays);
 }
+#else
+DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray) {
+    uint each[8], added = 0;
+    vstore8(refs, 0, each);
+    vstore8((uint8)(ray), 0, pairs->rays + count);
+    for (uint k = 0; k < 8u; k++) {  // without a branch that no processor foretells
+        pairs->refs[count + added] = each[k];
+        added += mask >> k & 1u;
+    }
+    return added;
+}
+
+DEVICE uint first_rays(uint rays) { return rays & 0xffffu ? rays & 0xffffu : rays; }
+
+typedef int Places;
+DEVICE Places places_of(uint group) { return group & 0xffffu ? 0 : 1; }
+DEVICE float16 pick16(const Floats32 *row, Places half_of) { return row->v16[half_of]; }
+DEVICE int16 pick_ints16(const Ints32 *row, Places half_of) { return row->v16[half_of]; }
+DEVICE void put_ints16(Ints32 *row, uint group, int16 values) { row->v16[places_of(group)] = values; }
+DEVICE uint rays_at_places(uint mask, uint group) { return mask << (16 * places_of(group)) & group; }
+
+DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
+    for (; rays; rays &= rays - 1u) {
+        pairs->refs[pairs->count] = child_ref;
+        pairs->rays[pairs->count++] = ctz(rays);
+    }
+}
+#endif
+
+DEVICE void put16(Floats32 *row, uint group, float16 values) { put_ints16((Ints32 *)row, group, as_int16(values)); }
 
 #define PACKET_PLANES8(plane, k, bias) fma(NODE_PLANES(plane), (float8)(s->inverse[k].s[j]), (float8)(s->bias[k].s[j]))
 
@@ -105,19 +143,18 @@ DEVICE uint intersect_packet_boxes8(Lines node8, const Packet *p, const PacketSl
     return movemask8(near <= far);
 }
 
-// Which boxes of a node8 some rays of a group enter. Those that enter box k become bits of met[k] from `shift` on, by
-// their places in the group.
-DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, const PacketSlabs *s, uint group, int shift,
+// Which boxes of a node8 some rays of a group enter; adds to met[k] those that enter box k.
+DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, const PacketSlabs *s, uint group,
                                               uint *met) {
-    int16 numbers = ray_numbers(group);
-    float16 inverse_x = pick16(&s->inverse[0], numbers), inverse_y = pick16(&s->inverse[1], numbers),
-            inverse_z = pick16(&s->inverse[2], numbers);
-    float16 near_bias_x = pick16(&s->near_bias[0], numbers), near_bias_y = pick16(&s->near_bias[1], numbers),
-            near_bias_z = pick16(&s->near_bias[2], numbers);
-    float16 far_bias_x = pick16(&s->far_bias[0], numbers), far_bias_y = pick16(&s->far_bias[1], numbers),
-            far_bias_z = pick16(&s->far_bias[2], numbers);
+    Places places = places_of(group);
+    float16 inverse_x = pick16(&s->inverse[0], places), inverse_y = pick16(&s->inverse[1], places),
+            inverse_z = pick16(&s->inverse[2], places);
+    float16 near_bias_x = pick16(&s->near_bias[0], places), near_bias_y = pick16(&s->near_bias[1], places),
+            near_bias_z = pick16(&s->near_bias[2], places);
+    float16 far_bias_x = pick16(&s->far_bias[0], places), far_bias_y = pick16(&s->far_bias[1], places),
+            far_bias_z = pick16(&s->far_bias[2], places);
     int16 back_x = inverse_x < 0.0f, back_y = inverse_y < 0.0f, back_z = inverse_z < 0.0f;
-    float16 t_max = pick16(&p->t, numbers);
+    float16 t_max = pick16(&p->t, places);
     uint boxes = 0;
     for (uint k = 0; k < 8u; k++) {
         float16 low_x = (float16)(node8[k]), high_x = (float16)(node8[8 + k]);
@@ -131,7 +168,7 @@ DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, cons
         float16 far_z = fma(back_z ? low_z : high_z, inverse_z, far_bias_z);
         float16 near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float16)(0.0f)));
         uint in = movemask16(near <= min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, t_max)));
-        met[k] |= in << shift;
+        met[k] |= rays_at_places(in, group);
         boxes |= in ? 1u << k : 0u;
     }
     return boxes;
@@ -217,17 +254,17 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
 // A group of rays against the primitives of a leaf8.
 DEVICE_NOINLINE_ALWAYS void intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint group,
                                                  bool accept_first_hit FILTER_PARAMS) {
-    int16 numbers = ray_numbers(group);
+    Places places = places_of(group);
     Rays16 r;
     for (int k = 0; k < 3; k++) {
-        r.origin[k] = pick16(&p->origin[k], numbers);
-        r.direction[k] = pick16(&p->direction[k], numbers);
+        r.origin[k] = pick16(&p->origin[k], places);
+        r.direction[k] = pick16(&p->direction[k], places);
     }
-    r.t = pick16(&p->t, numbers);
-    r.u = pick16(&p->u, numbers);
-    r.v = pick16(&p->v, numbers);
-    r.prim_index = pick_ints16(&p->prim_index, numbers);
-    r.prim_id = pick_ints16(&p->prim_id, numbers);
+    r.t = pick16(&p->t, places);
+    r.u = pick16(&p->u, places);
+    r.v = pick16(&p->v, places);
+    r.prim_index = pick_ints16(&p->prim_index, places);
+    r.prim_id = pick_ints16(&p->prim_id, places);
     uint prims = ~movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES))) & 255u;
     if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return;
     put16(&p->t, group, r.t);
@@ -241,12 +278,12 @@ DEVICE_NOINLINE_ALWAYS void intersect_leaf_group(Lines leaf8, Primitives primiti
 // those that few enter.
 DEVICE void visit_group(Lines node8, const Packet *p, Stream *s, uint rays, uint2 *stack, int *top) {
     uint met[8] = {0, 0, 0, 0, 0, 0, 0, 0}, first = first_rays(rays), rest = rays ^ first;
-    uint boxes = intersect_boxes16(node8, p, &s->slabs, first, 0, met);
-    if (rest) boxes |= intersect_boxes16(node8, p, &s->slabs, rest, 16, met);
+    uint boxes = intersect_boxes16(node8, p, &s->slabs, first, met);
+    if (rest) boxes |= intersect_boxes16(node8, p, &s->slabs, rest, met);
     uint are_leaves = movemask8(*(GLOBAL const int8 *)(node8 + 48));
     for (int leaf = 0; leaf < 2; leaf++) {  // leaves are popped first
         for (uint left = boxes & (leaf ? are_leaves : ~are_leaves); left; left &= left - 1u) {
-            uint k = ctz(left), child_ref = as_uint(node8[48 + k]), entering = __builtin_ia32_pdep_si(met[k], rays);
+            uint k = ctz(left), child_ref = as_uint(node8[48 + k]), entering = met[k];
             if (popcount(entering) >= MIN_GROUP_RAYS)
                 stack[(*top)++] = make_uint2(child_ref, entering);
             else
@@ -262,6 +299,9 @@ DEVICE_NOINLINE_ALWAYS bool traverse_stream(Lines nodes, Primitives primitives, 
     uint2 stack[STACK8_SIZE];  // child references, and the rays that enter their boxes
     int top = 1;
     stack[0] = make_uint2(0, active);
+#if !PICKS_RAYS  // a group tests its half whole
+    for (uint inactive = ~active; inactive; inactive &= inactive - 1u) p->t.s[ctz(inactive)] = -1.0f;
+#endif
     set_packet_slabs(p, &s.slabs);
     s.nodes[0].count = s.nodes[1].count = s.leaves.count = 0;
     while (top) {
