@@ -5,15 +5,17 @@ driver that says that it does not start does no harm. Nothing of the program is 
 """
 
 import ctypes
-import signal
+import os
 import sys
+import threading
 from contextlib import suppress
 
 
 def main(seconds: str, path: str) -> None:
     """Starts the driver, and writes that this did not end the process."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, float(seconds))
+    end = threading.Timer(float(seconds), os._exit, (1,))  # where the parent was killed, who would end it
+    end.daemon = True
+    end.start()
     with suppress(OSError):  # no library
         start(ctypes.CDLL("libcuda.so.1" if sys.platform.startswith("linux") else "nvcuda.dll"))
     with open(path, "w", encoding="utf-8") as file:
