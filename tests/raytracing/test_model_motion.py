@@ -102,7 +102,8 @@ def test_frames_equal_files_that_stand_so(picture, tmp_path, rng, monkeypatch, o
         geometry = picture._geometry
         still = put(tmp_path, baked(model_at(model, 0, time)), f"still_{time}.glb")
         wanted = render(picture, scene_of(still, models=(ModelShape(str(still)),)))
-        assert instances or np.array_equal(frames[-1], wanted)
+        if not instances:  # a BVH of its own has a kernel of its own, whose sums a compiler may fuse otherwise
+            assert np.abs(frames[-1] - wanted).max() <= (3e-7 if own_bvh else 0.0)
         assert (np.abs(frames[-1] - wanted).max(-1) > 1e-2).mean() < 0.005, "a transformed ray rounds differently"
     assert np.abs(frames[0] - frames[1]).max(-1).mean() > 0.02, "nothing moved"
     assert (geometry._instances is not None) == (own_bvh or instances)
