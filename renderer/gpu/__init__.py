@@ -3,6 +3,7 @@
 Names are imported when they are first asked for: what starts drivers beside imports (ahead.py) does not wait for NumPy.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ __all__ = [
     "open_device",
     "self_test",
 ]
+# PyOpenCL's own caches are databases and pickles without checksums; a damaged one would end every command. It reads
+# this as it is imported, which modules of this package alone do.
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 _HOMES = {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
 
 

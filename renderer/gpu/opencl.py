@@ -31,8 +31,6 @@ from renderer.gpu.opening import DeviceInfo
 from renderer.gpu.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.host import locked
 
-# PyOpenCL's own caches are databases and pickles without checksums; a damaged one would end every command.
-os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 try:
     import pyopencl as cl
     from pyopencl.characterize import has_src_build_cache

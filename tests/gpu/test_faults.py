@@ -88,6 +88,14 @@ def test_three_causes_have_three_sentences(machine):
     assert machine.works("compute")
 
 
+def test_pyopencl_keeps_no_cache_of_its_own():
+    """A database and pickles without checksums; test_damaged_files_in_the_cache_do_no_harm damages them."""
+    program = "import renderer.gpu.opencl, pyopencl; print(pyopencl._PYOPENCL_NO_CACHE)"
+    environment = {key: value for key, value in os.environ.items() if key != "PYOPENCL_NO_CACHE"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.stdout == "True\n", done
+
+
 @needs_mounts
 def test_no_driver_is_installed_is_said_when_it_is_true(machine):
     machine.environment.pop("OCL_ICD_VENDORS")
