@@ -267,7 +267,7 @@ def cocks() -> list[Piece]:
     third, fourth, last, center = (wheels[name].place for name in ("third", "fourth", "escape pinion", "center"))
     bridges = [  # the pivot's place, the foot from there, radii at both, the heights below and of the face
         (third, (1.15, -1.45), 0.3, 0.4, 1.2, 1.36),
-        (fourth, (1.55, -0.35), 0.26, 0.38, 0.75, 0.92),
+        (fourth, (1.3, -0.8), 0.26, 0.38, 0.75, 0.92),
         (last, (1.3, 0.3), 0.22, 0.34, 0.82, 0.98),
         (center, (-1.05, -1.75), 0.32, 0.42, 0.86, 1.02),
         (BALANCE, (0.75, 1.75), 0.3, 0.5, 1.55, 1.75),
@@ -328,7 +328,7 @@ def materials_of(maker: Maker) -> dict[str, int]:
         "snailed steel": metal("snailed steel", (0.62, 0.61, 0.6), 0.24, extensions=snail),
         "polished": metal("polished steel", (0.72, 0.71, 0.69), 0.14),
         "blue": metal("blued steel", (0.05, 0.12, 0.5), 0.18),
-        "plate": metal("perlage", (0.5, 0.48, 0.46), 0.28, extensions=spots),
+        "plate": metal("perlage", (0.3, 0.29, 0.285), 0.28, extensions=spots),
         "ruby": maker.add("materials", {
             "name": "ruby", "pbrMetallicRoughness": {"metallicFactor": 0, "roughnessFactor": 0}, "extensions": ruby}),
     }  # fmt: skip
