@@ -29,12 +29,12 @@ from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene, ToneMapping
 
 TONE = ToneMapping(curve="agx")  # of all scenes that are ray traced, where a scene sets no other
-MODEL_TONE = replace(TONE, exposure="manual", contrast=1.25)  # AgX alone is as flat as a negative
+MODEL_TONE = replace(TONE, exposure="manual", contrast=1.4)  # AgX alone is as flat as a negative
 GROUND = Material("ground", "shadow_catcher")
-BODY = Material("body", "metallic", color=(0.70, 0.68, 0.65), roughness=0.5)
+BODY = Material("body", "metallic", color=(0.40, 0.235, 0.16), roughness=0.38)
 GROUND_SIZE = 12.0  # side of the ground, in diameters of the model
 FILL = 0.25  # strength of the studio beside a file's own lights, as a fraction of theirs
-STUDIO_EV = 0.25  # exposure of what stands in the studio alone
+STUDIO_EV = 0.1  # exposure of what stands in the studio alone
 WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # of an environment
 EMITTERS_LIGHT = 1.0  # radiance of white surfaces from which on emissive triangles count as the file's own lights
