@@ -53,17 +53,17 @@ def curve(points: list[tuple[float, float]], steps: int = STEPS) -> tuple[np.nda
     return places, ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
-def lathe(points: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def lathe(points: list[tuple[float, float]], sides: int = SIDES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points, normals and faces of a profile turned around the y axis."""
     places, ways = curve(points)
-    turn = np.linspace(0, 2 * np.pi, SIDES, endpoint=False)
-    around = np.stack([np.cos(turn), np.zeros(SIDES), np.sin(turn)], 1)
+    turn = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+    around = np.stack([np.cos(turn), np.zeros(sides), np.sin(turn)], 1)
     up = np.array([0, 1, 0])
     found = places[:, None, :1] * around + places[:, None, 1:] * up
     normals = ways[:, None, 1:] * around - ways[:, None, :1] * up
-    first = np.arange(len(places) - 1)[:, None] * SIDES + np.arange(SIDES)
-    beside = np.arange(len(places) - 1)[:, None] * SIDES + (np.arange(SIDES) + 1) % SIDES
-    a, b, c, d = (n.ravel() for n in (first, beside, beside + SIDES, first + SIDES))
+    first = np.arange(len(places) - 1)[:, None] * sides + np.arange(sides)
+    beside = np.arange(len(places) - 1)[:, None] * sides + (np.arange(sides) + 1) % sides
+    a, b, c, d = (n.ravel() for n in (first, beside, beside + sides, first + sides))
     return (
         found.reshape(-1, 3),
         normals.reshape(-1, 3),

@@ -18,7 +18,7 @@ from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.settings import Environment, Material, MeshShape, PointLight, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
-from tests.formats import make_cloth, make_glassware, make_tree
+from tests.formats import make_cloth, make_glassware, make_museum, make_terrace, make_tree
 from tests.formats.gltf_builder import Maker, ball, square
 
 LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
@@ -481,6 +481,20 @@ def test_the_glassware_is_what_its_script_makes(tmp_path):
         whole = keys[(keys != np.roll(keys, 1, 1)).all(1)]  # the poles' triangles without area are not edges
         edges = np.concatenate([whole[:, [0, 1]], whole[:, [1, 2]], whole[:, [2, 0]]])
         assert {(a, b) for a, b in edges.tolist()} == {(b, a) for a, b in edges.tolist()}
+
+
+@pytest.mark.parametrize("name, make", [("terrace", make_terrace.terrace), ("museum", make_museum.museum)])
+def test_the_places_are_what_their_scripts_make(tmp_path, name, make):
+    """Up to the rounding of other processors; normals lie on the side that faces' corners run around."""
+    made, kept = load_gltf(put(tmp_path, make())), load_gltf(ASSETS / f"{name}.glb")
+    assert made.materials == kept.materials
+    for ours, theirs in zip(made.meshes, kept.meshes, strict=True):
+        assert np.array_equal(ours[0].faces, theirs[0].faces)
+        np.testing.assert_allclose(ours[0].vertices, theirs[0].vertices, rtol=1e-5, atol=1e-5)
+        if theirs[0].normals is not None:
+            a, b, c = (theirs[0].vertices[theirs[0].faces[:, k]].astype("f8") for k in range(3))
+            turned = (np.cross(b - a, c - a) * theirs[0].normals[theirs[0].faces].sum(1)).sum(1)
+            assert turned.min() > -1e-3 * turned.max()
 
 
 def test_the_tree_is_what_its_script_makes(tmp_path):
