@@ -1,5 +1,5 @@
-// Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more. A node that many
-// of them enter, as all do near the root and around their origins, is visited once, by groups of up to 16 rays: a
+// Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more. A node that
+// many of them enter, as all do near the root and around their origins, is visited once, by groups of up to 16 rays: a
 // group is tested against each of its boxes at once. Where few rays are left, each is tested against eight boxes at
 // once, from a list of pairs of a ray and a node, generation by generation of the tree. A pair waits for no other, so a
 // core works on many at a time, and nothing depends on a branch that it could not foretell: of single rays, most of the
