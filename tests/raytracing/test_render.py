@@ -11,6 +11,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import procedural
+from renderer.raytracing.schedules import BOUNCES, FIRST_FUSED
 from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import from_table, set_from_text, to_table
@@ -134,6 +135,8 @@ def test_bit_count_is_the_number_of_active_rays(picture, rng):
     assert flags[0] == size[0] * size[1]
     render(picture, scene, size)
     rows = [row.read() for row in picture._rays.active_masks[:7]]
+    if BOUNCES in picture._schedule._kernels:
+        rows[FIRST_FUSED:] = picture._rays.later_masks.read()[FIRST_FUSED:7]
     report = picture.report()
     assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == report["active rays"]
     assert [int((row == 0).sum()) for row in rows] == report["empty stencil words"]
