@@ -100,7 +100,7 @@ def museum() -> Maker:
     )
     for low, high in around:  # of the skylight: the ceiling
         maker.node(mesh=maker.solid(*box((low[0], HIGH, high[1]), (high[0], HIGH + 0.3, low[1])), white))
-    plinth(maker, -2.15, -0.6, 0.48, 0.62, white)
+    plinth(maker, -2.15, -0.6, 0.62, 0.62, white)
     plinth(maker, 0.0, -1.0, 0.62, 0.5, white)
     plinth(maker, 2.15, -0.6, 0.42, 0.72, white)
     plinth(maker, -4.1, -1.9, 0.4, 0.8, white)

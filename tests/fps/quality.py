@@ -7,12 +7,14 @@ a pixel does not depend on it. The reference has another seed, where the picture
 seconds allow, at least MIN_REFERENCE times the scene's own; its own noise is part of the figure. A picture of one
 sample is exact and has no FLIP.
 
-`--samples N` times N samples, from which the seconds of the scene's own are extrapolated: for CPUs.
+`--samples N` times N samples, from which the seconds of the scene's own are extrapolated: for CPUs. These are the
+process's CPU seconds over the number of cores, so that other work on the machine does not count.
 `--table FILE ...` prints records as the table of assets/guides/gallery.md.
 """
 
 import argparse
 import json
+import os
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import fields, replace
@@ -51,11 +53,12 @@ def measure(name: str, gpu: Any, reference_seconds: float, few: int | None) -> t
     begin = time.perf_counter()
     draw(picture, scene.settings, size, 1)  # compiles and uploads
     row["first_seconds"] = round(time.perf_counter() - begin, 3)
-    begin = time.perf_counter()
     drawn = min(few or wanted, wanted)
+    clock, cores = (time.process_time, os.cpu_count() or 1) if few else (time.perf_counter, 1)
+    begin = clock()
     draw(picture, scene.settings, size, drawn)
-    seconds = time.perf_counter() - begin
-    row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn}
+    seconds = (clock() - begin) / cores
+    row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn} | ({"clock": "processor"} if few else {})
     if wanted == 1 or few or scene.picture in NOT_MEANS:
         return row, []
     facts, shown = displayed(scene, picture, size, reference_seconds)
