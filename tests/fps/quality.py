@@ -58,7 +58,9 @@ def measure(name: str, gpu: Any, reference_seconds: float, few: int | None) -> t
     begin = clock()
     draw(picture, scene.settings, size, drawn)
     seconds = (clock() - begin) / cores
-    row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn} | ({"clock": "processor"} if few else {})
+    row |= {"seconds": round(seconds * wanted / drawn, 3), "timed_samples": drawn} | (
+        {"clock": "processor"} if few else {}
+    )
     if wanted == 1 or few or scene.picture in NOT_MEANS:
         return row, []
     facts, shown = displayed(scene, picture, size, reference_seconds)
