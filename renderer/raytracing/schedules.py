@@ -1,7 +1,7 @@
 """The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
 
 "auto" is the fastest: on GPUs with a ballot the wavefront, which packs its rays for each stage, or regeneration for
-scenes of few primitives; the megakernel elsewhere. A stencil other than "bits" needs the wavefront.
+small pictures and scenes of few primitives; the megakernel elsewhere. A stencil other than "bits" needs the wavefront.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,10 @@ from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
-MIN_WAVEFRONT_PRIMS = 100  # static ones from which the wavefront is faster than regeneration
+MIN_WAVEFRONT_PRIMS = (
+    36  # static ones; an H200 draws scenes of 32 faster by regeneration, of 38 and more by the wavefront
+)
+MIN_WAVEFRONT_RAYS = 14_000  # a multiprocessor: seven groups of BOUNCES; with one, regeneration is faster
 STATE_BYTES = 160  # at most, of a ray between two stages of the wavefront
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
 RECORDED_FROM = 2  # samples that are launched one by one before a graph is recorded, which takes as long as some
@@ -39,8 +42,9 @@ def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_co
     if not has_ballot(device):
         return settings.with_schedule("megakernel")
     is_simple = geometry.primitive_count < MIN_WAVEFRONT_PRIMS and not geometry.has_instances
+    is_small = ray_count < MIN_WAVEFRONT_RAYS * device.properties.compute_units
     fits = ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
-    return settings.with_schedule("wavefront" if fits and not is_simple else "regenerate")
+    return settings.with_schedule("regenerate" if is_simple or is_small or not fits else "wavefront")
 
 
 class SceneArgs(NamedTuple):
@@ -181,32 +185,31 @@ class Wavefront(Schedule):
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         """stages(), of which those behind the first `depths` depths are one launch."""
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
-        threads = rays.group_threads if BOUNCES in run else rays.launch_threads
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
         for depth in range(min(depths, settings.max_depth)):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
             run["trace"](
-                threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
+                rays.launch_threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
                 *scene.geometry, scene.lights,
             )  # fmt: skip
             yield "trace", depth, rays.hit_mask
             run["shade"](
-                threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
+                rays.launch_threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
                 rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
             yield "shade", depth, masks[depth + 1]
             if settings.direct_lighting != "bsdf" and scene.light_count:
                 run["connect"](
-                    threads, *params, depth, rays.shadow_mask, *rays.path, *rays.shadow_rays, *scene.geometry,
-                    scene.lights,
+                    rays.launch_threads, *params, depth, rays.shadow_mask, *rays.path, *rays.shadow_rays,
+                    *scene.geometry, scene.lights,
                 )  # fmt: skip
                 yield "connect", depth, rays.shadow_mask
         if depths < settings.max_depth:
             run[BOUNCES](
-                threads, *params, depths, masks[depths], rays.later_masks, *rays.path, rays.hits, *rays.shadow_rays,
-                *scene.geometry, scene.materials, scene.lights,
+                rays.group_threads, *params, depths, masks[depths], rays.later_masks, *rays.path, rays.hits,
+                *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
             )  # fmt: skip
         run["accumulate"](rays.padded_count, *params, rays.radiances, *rays.film)
         yield "accumulate", settings.max_depth, None

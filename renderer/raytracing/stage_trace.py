@@ -1,7 +1,8 @@
 """One sample of the wavefront stage by stage: which rays are alive after each, and how long it takes.
 
-The stages are those that draw a sample (schedules.Wavefront.stages); after each the stencil of active rays is read, a
-bit a ray and a word for a block of 8 x 4 pixels (shaders/raytracing/stencil.h).
+The stages are those that draw a sample (schedules.Wavefront.stages), each launched alone, where GPUs launch those of
+later bounces together; after each the stencil of active rays is read, a bit a ray and a word for a block of 8 x 4
+pixels (shaders/raytracing/stencil.h).
 """
 
 import time

@@ -1,4 +1,4 @@
-// The stages of the wavefront behind a stencil of bits, on GPUs. A group has WORDS_PER_GROUP words of the stencil and
+// The stages of the wavefront's later depths behind a stencil of bits, on GPUs. A group has WORDS_PER_GROUP words of the stencil and
 // lists their active rays in shared memory, so that all lanes of its warps have one, however few there are. Its words lie
 // far from each other, so that no group has all the long paths.
 #define WORDS_PER_GROUP (GROUP_SIZE / 2)
@@ -26,8 +26,7 @@ DEVICE void set_bit(LOCAL uint *words, uint listed_ray) {
 #if HAS_BALLOT && !INSTANCES
 // Traces the listed rays, or with `is_shadow` their shadow rays. A lane whose ray has ended takes the next one of the
 // list as soon as IDLE_LANES have none (T. Aila and S. Laine 2009).
-// Camera rays go together and wait for each other.
-#define IDLE_LANES(depth, is_shadow) ((depth) == 0 && !(is_shadow) ? 32u : 20u)
+#define IDLE_LANES 20u
 DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
                          LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
                          SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
@@ -82,7 +81,7 @@ DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, L
             node = continue_walk(nodes, primitives, node, xyz(origin), xyz(direction), ray, is_shadow, &best, &prim_id,
                                  &top FILTER_ARGS_OF(-1));
             idle = ballot(node == STACK_SENTINEL);
-        } while (idle != 0xffffffffu && (!rays_left || popcount(idle) < IDLE_LANES(depth, is_shadow)));
+        } while (idle != 0xffffffffu && (!rays_left || popcount(idle) < IDLE_LANES));
     }
 }
 #else
@@ -128,51 +127,6 @@ DEVICE void store_words(LOCAL const uint *words, GLOBAL uint *stencil) {
     if (local_index() < WORDS_PER_GROUP) stencil[GROUP_WORD(local_index())] = words[local_index()];
 }
 
-#if HAS_PART(PART_RAYS)
-KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, PATH_PARAMS,
-             GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
-    GROUP_LIST;
-    LOCAL_ARRAY(uint, words, WORDS_PER_GROUP);
-    load_words(active_mask, words);
-    uint count = list_rays(words, counts, listed);
-    clear_words(words);
-    BARRIER();
-    trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, words, PATH_ARGS, hits, 0, 0, SCENE_ARGS, lights);
-    BARRIER();
-    store_words(words, hit_mask);
-}
-
-KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
-               GLOBAL const float4 *lights) {
-    GROUP_LIST;
-    LOCAL_ARRAY(uint, words, WORDS_PER_GROUP);
-    load_words(shadow_mask, words);
-    uint count = list_rays(words, counts, listed);
-    trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, words, PATH_ARGS, 0, SHADOW_ARGS, SCENE_ARGS, lights);
-}
-#endif
-
-#if HAS_PART(PART_SHADE)
-KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
-             PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-             GLOBAL const float4 *lights) {
-    GROUP_LIST;
-    LOCAL_ARRAY(uint, active_words, WORDS_PER_GROUP);
-    LOCAL_ARRAY(uint, shadow_words, WORDS_PER_GROUP);
-    load_words(hit_mask, active_words);
-    uint count = list_rays(active_words, counts, listed);
-    clear_words(active_words);
-    clear_words(shadow_words);
-    BARRIER();
-    shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, PATH_ARGS, hits, SHADOW_ARGS,
-                 SCENE_ARGS, materials, lights);
-    BARRIER();
-    store_words(active_words, active_mask);
-    if (DIRECT_LIGHTING != DIRECT_BSDF) store_words(shadow_words, shadow_mask);
-}
-#endif
-
-#if HAS_PART(PART_BOUNCES)
 // The stages of all depths from `first_depth` on in one launch: no group waits for others, and no stage is launched for
 // the few rays that are left. later_masks[depth * words + word].
 KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, GLOBAL uint *later_masks, PATH_PARAMS,
@@ -204,4 +158,3 @@ KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, G
         BARRIER();
     }
 }
-#endif

@@ -1,13 +1,12 @@
 // Path tracing by three schedules of the same work, which give the same bits:
 //     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013) behind the stencil of active rays:
-//                 generate; for every depth trace, shade, connect; accumulate (wavefront.h). What GPUs run, but for
-//                 scenes of few primitives: its rays are packed anew for each stage, and its programs take fewer
-//                 registers.
+//                 generate; for every depth trace, shade, connect; accumulate (wavefront.h). What GPUs run for
+//                 large pictures of many primitives: rays are packed anew for each stage.
 //     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the
 //                 paths in registers and stops when the word is 0. On devices without warps (SCALAR_THREADS) one thread
 //                 traces the word (fused_scalar.h). What CPUs, and GPUs without a ballot, run.
 //     regenerate  one launch; threads that end a path start the next (regeneration, V. Frolov and V. Galaktionov 2016).
-//                 What GPUs run for scenes of few primitives.
+//                 What GPUs run for small pictures and scenes of few primitives.
 // Ray i is pixel i % 32 of block i / 32; blocks are 8 x 4 pixels, so a word of the stencil is one block of the picture.
 // The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf
 // (kernels.py).

@@ -74,9 +74,7 @@ DEVICE void connect_ray(uint i, SHADOW_PARAMS, GLOBAL float4 *radiances) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
 }
 
-#if STENCIL == STENCIL_BITS && !SCALAR_THREADS
-#include "raytracing/packed_stages.h"
-#else
+#if HAS_PART(PART_RAYS)
 KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, PATH_PARAMS,
              GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
@@ -92,6 +90,25 @@ KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL ui
     }
 }
 
+KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
+               GLOBAL const float4 *lights) {
+    FOR_EACH_STENCIL_WORD(slot) {
+        if (!is_active(shadow_mask, slot)) continue;
+        uint i = ray_of(shadow_mask, slot);
+        float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
+        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
+    }
+}
+
+KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
+    uint i = thread_index();
+    int x, y;
+    if (pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS))
+        add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
+}
+#endif
+
+#if HAS_PART(PART_SHADE)
 KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
              PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
@@ -110,23 +127,8 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
         if (DIRECT_LIGHTING != DIRECT_BSDF) set_active(shadow_mask, i, has_shadow_ray, scratch);
     }
 }
-
-KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
-               GLOBAL const float4 *lights) {
-    FOR_EACH_STENCIL_WORD(slot) {
-        if (!is_active(shadow_mask, slot)) continue;
-        uint i = ray_of(shadow_mask, slot);
-        float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
-        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
-    }
-}
 #endif
 
-#if HAS_PART(PART_RAYS)
-KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
-    uint i = thread_index();
-    int x, y;
-    if (pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS))
-        add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
-}
+#if STENCIL == STENCIL_BITS && !SCALAR_THREADS && HAS_PART(PART_BOUNCES)
+#include "raytracing/packed_stages.h"
 #endif

@@ -11,7 +11,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.film import RANGE_SAMPLES
-from renderer.raytracing.schedules import BOUNCES, MIN_WAVEFRONT_PRIMS, RECORDED_FROM
+from renderer.raytracing.schedules import BOUNCES, RECORDED_FROM
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from tests import emulated
@@ -35,9 +35,7 @@ def drawn(device, settings):
     picture = Picture(SimpleNamespace(device=device))
     for _ in range(SAMPLES):
         frame = picture.draw(settings, SIZE, 0.0)
-    is_simple = picture.report()["primitives"] < MIN_WAVEFRONT_PRIMS and not picture._geometry.has_instances
-    chosen = "regenerate" if is_simple else "wavefront"
-    assert picture.report()["schedule"] == (chosen if has_ballot(picture.device) else "megakernel")
+    assert picture.report()["schedule"] == ("regenerate" if has_ballot(picture.device) else "megakernel")
     return frame.read()[..., :3]
 
 
@@ -52,6 +50,10 @@ def test_cuda_draws_animated_models_as_opencl_does(device, cuda, rng, tmp_path, 
 def test_cuda_draws_what_opencl_draws(device, cuda, rng, name):
     settings = replace(load(SCENES / f"{name}.toml").settings, samples=SAMPLES, seed=int(rng.integers(1 << 30)))
     one, other = drawn(device, settings), drawn(cuda, settings)
+    picture = Picture(SimpleNamespace(device=cuda))
+    for _ in range(SAMPLES):
+        frame = picture.draw(replace(settings, schedule="wavefront"), SIZE, 0.0)
+    assert np.array_equal(other, frame.read()[..., :3])
     assert np.isfinite(one).all() and one.max() > 0
     if name in EXACT:
         assert np.array_equal(one, other)

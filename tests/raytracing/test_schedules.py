@@ -7,20 +7,21 @@ import pytest
 from renderer.raytracing import schedules
 from renderer.raytracing.settings import Settings
 
-MANY = schedules.MIN_WAVEFRONT_PRIMS
+MANY, LARGE = schedules.MIN_WAVEFRONT_PRIMS, 132 * schedules.MIN_WAVEFRONT_RAYS
 
 
 @pytest.mark.parametrize(
     ("primitives", "instances", "rays", "chosen"),
     [
-        (MANY - 1, False, 1 << 20, "regenerate"),
-        (MANY, False, 1 << 20, "wavefront"),
-        (1, True, 1 << 20, "wavefront"),
+        (MANY - 1, False, LARGE, "regenerate"),
+        (MANY, False, LARGE, "wavefront"),
+        (1, True, LARGE, "wavefront"),
+        (MANY, True, LARGE - 1, "regenerate"),
         (MANY, True, 1 << 24, "regenerate"),  # whose rays between two stages would take a quarter of the memory
     ],
 )
-def test_gpus_draw_simple_scenes_and_huge_tiles_by_regeneration(monkeypatch, primitives, instances, rays, chosen):
-    device = SimpleNamespace(properties=SimpleNamespace(memory_bytes=8 << 30))
+def test_gpus_draw_simple_scenes_small_and_huge_tiles_by_regeneration(monkeypatch, primitives, instances, rays, chosen):
+    device = SimpleNamespace(properties=SimpleNamespace(memory_bytes=8 << 30, compute_units=132))
     geometry = SimpleNamespace(primitive_count=primitives, has_instances=instances)
     for has_ballot in (True, False):
         monkeypatch.setattr(schedules, "has_ballot", lambda _, answer=has_ballot: answer)
