@@ -145,7 +145,7 @@ def compile_constants(
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REGENERATE_BELOW": REGENERATE_BELOW,
         "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
-        "PART": 0,  # of the wavefront's kernels: all; see Wavefront.compile
+        "PART": 0,  # of the wavefront's kernels: all; see schedules.py
         "SCALAR_THREADS": int(scalar_threads),
         "SAMPLE_IN_MEMORY": int(sample_in_memory),
         "VECTOR_MATERIALS": int(by_lanes),
