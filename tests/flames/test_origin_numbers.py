@@ -27,6 +27,10 @@ WITNESSED_ELSEWHERE = {
     "dla_wf", "snowflake_wf", "nsudoku", "yplot2d_wf", "polarplot2d_wf", "polarplot3d_wf", "parplot2d_wf",
     "isosfplot3d_wf", "dla3d_wf", "recurrenceplot",
 }  # fmt: skip
+# Their hash takes the fraction of 43758 times a sine, of which floats keep fewer digits than the origin's doubles.
+HASHED = {"waves4": 1e-3, "waves42": 1e-3}
+# Its vortices lie where such a hash says, so the noise is another of its kind. A bound of the distance.
+OTHER_NOISE = {"dc_gabornoise": 0.08}
 
 
 @cache
@@ -53,12 +57,16 @@ def channels(packed):
 
 def check_points(name, said, found, wanted):
     with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(found - wanted) <= 1e-4 * (1 + np.abs(wanted)))
+        wrong = ~(np.abs(found - wanted) <= HASHED.get(name, 1e-4) * (1 + np.abs(wanted)))
     assert not wrong.any(), (name, said, found[wrong.any(1)][0], wanted[wrong.any(1)][0])
 
 
 def check_distribution(rng, name, said, found, quantiles, hidden, finite):
-    """At each of two points: the distribution function at the recorded quantiles, within 2.6 / sqrt(draws) + 0.005."""
+    """At each of two points: the distribution function at the recorded quantiles, within 2.6 / sqrt(draws) + 0.005.
+
+    Quantiles are NaN, and say nothing, where a number is: colors of black are 0 / 0 in some origins.
+    """
+    bound = OTHER_NOISE.get(name, 2.6 / np.sqrt(DRAWS) + 0.005)
     for k in range(2):
         rows = found[k * DRAWS : (k + 1) * DRAWS].astype("f8")
         good = np.isfinite(rows[:, :3]).all(1)
@@ -66,9 +74,12 @@ def check_distribution(rng, name, said, found, quantiles, hidden, finite):
         columns = np.concatenate([rows[good, :3] @ PROJECTIONS.T, rows[good, 3:4], channels(rows[good, 5:6])], 1)
         columns += rng.uniform(-1e-3, 1e-3, columns.shape)  # atoms become as wide as their rounding
         for column, levels in zip(columns.T, quantiles[k], strict=True):
-            cumulative = np.searchsorted(np.sort(column), levels) / max(len(column), 1)
+            if np.isnan(levels).any():
+                continue
+            assert np.isnan(column).mean() < 0.01, (name, said, k)
+            cumulative = np.searchsorted(np.sort(column), levels) / max(len(column), 1)  # NaN come last
             apart = np.abs(cumulative - NUMBERS["levels"]).max()
-            assert apart < 2.6 / np.sqrt(DRAWS) + 0.005 or finite[k] < 0.01, (name, said, k, apart)
+            assert apart < bound or finite[k] < 0.01, (name, said, k, apart)
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, PARTS))])
