@@ -1,7 +1,8 @@
 """The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
 
-"auto" is the fastest: on GPUs with a ballot the wavefront, which packs its rays for each stage, or regeneration for
-small pictures and scenes of few primitives; the megakernel elsewhere. A stencil other than "bits" needs the wavefront.
+"auto" is the fastest: by CUDA the wavefront, which packs its rays for each stage, or regeneration for small pictures and
+scenes of few primitives; regeneration on other GPUs with a ballot, where the wavefront has not been measured; the
+megakernel elsewhere. A stencil other than "bits" needs the wavefront.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +18,7 @@ from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
-MIN_WAVEFRONT_PRIMS = (
-    36  # static ones; an H200 draws scenes of 32 faster by regeneration, of 38 and more by the wavefront
-)
+MIN_WAVEFRONT_PRIMS = 36  # static ones; by CUDA on an H200 scenes of 32 are faster by regeneration, of 38 not
 MIN_WAVEFRONT_RAYS = 14_000  # a multiprocessor: seven groups of BOUNCES; with one, regeneration is faster
 STATE_BYTES = 160  # at most, of a ray between two stages of the wavefront
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
@@ -44,7 +43,8 @@ def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_co
     is_simple = geometry.primitive_count < MIN_WAVEFRONT_PRIMS and not geometry.has_instances
     is_small = ray_count < MIN_WAVEFRONT_RAYS * device.properties.compute_units
     fits = ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
-    return settings.with_schedule("regenerate" if is_simple or is_small or not fits else "wavefront")
+    is_wavefront = device.has_graphs and fits and not is_simple and not is_small
+    return settings.with_schedule("wavefront" if is_wavefront else "regenerate")
 
 
 class SceneArgs(NamedTuple):

@@ -21,12 +21,15 @@ MANY, LARGE = schedules.MIN_WAVEFRONT_PRIMS, 132 * schedules.MIN_WAVEFRONT_RAYS
     ],
 )
 def test_gpus_draw_simple_scenes_small_and_huge_tiles_by_regeneration(monkeypatch, primitives, instances, rays, chosen):
-    device = SimpleNamespace(properties=SimpleNamespace(memory_bytes=8 << 30, compute_units=132))
+    properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=132)
+    device, opencl = (SimpleNamespace(properties=properties, has_graphs=graphs) for graphs in (True, False))
     geometry = SimpleNamespace(primitive_count=primitives, has_instances=instances)
     for has_ballot in (True, False):
         monkeypatch.setattr(schedules, "has_ballot", lambda _, answer=has_ballot: answer)
         found = schedules.with_schedule(device, Settings(), geometry, rays).schedule
         assert found == (chosen if has_ballot else "megakernel")
+        found = schedules.with_schedule(opencl, Settings(), geometry, rays).schedule
+        assert found == ("regenerate" if has_ballot else "megakernel")
         for way in ("wavefront", "regenerate", "megakernel"):
             assert schedules.with_schedule(device, Settings(schedule=way), geometry, rays).schedule == way
         assert schedules.with_schedule(device, Settings(stencil="off"), geometry, rays).schedule == "wavefront"
