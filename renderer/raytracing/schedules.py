@@ -1,7 +1,7 @@
 """The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
 
-"auto" is the fastest: by CUDA the wavefront, which packs its rays for each stage, or regeneration for small pictures and
-scenes of few primitives; regeneration on other GPUs with a ballot, where the wavefront has not been measured; the
+"auto" is the fastest: by CUDA the wavefront, which packs its rays for each stage, or regeneration for small pictures
+and scenes of few primitives; regeneration on other GPUs with a ballot, where the wavefront has not been measured; the
 megakernel elsewhere. A stencil other than "bits" needs the wavefront.
 """
 

@@ -1,7 +1,7 @@
 // H-PLOC on the device (C. Benthin et al. 2024): Morton codes, a radix sort, then merges of nearest neighbors along the
 // curve, from the leaves up through the radix tree of the codes (C. Apetrei 2014). Nodes hold min and max corners, as
-// host_sah.NODE says, until bvh/center_nodes.cu makes them those of bvh/traverse_bvh2.h. Without warps one thread does a
-// warp's merges; the BVH is the same.
+// host_sah.NODE says, until bvh/center_nodes.cu makes them those of bvh/traverse_bvh2.h. Without warps one thread does
+// a warp's merges; the BVH is the same.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 

@@ -1,6 +1,7 @@
 // Finishes a BVH2 of one primitive a leaf, as bvh/build_sah.cu leaves it: refits boxes from the leaves up, joins
-// subtrees of up to three primitives into leaves, and writes the nodes in depth-first order, as the primitives are. Nodes and slots
-// are those of bvh/aabb.h; parent_slot[n] is the slot that refers to node n, INVALID_INDEX for the root.
+// subtrees of up to three primitives into leaves, and writes the nodes in depth-first order, as the primitives are.
+// Nodes and slots are those of bvh/aabb.h; parent_slot[n] is the slot that refers to node n, INVALID_INDEX for the
+// root.
 #include "bvh/aabb.h"
 
 // Fills parent_slot.

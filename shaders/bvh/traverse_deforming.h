@@ -1,6 +1,6 @@
 // Traversal of the BVH2 of a shape that deforms: while the shutter is open every vertex moves along a line, from its
-// place in `opening` to that in `closing`, as in Embree (S. Woop et al. 2017). The nodes' boxes hold both ends. The same
-// loops as in bvh/traverse_bvh2.h, which scenes at rest keep to themselves.
+// place in `opening` to that in `closing`, as in Embree (S. Woop et al. 2017). The nodes' boxes hold both ends. The
+// same loops as in bvh/traverse_bvh2.h, which scenes at rest keep to themselves.
 DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) {
     return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), a.w);
 }

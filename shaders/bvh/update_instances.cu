@@ -17,9 +17,9 @@ DEVICE Box transform_box(const Matrix m, float3 center, float3 half_extent) {
 }
 
 // From the matrices at both ends of the shutter (shape to world, three rows each), shape_of (shape, material) and
-// shapes (min corner and first node, max corner and first primitive, first closing primitive): the rows that the TLAS is built over, whose box
-// is corner to corner + edge1, and the instance records with the inverse matrix at shutter open. Matrices are lerped,
-// so every point moves along a line, and the union of the boxes at both ends contains it.
+// shapes (min corner and first node, max corner and first primitive, first closing primitive): the rows that the TLAS
+// is built over, whose box is corner to corner + edge1, and the instance records with the inverse matrix at shutter
+// open. Matrices are lerped, so every point moves along a line, and the union of the boxes at both ends contains it.
 KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close,
                         GLOBAL const int2 *shape_of, GLOBAL const float4 *shapes, int count,
                         GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {

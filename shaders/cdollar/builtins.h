@@ -81,8 +81,9 @@ DEVICE int64 double_to_long(double x) {
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif
 #ifndef GLSL
-// exp(x) within 1.1 ulp without branches or calls, so that loops of processors vectorize: 2^n exp(r), |r| <= ln(2) / 2, of
-// which exp(r) is a polynomial (fitted by least squares at Chebyshev nodes). ln 2 is split so that n * its head is exact.
+// exp(x) within 1.1 ulp without branches or calls, so that loops of processors vectorize: 2^n exp(r), |r| <= ln(2) / 2,
+// of which exp(r) is a polynomial (fitted by least squares at Chebyshev nodes). ln 2 is split so that n * its head is
+// exact.
 DEVICE float exp_float(float x) {
     const float y = x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x;
     const float shifted = y * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer, in the last bits

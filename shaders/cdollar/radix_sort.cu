@@ -1,6 +1,6 @@
-// Radix sort of 32-bit keys, alone or with 32-bit values, on GPUs with ballots: 8 bits a pass, each pass reads and writes
-// every key once (renderer/cdollar/targets/radix_sort.py). One kernel counts the digits of all passes. In a pass a group
-// sorts a tile by a digit; where its keys go it learns from the groups before it, by decoupled look-back.
+// Radix sort of 32-bit keys, alone or with 32-bit values, on GPUs with ballots: 8 bits a pass, each pass reads and
+// writes every key once (renderer/cdollar/targets/radix_sort.py). One kernel counts the digits of all passes. In a pass
+// a group sorts a tile by a digit; where its keys go it learns from the groups before it, by decoupled look-back.
 // Adinets and Merrill, Onesweep, 2022; Merrill and Garland, Single-pass parallel prefix scan, 2016. PAYLOAD: whether
 // values are moved with the keys; ITEMS: keys of a thread. Less than 2^30 keys: words of the look-back hold 30 bits.
 #include "cdollar/sort_keys.h"

@@ -291,8 +291,8 @@ DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
 }
 #endif
 #if __CUDA_ARCH__ >= 900
-// The same of 16 rows and 4, 8 or 16 columns of a: lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)], and for every four
-// columns of a in turn a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
+// The same of 16 rows and 4, 8 or 16 columns of a: lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)], and for every
+// four columns of a in turn a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
 DEVICE void mma_m16n8k4_f64(double *c, const double *a, const double *b) {
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
         : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])

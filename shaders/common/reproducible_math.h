@@ -53,7 +53,8 @@ DEVICE bits mixed(bits u) {
 }
 
 // (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on,
-// where floats lie farther apart than a turn, a hash chooses the place on the circle, so that all places come up equally.
+// where floats lie farther apart than a turn, a hash chooses the place on the circle, so that all places come up
+// equally.
 #define LARGEST_ANGLE 67108864.0f
 DEVICE Pair circle(real angle) {
     mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;

@@ -20,8 +20,8 @@
 #define COLOR_DISTANCE 2
 #define COLOR_CYCLIC 3
 
-// What q carries after the xform that took p there. `own`: the end of the xform's record, (kind of color, offset, factor)
-// with SHOWN, then a factor and a term of each modifier.
+// What q carries after the xform that took p there. `own`: the end of the xform's record, (kind of color, offset,
+// factor) with SHOWN, then a factor and a term of each modifier.
 DEVICE void carry(Point p, Point *q, GLOBAL const float *own) {
 #if SHOWN
     int kind = (int)own[0];

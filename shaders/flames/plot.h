@@ -1,9 +1,9 @@
 // From a point to what it adds: lens, jitter, its bucket, and the palette's color with opacity. Included by flame.cu.
 #if DEFOCUS
-// The offset in buckets, before the division by depth, of a point p seen through a lens. `lens`: three rows of four that
-// give the vector from the focus, the matrix from the plane to buckets times the lens's strength, the exponent of the
-// squared distance, the distance within which points are sharp, and whether only those on one side are blurred; then two
-// rows of four whose vector's squared length is a factor on the blur (Fractorium's blur_curve).
+// The offset in buckets, before the division by depth, of a point p seen through a lens. `lens`: three rows of four
+// that give the vector from the focus, the matrix from the plane to buckets times the lens's strength, the exponent of
+// the squared distance, the distance within which points are sharp, and whether only those on one side are blurred;
+// then two rows of four whose vector's squared length is a factor on the blur (Fractorium's blur_curve).
 // (Apophysis 7X; JWildfire's both models.)
 DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     real vx = FUSED(lens[0], p.x, FUSED(lens[1], p.y, FUSED(lens[2], p.z, lens[3])));
@@ -88,8 +88,8 @@ DEVICE uint4 rgb_entry(uint4 like, float packed) {
 }
 
 // What one sample adds: (red, alpha, blue, green), integers 0 to 255. Fractions (of interpolated palettes, opacity and
-// temporal weights) are rounded up with their own probability, so that the sums' means are exact. The palette's color is
-// in 1/256 then. A sample may have a color of its own (rgb >= 0).
+// temporal weights) are rounded up with their own probability, so that the sums' means are exact. The palette's color
+// is in 1/256 then. A sample may have a color of its own (rgb >= 0).
 DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, float rgb) {
     if (RGB && rgb >= 0.0f) return rgb_entry(palette[LINEAR_PALETTE ? entry >> 8 : entry], rgb);
     if (!LINEAR_PALETTE) return palette[entry];

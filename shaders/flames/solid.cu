@@ -1,6 +1,6 @@
-// From the nearest points of a solid flame to the lit colors of its buckets, as JWildfire does it. A key of a bucket is as
-// in carried.h, 0 where no point fell. Launched by renderer/flames/solid_pass.py, which defines Camera, Light, Material.
-// Buckets are a rectangle (columns, rows) of the picture's grid.
+// From the nearest points of a solid flame to the lit colors of its buckets, as JWildfire does it. A key of a bucket is
+// as in carried.h, 0 where no point fell. Launched by renderer/flames/solid_pass.py, which defines Camera, Light,
+// Material. Buckets are a rectangle (columns, rows) of the picture's grid.
 #define LANES 1
 #include "common/reproducible_math.h"
 
@@ -30,7 +30,8 @@ DEVICE float4 point_at(GLOBAL const float4 *points, int columns, int rows, int c
     return points[(size_t)row * (size_t)columns + (size_t)column];
 }
 
-// The neighbors of a normal's triangles: pairs of (column, row), in JWildfire's order; the first eight that exist count.
+// The neighbors of a normal's triangles: pairs of (column, row), in JWildfire's order; the first eight that exist
+// count.
 CONSTANT_ARRAY int CORNERS[64] = {
     0,  1,  1,  0,  1,  0,  0,  -1, 0,  -1, -1, 0,  -1, 0,  0,  1,  //
     -1, 1,  1,  1,  1,  1,  1,  -1, 1,  -1, -1, -1, -1, -1, -1, 1,  //
@@ -66,8 +67,8 @@ DEVICE float jitter(uint *state) {
     return 0.5f - (float)(mixed(*state) >> 8) * (1.0f / 16777216.0f);
 }
 
-// occlusion = how much of each bucket's sky its neighbors within a radius of `steps` steps hide (horizon-based, L. Bavoil
-// et al. 2008). `left`, `top`: of the rectangle in the grid, so that every rectangle gives the same.
+// occlusion = how much of each bucket's sky its neighbors within a radius of `steps` steps hide (horizon-based, L.
+// Bavoil et al. 2008). `left`, `top`: of the rectangle in the grid, so that every rectangle gives the same.
 KERNEL find_occlusion(GLOBAL const float4 *points, GLOBAL const float4 *normals, GLOBAL float *occlusion, int columns,
                       int rows, int left, int top, float radius, int steps, int azimuths, float falloff) {
     uint i = thread_index();

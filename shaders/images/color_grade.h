@@ -1,6 +1,7 @@
-// Color grading of one pixel, for kernels and GLSL. The table `grade` of float4 rows is renderer/images/color_grade.py's:
-// 0 to 2: white balance, row by row, and the contrast in row 0's w; 3: dimensions (0: no look-up table, 1 or 3) and size
-// of the look-up table; 4: 1 / its domain's extent; 5: its domain's start; from 6 on: its colors, red fastest.
+// Color grading of one pixel, for kernels and GLSL. The table `grade` of float4 rows is
+// renderer/images/color_grade.py's: 0 to 2: white balance, row by row, and the contrast in row 0's w; 3: dimensions (0:
+// no look-up table, 1 or 3) and size of the look-up table; 4: 1 / its domain's extent; 5: its domain's start; from 6
+// on: its colors, red fastest.
 #include "common/shared_function.h"
 #ifdef GLSL
 #define to_int(x) int(x)

@@ -1,5 +1,5 @@
-// |A - B| of two displayed images times `gain`; B is scaled to A's size by nearest texels. `exposure` brightens the light
-// of both by stops before, so that differences in the dark are seen as an eye would see them there.
+// |A - B| of two displayed images times `gain`; B is scaled to A's size by nearest texels. `exposure` brightens the
+// light of both by stops before, so that differences in the dark are seen as an eye would see them there.
 #include "common/srgb.h"
 uniform sampler2D image;
 uniform sampler2D reference;

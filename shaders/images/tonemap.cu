@@ -1,5 +1,5 @@
-// Tone mapping of a linear image in a device buffer. LEVELS is 255 (PIXEL uchar), 1023 or 65535 (PIXEL ushort); `grade` is
-// the table of color_grade.h, which only GRADED pixels read.
+// Tone mapping of a linear image in a device buffer. LEVELS is 255 (PIXEL uchar), 1023 or 65535 (PIXEL ushort); `grade`
+// is the table of color_grade.h, which only GRADED pixels read.
 #include "images/tone_mapping.h"
 
 KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure,

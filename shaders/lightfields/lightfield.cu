@@ -318,10 +318,10 @@ KERNEL median(FLATTEN_ARGUMENTS(float4)) {
                                        (float)level0[2] * (1.0f / LEVELS), 1.0f);
 }
 
-// Matching costs of four halves of the array: the variance over the views of a half, summed over the channels; FLT_MAX if
-// fewer than two of them cover the pixel. `halves` has a bit a half for each view. Behind an edge some half sees past it
-// (S. Kang, R. Szeliski and J. Chai, "Handling occlusions in dense multi-view stereo", 2001). The `linear` given here is a
-// ramp, since noise and compression are even in sRGB.
+// Matching costs of four halves of the array: the variance over the views of a half, summed over the channels; FLT_MAX
+// if fewer than two of them cover the pixel. `halves` has a bit a half for each view. Behind an edge some half sees
+// past it (S. Kang, R. Szeliski and J. Chai, "Handling occlusions in dense multi-view stereo", 2001). The `linear`
+// given here is a ramp, since noise and compression are even in sRGB.
 KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;
@@ -365,10 +365,11 @@ KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
 #define LIKENESS 12.0f  // of the sum of the differences of sRGB's channels, 0 to 1 each
 #define COLOR_COUNT 256
 
-// Winner-take-all: keeps the disparity of least matching cost. That is the least of the halves' costs (half_variances), each
-// averaged over a window of `radius` in which pixels count by their likeness to the middle one in `guide` (K. Yoon and I.
-// Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their edges. `best` holds (least
-// cost, its disparity, cost of the plane before, cost of the plane after); weigh_disparity fits a parabola to these.
+// Winner-take-all: keeps the disparity of least matching cost. That is the least of the halves' costs (half_variances),
+// each averaged over a window of `radius` in which pixels count by their likeness to the middle one in `guide` (K. Yoon
+// and I. Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their edges. `best`
+// holds (least cost, its disparity, cost of the plane before, cost of the plane after); weigh_disparity fits a parabola
+// to these.
 KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
                      GLOBAL float *previous, int radius, float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
@@ -403,8 +404,8 @@ KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide,
     previous[index] = cost;
 }
 
-// (confidence times disparity, confidence) of keep_min_cost's disparities. Where the matching cost has a sharp minimum near
-// zero the confidence is large; without texture the cost has no minimum, at occlusions a high one.
+// (confidence times disparity, confidence) of keep_min_cost's disparities. Where the matching cost has a sharp minimum
+// near zero the confidence is large; without texture the cost has no minimum, at occlusions a high one.
 KERNEL weigh_disparity(GLOBAL const float4 *best, GLOBAL float2 *weighted, float step) {
     int index = (int)thread_index();
     if (index >= WIDTH * HEIGHT) return;
@@ -418,8 +419,8 @@ KERNEL weigh_disparity(GLOBAL const float4 *best, GLOBAL float2 *weighted, float
 }
 
 // The recursive edge-aware filter of E. Gastal and M. Oliveira, "Domain Transform for Edge-Aware Image and Video
-// Processing", 2011, along `count` pixels from `start` on, `stride` apart, in place: `decay` is that of one pixel without an
-// edge in the guide, and a step of the guide's color counts as STEP_PIXELS pixels a unit.
+// Processing", 2011, along `count` pixels from `start` on, `stride` apart, in place: `decay` is that of one pixel
+// without an edge in the guide, and a step of the guide's color counts as STEP_PIXELS pixels a unit.
 DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int start, int stride, int count,
                         float decay) {
     for (int direction = 1; direction >= -1; direction -= 2) {

@@ -2,8 +2,8 @@
 // sum_tiles.h, superaccumulator.h; AHEAD tiles are loaded before they are added.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
-// CHUNKS signed integers of 64 bits in local memory, of weight 2^(32 c - 1075). A number adds 32 bits of its mantissa to
-// one and the others, below 2^53, to the next, in two's complement: two loads, two stores and about 40 integer
+// CHUNKS signed integers of 64 bits in local memory, of weight 2^(32 c - 1075). A number adds 32 bits of its mantissa
+// to one and the others, below 2^53, to the next, in two's complement: two loads, two stores and about 40 integer
 // instructions for any data. Carries are propagated before 2^11 numbers could overflow a chunk. One group fills a
 // multiprocessor's local memory, so there are as many groups as multiprocessors.
 #include "numerics/superaccumulator.h"

@@ -1,5 +1,5 @@
-// Exact sums of floating-point numbers and of their products, on processors and where sum_bins.cu and sum_exact_float.cu
-// do not run. Constants: see sum_tiles.h, superaccumulator.h.
+// Exact sums of floating-point numbers and of their products, on processors and where sum_bins.cu and
+// sum_exact_float.cu do not run. Constants: see sum_tiles.h, superaccumulator.h.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 

@@ -1,5 +1,5 @@
-// What launches of one picture change is the sample: with SAMPLE_IN_MEMORY kernels read it from memory, so that they can
-// be recorded once and launched again (a CUDA graph).
+// What launches of one picture change is the sample: with SAMPLE_IN_MEMORY kernels read it from memory, so that they
+// can be recorded once and launched again (a CUDA graph).
 #if SAMPLE_IN_MEMORY
 #define SAMPLE_PARAMS const LaunchParams params, GLOBAL const int *sample
 #define SAMPLE_ARGS params, sample

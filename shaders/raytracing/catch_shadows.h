@@ -37,8 +37,8 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
 // Shades a hit of the shadow catcher: the radiance of the background behind it, times the fraction of its irradiance by
 // suns and environment that the scene leaves unoccluded. A light sample takes away what may be occluded, and its shadow
 // ray gives it back where it is not, so that unshadowed ground is the background without noise; where all is occluded
-// the mean is 0, but a sample may be negative. Lights at a finite distance neither light it nor cast shadows on it. From
-// below it is invisible.
+// the mean is 0, but a sample may be negative. Lights at a finite distance neither light it nor cast shadows on it.
+// From below it is invisible.
 DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sampler sampler, uint dimension,
                                  Path *path, ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
                                  GLOBAL const float4 *lights) {

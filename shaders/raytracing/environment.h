@@ -61,7 +61,8 @@ DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lig
     return env_cell_pdf(params, probability, sine) * params.environment_probability;
 }
 
-// Where the words and the 16-bit guides of the environment's CDFs begin, counted in their own units from params.env_cdf.
+// Where the words and the 16-bit guides of the environment's CDFs begin, counted in their own units from
+// params.env_cdf.
 DEVICE int env_guides(const LaunchParams params) {
     return 2 * (params.env_cdf_height + 1 + params.env_cdf_height * (params.env_cdf_width + 1));
 }
@@ -75,8 +76,8 @@ DEVICE int env_level_guide(const LaunchParams params) {
     return 2 * (env_level_words(params) + params.env_cdf_height + 1);
 }
 
-// Samples a direction of the environment by its luminance; for a `level` surface by luminance times cosine. *pdf is that
-// of the direction where the environment has been chosen among the lights.
+// Samples a direction of the environment by its luminance; for a `level` surface by luminance times cosine. *pdf is
+// that of the direction where the environment has been chosen among the lights.
 DEVICE float3 sample_environment_map(const LaunchParams params, GLOBAL const float4 *lights, bool level, float u1,
                                      float u2, float *pdf) {
     GLOBAL const uint *words = (GLOBAL const uint *)(lights + params.env_cdf);

@@ -1,8 +1,8 @@
-// Light that point lights scatter towards a ray in media of constant density. A free flight (volumes.h) rarely ends near
-// a light, where the light is brightest by the inverse square of the distance; equiangular sampling (C. Kulla and M.
-// Fajardo 2012) takes points of the ray in proportion to that. Both are combined by multiple importance sampling with the
-// balance heuristic: a point is one of a free flight and a light of sample_light, or one of the functions below. Included
-// by raytracing/raytrace.cu.
+// Light that point lights scatter towards a ray in media of constant density. A free flight (volumes.h) rarely ends
+// near a light, where the light is brightest by the inverse square of the distance; equiangular sampling (C. Kulla and
+// M. Fajardo 2012) takes points of the ray in proportion to that. Both are combined by multiple importance sampling
+// with the balance heuristic: a point is one of a free flight and a light of sample_light, or one of the functions
+// below. Included by raytracing/raytrace.cu.
 #define MAX_WEIGHED_LIGHTS 16  // of more lights each is as likely as the others
 #define SEGMENT_DIMENSION 518u  // and the next, of a bounce: beyond those of MAX_DEPTHS bounces, never cached
 #define POINT_LIGHT_COUNT as_int(DIRECTORY.w)
@@ -110,9 +110,9 @@ DEVICE int sample_span_light(const LaunchParams params, GLOBAL const float4 *lig
     return light;
 }
 
-// The pdf with which a free flight ends at distance t in a volume of an extinction and sample_light chooses a point light
-// there: but for the transmittance of volumes that are not constant and the choice by a light tree, which are not known.
-// Any weights that add up to 1 leave the estimate unbiased.
+// The pdf with which a free flight ends at distance t in a volume of an extinction and sample_light chooses a point
+// light there: but for the transmittance of volumes that are not constant and the choice by a light tree, which are not
+// known. Any weights that add up to 1 leave the estimate unbiased.
 DEVICE float free_flight_pdf(const LaunchParams params, GLOBAL const float4 *lights, int light, float light_probability,
                              float3 origin, float3 direction, float t, float extinction) {
     float depth = 0.0f;

@@ -1,17 +1,17 @@
 // Path guiding: some directions of a path are sampled towards where photons came from (H. W. Jensen 1995, "Importance
 // Driven Path Tracing using the Photon Map"). Photons are sorted into the leaves of k-d trees. A leaf has GUIDE_LOBES
-// lobes of equal weight, each about a place that photons came from, so that the lobes turn as the point moves (L. Ruppert
-// et al. 2020, "Robust Fitting of Parallax-Aware Mixtures for Path Guiding"); renderer/raytracing/guiding.py makes them.
-// A direction comes from the lobes with probability Surface.guided and from the BSDF else, and counts by the pdf of the
-// mixture: whatever the photons did, the estimate stays unbiased.
+// lobes of equal weight, each about a place that photons came from, so that the lobes turn as the point moves (L.
+// Ruppert et al. 2020, "Robust Fitting of Parallax-Aware Mixtures for Path Guiding"); renderer/raytracing/guiding.py
+// makes them. A direction comes from the lobes with probability Surface.guided and from the BSDF else, and counts by
+// the pdf of the mixture: whatever the photons did, the estimate stays unbiased.
 // Words of `guide`: twelve trees, by the axis nearest to the surface's normal (+x, -x, +y, -y, +z, -z), those of glass
-// behind those of other surfaces: 32 times the first leaf, plus the depth, or GUIDE_NONE for a tree without photons; the
-// first word of the leaves; three unused; then the nodes.
-// Trees are complete: the first of a tree's 2^depth words is unused, the second is the root, and node i has the children
-// 2 i and 2 i + 1, of which those at the depth are leaves. A node is the coordinate of its split, with the axis in the
-// lowest two bits. A leaf is the x, the y and the z of its lobes' places, and the squares of their sizes.
-// A lobe's pdf at the angle theta from its axis is a (a + 2) / (4 pi (a + 1 - cos theta)^2), with a its squared size over
-// the squared distance: half of it lies where 1 - cos theta is below about a, and the other half falls slowly.
+// behind those of other surfaces: 32 times the first leaf, plus the depth, or GUIDE_NONE for a tree without photons;
+// the first word of the leaves; three unused; then the nodes.
+// Trees are complete: the first of a tree's 2^depth words is unused, the second is the root, and node i has the
+// children 2 i and 2 i + 1, of which those at the depth are leaves. A node is the coordinate of its split, with the
+// axis in the lowest two bits. A leaf is the x, the y and the z of its lobes' places, and the squares of their sizes.
+// A lobe's pdf at the angle theta from its axis is a (a + 2) / (4 pi (a + 1 - cos theta)^2), with a its squared size
+// over the squared distance: half of it lies where 1 - cos theta is below about a, and the other half falls slowly.
 #include "raytracing/surface.h"
 #define GUIDE_LOBES 16  // the same in guiding.py
 #define GUIDE_FACES 6
@@ -73,10 +73,10 @@ DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int number, float3
     return (GLOBAL const float *)(guide + guide[GUIDE_LEAVES] + leaf * (4u * GUIDE_LOBES));
 }
 
-// The pdf of a lobe times 4 pi, for offsets from the point to the lobe's place. F and U are float and uint or vectors of
-// them. 1 - cos theta is half of the squared chord, which loses nothing to cancellation, and the roots and reciprocals
-// are Newton's: they have the same bits on every device, and no branches, which IEEE's square root and division have on
-// GPUs.
+// The pdf of a lobe times 4 pi, for offsets from the point to the lobe's place. F and U are float and uint or vectors
+// of them. 1 - cos theta is half of the squared chord, which loses nothing to cancellation, and the roots and
+// reciprocals are Newton's: they have the same bits on every device, and no branches, which IEEE's square root and
+// division have on GPUs.
 #define LOBE_PDF(F, U, x, y, z, size2, direction, pdf)                                                       \
     {                                                                                                        \
         F distance2_ = max_nnan(fma(z, z, fma(y, y, x * x)), (F)(1e-30f)), half_ = distance2_ * 0.5f;        \

@@ -1,5 +1,5 @@
-// Which lights next-event estimation picks at one pixel: the first surface of each of its samples, with the numbers that
-// the picture's samples take there. Compiled with LIGHT_PICKS behind raytracing/raytrace.cu.
+// Which lights next-event estimation picks at one pixel: the first surface of each of its samples, with the numbers
+// that the picture's samples take there. Compiled with LIGHT_PICKS behind raytracing/raytrace.cu.
 // Four rows a sample: light id, probability of its choice, pdf of the sample, what became of it (PICK_...) | direction
 // and distance of the point on the light | contribution, 0 where the shadow ray is blocked | the surface point.
 #define PICK_MISSED 0  // the camera ray hits nothing

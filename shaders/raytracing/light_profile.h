@@ -1,8 +1,8 @@
 // Photometric profiles of point lights (renderer/formats/ies.py): candela by direction, bilinear in degrees. From
 // FIRST_PROFILE_ROW, 3 rows of float4 a light: direction of vertical angle 0, first row of the data | that of
-// horizontal angle 0, number of vertical angles | that of horizontal angle 90, number of horizontal angles (words). Data:
-// vertical angles, horizontal angles from 0 to 360, then the candela, the vertical angles of each horizontal one together.
-// The text before includes common/reproducible_math.h.
+// horizontal angle 0, number of vertical angles | that of horizontal angle 90, number of horizontal angles (words).
+// Data: vertical angles, horizontal angles from 0 to 360, then the candela, the vertical angles of each horizontal one
+// together. The text before includes common/reproducible_math.h.
 
 // The interval of `count` increasing angles that holds an angle from the first to the last.
 DEVICE int angle_interval(GLOBAL const float *angles, int count, float angle) {

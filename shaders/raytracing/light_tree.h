@@ -30,8 +30,8 @@ DEVICE float first_child_probability(GLOBAL const float4 *nodes, int child, floa
     return first + second > 0.0f ? first / (first + second) : -1.0f;
 }
 
-// Chooses a light for a point; returns its id and in *probability that of the choice, 0 if no light is important. `bits`
-// are random.
+// Chooses a light for a point; returns its id and in *probability that of the choice, 0 if no light is important.
+// `bits` are random.
 DEVICE int sample_light_tree(const LaunchParams params, GLOBAL const float4 *lights, float3 point, uint bits,
                              float *probability) {
     GLOBAL const float4 *nodes = lights + params.light_tree;

@@ -7,8 +7,9 @@
 //     so the edges are swapped.
 //  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT,
 //     LIGHT_PROFILE - index of its photometric profile or, for a sun, 1 - cos(angular radius), 0 for a delta direction
-//     | radiance, intensity (point), irradiance (delta sun) or, in x, an upper bound of the environment's luminance, integrated over
-//     the sphere, w = selection probability, 1 for point lights of a tree | spot falloff (renderer/raytracing/lights.py).
+//     | radiance, intensity (point), irradiance (delta sun) or, in x, an upper bound of the environment's luminance,
+//     integrated over the sphere, w = selection probability, 1 for point lights of a tree
+//     | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF; then, two to a
 //     word, the guides of these (renderer/raytracing/environment.py); then the marginal CDF for level surfaces and its
@@ -18,8 +19,8 @@
 #define LIGHT_POINT -1.0f
 #define LIGHT_ENVIRONMENT -2.0f
 #define LIGHT_PROFILE -3.0f
-// With LIGHT_PROFILES or VOLUMES the row before the non-area lights says where theirs are; parameters of the launch would
-// cost other scenes 2 % on CPUs.
+// With LIGHT_PROFILES or VOLUMES the row before the non-area lights says where theirs are; parameters of the launch
+// would cost other scenes 2 % on CPUs.
 #define DIRECTORY lights[params.non_area_lights - 1]
 #define FIRST_VOLUME_ROW as_int(DIRECTORY.x)
 #define VOLUME_COUNT as_int(DIRECTORY.y)
@@ -54,8 +55,8 @@ DEVICE float one_minus_cos_max(float3 center, float radius, float3 from) {
     return sine2 < 0.999f ? sine2 / (1.0f + sqrt(1.0f - sine2)) : 0.0f;
 }
 
-// The pdf per area with which a point of an emissive primitive is sampled. `probability` is that with which a light tree
-// chooses the primitive.
+// The pdf per area with which a point of an emissive primitive is sampled. `probability` is that with which a light
+// tree chooses the primitive.
 DEVICE float pdf_per_area(const LaunchParams params, const Primitive p, const Material m, float probability) {
 #if LIGHT_TREE
     float radius = p.edge2.w;
@@ -264,7 +265,8 @@ DEVICE int choose_light(const LaunchParams params, GLOBAL const float4 *lights, 
     return low;
 }
 
-// The position of u32 within a light's interval: uniform too, if the interval has bits enough; else a dimension's value.
+// The position of u32 within a light's interval: uniform too, if the interval has bits enough; else a dimension's
+// value.
 DEVICE float position_in_interval(Sampler sampler, uint dimension, uint u32, uint begin, uint width) {
     if (width > (1u << 20)) return min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
     return get_1d(sampler, dimension);

@@ -67,8 +67,8 @@ DEVICE float3 light_throughput(GLOBAL const Material *materials, const Material 
 }
 
 #if DISPERSION
-// The index of refraction at a path's wavelength, from red (0) to blue (1), and the color of that wavelength, whose mean
-// is white. The tents of the three colors have their centers at 1/6, 1/2 and 5/6, where the indices are those of
+// The index of refraction at a path's wavelength, from red (0) to blue (1), and the color of that wavelength, whose
+// mean is white. The tents of the three colors have their centers at 1/6, 1/2 and 5/6, where the indices are those of
 // KHR_materials_dispersion.
 DEVICE void set_wavelength(Material *m, Surface *s, float4 radiance, float wavelength) {
     s->spectral = splat3(1.0f);

@@ -101,7 +101,8 @@ DEVICE int cubic_weights(float x, int count, float *w) {
 }
 
 // Single-scattering albedo, reflection and transmission together, of a rough dielectric; eta is the index behind over
-// before. The table's cosines are squares of even steps; its indices are finest near 1, where refraction begins to bend.
+// before. The table's cosines are squares of even steps; its indices are finest near 1, where refraction begins to
+// bend.
 DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
     float x = sqrt(clamp(cosine, 0.0f, 1.0f)) * (GLASS_COSINES - 1);
     float z = sqrt(clamp(fabs(log(eta)) / log(GLASS_MAX_IOR), 0.0f, 1.0f)) * (GLASS_IORS - 1);
@@ -167,8 +168,8 @@ DEVICE bool set_reflection(const Frame f, float3 l, float4 value, BsdfSample *ou
 
 // All scattering over single scattering for F0, where `boost` is that of white less 1. With MS_SATURATION 0 this is the
 // factor of E. Turquin 2019, up to 14 % too bright for colored metals of roughness 1, because light that bounces more
-// often is colored more often; 1 is a geometric series, up to 16 % too dark. 0.3 keeps within 5 % of random walks on the
-// microsurface (E. Heitz et al. 2016; tests/raytracing/smith_walk.py).
+// often is colored more often; 1 is a geometric series, up to 16 % too dark. 0.3 keeps within 5 % of random walks on
+// the microsurface (E. Heitz et al. 2016; tests/raytracing/smith_walk.py).
 #define MS_SATURATION 0.3f
 DEVICE float ms_factor_of(float f0, float boost) {
     return 1.0f + f0 * boost / (1.0f + MS_SATURATION * boost * (1.0f - f0));

@@ -1,6 +1,6 @@
-// The stages of the wavefront's later depths behind a stencil of bits, on GPUs. A group has WORDS_PER_GROUP words of the stencil and
-// lists their active rays in shared memory, so that all lanes of its warps have one, however few there are. Its words lie
-// far from each other, so that no group has all the long paths.
+// The stages of the wavefront's later depths behind a stencil of bits, on GPUs. A group has WORDS_PER_GROUP words of
+// the stencil and lists their active rays in shared memory, so that all lanes of its warps have one, however few there
+// are. Its words lie far from each other, so that no group has all the long paths.
 #define WORDS_PER_GROUP (GROUP_SIZE / 2)
 #define GROUP_WORD(k) (group_index() + (k) * group_count())
 #define RAY_OF(listed_ray) (32u * GROUP_WORD((listed_ray) >> 5) + ((listed_ray) & 31u))

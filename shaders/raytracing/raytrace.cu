@@ -50,8 +50,8 @@ typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
 
-// What a path adds to its radiance at its ray `depth`, from 0. Emission that ray 2 or a later one finds, and shadow rays
-// from the second surface on, are indirect light: their largest channel is at most params.clamp_indirect.
+// What a path adds to its radiance at its ray `depth`, from 0. Emission that ray 2 or a later one finds, and shadow
+// rays from the second surface on, are indirect light: their largest channel is at most params.clamp_indirect.
 DEVICE float4 clamp_contribution(const LaunchParams params, int depth, float4 contribution) {
 #if CLAMP_INDIRECT
     float largest = largest_of3(xyz(contribution));
@@ -130,8 +130,8 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
     (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !(TEXTURED && NORMAL_MAPS) && !SPHERES && !REFRACTION)
 
 // Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
-// here. shade_simd8.h does the same for eight paths on triangles of some materials, and must give the same bits: on CPUs
-// a sample of the Cornell box takes 38 ms with it and 126 ms without. Change both together.
+// here. shade_simd8.h does the same for eight paths on triangles of some materials, and must give the same bits: on
+// CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without. Change both together.
 DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
 #if MEDIA

@@ -322,7 +322,8 @@ DEVICE float3 normal_that_reflects(const Surface s, float3 normal) {
     return normalize_fma(normalize_fma(madd(s.geometric_normal, least - height, mirrored)) - s.ray_direction);
 }
 
-// Bends the normals by the fraction of light that mirror-like lobes reflect: a diffuse body keeps its normal but at rims.
+// Bends the normals by the fraction of light that mirror-like lobes reflect: a diffuse body keeps its normal but at
+// rims.
 DEVICE void bend_normals(Surface *s, const Material m) {
 #if CLEARCOAT
     s->clearcoat_normal = normal_that_reflects(*s, s->clearcoat_normal);
@@ -334,8 +335,8 @@ DEVICE void bend_normals(Surface *s, const Material m) {
         s->normal = normalize_fma(madd(normal_that_reflects(*s, s->normal) - s->normal, weight, s->normal));
 }
 
-// Emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at barycentric coordinates
-// (u, v) of a triangle, or where the unit normal of a sphere is `normal`.
+// Emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at barycentric
+// coordinates (u, v) of a triangle, or where the unit normal of a sphere is `normal`.
 DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v, float3 normal) {
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
     Texcoords texcoords = texcoords_at(attributes, as_uint(p.v0.w), u, v);

@@ -1,8 +1,8 @@
-// Shades eight neighboring paths of a packet at once, a path a lane: those that escape to an environment, and those that
-// hit triangles of the materials below; shade_path of raytrace.cu and sample_direct of lights.h for these cases, with the
-// same roundings and so the same bits. Samples of lights that are neither triangles nor the environment, or that need a
-// third dimension (lights.h), or that textures dim, are drawn lane by lane; lanes of other materials, and of normal maps,
-// are left to shade_path.
+// Shades eight neighboring paths of a packet at once, a path a lane: those that escape to an environment, and those
+// that hit triangles of the materials below; shade_path of raytrace.cu and sample_direct of lights.h for these cases,
+// with the same roundings and so the same bits. Samples of lights that are neither triangles nor the environment, or
+// that need a third dimension (lights.h), or that textures dim, are drawn lane by lane; lanes of other materials, and
+// of normal maps, are left to shade_path.
 //
 // Why the shading stands here a second time: shade_path branches by path (material, light, texture), which eight lanes
 // can only do with masks, and OpenCL C has no templates to write both from one text. It is worth it: see

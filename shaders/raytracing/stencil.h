@@ -37,8 +37,8 @@ DEVICE uint ray_of(GLOBAL const uint *stencil, uint slot) {
 #endif
 }
 
-// Whether ray i, or that of slot i, is active. The 32 threads of a warp read the same word, so a warp whose word is 0 skips the stage
-// without divergence.
+// Whether ray i, or that of slot i, is active. The 32 threads of a warp read the same word, so a warp whose word is 0
+// skips the stage without divergence.
 DEVICE bool is_active(GLOBAL const uint *stencil, uint i) {
 #if STENCIL == STENCIL_BITS
     return (stencil[i >> 5] >> (i & 31u)) & 1u;

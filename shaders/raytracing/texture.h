@@ -117,8 +117,8 @@ DEVICE Texcoords texcoords_at(GLOBAL const float4 *attributes, uint prim_id, flo
 }
 
 #if SPHERE_TEXTURES
-// Whether a primitive is a sphere that wears pictures as a globe. Balls of a model's points have coordinates of their own
-// and a mark: the normal of a corner that no hit of theirs reaches.
+// Whether a primitive is a sphere that wears pictures as a globe. Balls of a model's points have coordinates of their
+// own and a mark: the normal of a corner that no hit of theirs reaches.
 DEVICE bool is_globe(GLOBAL const float4 *attributes, const Primitive p) {
     return p.edge2.w > 0.0f && !(attributes[as_uint(p.v0.w) * FLOAT4S_PER_PRIMITIVE + 1u].x > 0.0f);
 }

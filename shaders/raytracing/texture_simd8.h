@@ -1,5 +1,5 @@
-// Textures, vertex normals and vertex colors for eight lanes: the functions of texture.h and scene.h of these names, with
-// the same roundings. Normal maps are not here: their lanes are shaded alone.
+// Textures, vertex normals and vertex colors for eight lanes: the functions of texture.h and scene.h of these names,
+// with the same roundings. Normal maps are not here: their lanes are shaded alone.
 
 // The texture coordinates of eight surface points in each set that their materials take.
 typedef struct {

@@ -1,6 +1,6 @@
 // What it costs to trace the camera ray through each pixel's center: nodes visited and primitives tested. The traversal
-// is that of the picture, compiled with TRAVERSAL_COUNTS; a ray alone, where CPUs trace the camera rays of a stencil word
-// as a packet.
+// is that of the picture, compiled with TRAVERSAL_COUNTS; a ray alone, where CPUs trace the camera rays of a stencil
+// word as a packet.
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
 #include "raytracing/camera_hit.h"

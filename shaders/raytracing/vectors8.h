@@ -1,5 +1,5 @@
-// Vectors of eight lanes for shade_simd8.h: the functions of bvh/geometry.h, sampler.h and common/reproducible_math.h of
-// these names, with the same roundings; rows of packets; gathers.
+// Vectors of eight lanes for shade_simd8.h: the functions of bvh/geometry.h, sampler.h and common/reproducible_math.h
+// of these names, with the same roundings; rows of packets; gathers.
 #include "raytracing/path_packet.h"
 
 typedef struct {

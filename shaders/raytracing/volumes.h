@@ -1,9 +1,9 @@
 // Participating media: a fog without end or in a ball, and boxes and ellipsoids of any density. Each is a Poisson
 // process of collisions of its own, so the first collision of a ray is the nearest of theirs, and the transmittance the
-// product of theirs. Free paths by delta tracking (E. Woodcock et al. 1965), transmittance by ratio tracking (J. Novak et
-// al. 2014); both closed where the density is constant. From FIRST_VOLUME_ROW, 4 rows of float4 a volume: center, largest
-// extinction | 1 / half size, kind (words: shape + 4 * field) | scattering albedo, g of Henyey and Greenstein | first row
-// of the grid, its x, y, z size; y is the number of cells of noise (words). Directions are unit.
+// product of theirs. Free paths by delta tracking (E. Woodcock et al. 1965), transmittance by ratio tracking (J. Novak
+// et al. 2014); both closed where the density is constant. From FIRST_VOLUME_ROW, 4 rows of float4 a volume: center,
+// largest extinction | 1 / half size, kind (words: shape + 4 * field) | scattering albedo, g of Henyey and Greenstein |
+// first row of the grid, its x, y, z size; y is the number of cells of noise (words). Directions are unit.
 // The text before includes common/reproducible_math.h.
 #define VOLUME_BASE 0x7f000000  // `primitive` of a hit in volume k is VOLUME_BASE + k
 #define SHAPE_ENDLESS 0
@@ -160,7 +160,8 @@ DEVICE float transmittance(const LaunchParams params, GLOBAL const float4 *light
     return passed;
 }
 
-// The phase function of L. Henyey and J. Greenstein (1941), per solid angle: `cosine` of the angle by which light turns.
+// The phase function of L. Henyey and J. Greenstein (1941), per solid angle: `cosine` of the angle by which light
+// turns.
 DEVICE float henyey_greenstein(float cosine, float g) {
     float base = fma(-2.0f * g, cosine, fma(g, g, 1.0f));
     return fma(-g, g, 1.0f) / (4.0f * PI * base * sqrt(base));

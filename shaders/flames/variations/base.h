@@ -1,25 +1,27 @@
 // What the variations of fractal flames share: the state of a chain, affine maps, helpers.
 //
 // A file beside this one lists variations:
-//     VARIATION(name, parameter = default [least, greatest], ...) { body }, the limits where there are any: returns what it adds to x and y: pair(u, v)
+//     VARIATION(name, parameter = default [least, greatest], ...) { body }
+//                                                             returns what it adds to x and y: pair(u, v); the limits
+//                                                             stand where there are any
 //     VARIATION_3D(name, parameter = default, ...) { body }   returns what it adds to x, y and z: triple(u, v, w)
 //     REPLACING(...), REPLACING_3D(...)                       the same, but x and y replace the sum before them
 //     POST_3D(...)                                            the same, applied to the sum although not named post_
 //     VARIATION_Z(name) { body }                              what VARIATION(name) adds to z in flames with z
 //     // Origin: program                                      who defines the variations that follow
 // renderer/flames/variations.py reads names, parameters and the count of random numbers from these texts and writes
-// each function's head. Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call a
-// parameter NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _E
-// and _F are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate
-// (*color, direct color), hide the point from the picture (*hidden = a mask) and give it a color that is not the
-// palette's (*rgb = packed_rgb(red, green, blue)). A variation with a builder in renderer/flames/stamps.py is given
+// each function's head. Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call
+// a parameter NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C,
+// _E and _F are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette
+// coordinate (*color, direct color), hide the point from the picture (*hidden = a mask) and give it a color that is not
+// the palette's (*rgb = packed_rgb(red, green, blue)). A variation with a builder in renderer/flames/stamps.py is given
 // its table.
 // Without _3D and _Z, z passes through if the flame preserves z, and always through linear.
 //
 // Only uniform(random) and gauss4(random) draw random numbers, each call written out, outside loops: calls are counted
 // in the text. Use no library functions but those of reproducible_math.h, so that every device gives the same bits, and
-// select with ?: instead of branching on reals, because a work-item may carry a vector. Weights and parameters are plain
-// floats, on which a body may branch.
+// select with ?: instead of branching on reals, because a work-item may carry a vector. Weights and parameters are
+// plain floats, on which a body may branch.
 // Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the
 // later ones.
 #include "common/random_simd.h"

@@ -1,7 +1,7 @@
 // Band LU: the look-ahead step (HPL, MAGMA), which applies a panel to the one block column that the next panel is part
 // of. Nothing else can run meanwhile, so it is two kernels of low latency. With panel_cluster.cu they took the resident
-// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). With narrow bands they
-// update the block columns behind that one too, `devices` apart: two launches, and none of the vendor's library.
+// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). With narrow bands
+// they update the block columns behind that one too, `devices` apart: two launches, and none of the vendor's library.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROWS_PER_LANE (S / 32)

@@ -151,8 +151,8 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
         FOR_APPLY_ROWS(k)
         if (row_to[t] == APPLY_ROW_OF(k)) values[k] = moved[t];
     }
-    // All threads agree on is_right, but barriers stay outside of branches: PoCL 3.1 drops the guard `row < rows` behind
-    // a barrier in one.
+    // All threads agree on is_right, but barriers stay outside of branches: PoCL 3.1 drops the guard `row < rows`
+    // behind a barrier in one.
     bool is_right = c > first;
     NO_UNROLL for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
         WARP_BARRIER();

@@ -2,8 +2,9 @@
 // which keeps ROWS_PER_GROUP rows. A sub-panel of INNER_BLOCK columns at a time is factored in registers: for every
 // column each group stores its best row into the distributed shared memory of all groups, which then agree on the pivot
 // without a barrier. A narrow panel is one group's (CLUSTER 1), which agrees by
-// barriers and keeps the panel in local memory where it fits (HELD_PITCH). Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
-// factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
+// barriers and keeps the panel in local memory where it fits (HELD_PITCH). Then the sub-panel is applied to the other
+// columns. With lookahead.cu it took the resident factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by
+// panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
 #if CLUSTER == 1

@@ -1,5 +1,5 @@
-// Residuals b - A x of a band system as if computed in twice the precision of double, and |A| |x| + |b|, in one pass over
-// the band: products and sums are error-free transformations, and their errors are added up separately (T. Ogita,
+// Residuals b - A x of a band system as if computed in twice the precision of double, and |A| |x| + |b|, in one pass
+// over the band: products and sums are error-free transformations, and their errors are added up separately (T. Ogita,
 // S. M. Rump, S. Oishi, Accurate Sum and Dot Product, 2005, Dot2, with a fused multiply-add). Compile with STRICT.
 //   REAL     of the band: float or double. x, b and the results are double, a column after the other
 //   COLUMNS  right-hand sides of a thread

@@ -1,9 +1,10 @@
-// Band LU: the sweeps L y = P b and U x = y, and U^T y = b and L^T z = y, each in one launch: a thread block cluster of CLUSTER groups solves
-// RHS_PER_GROUP right-hand sides (CUDA compute capability 9). What a step needs of the factors does not depend on the
-// step before it, so it is loaded before the cluster's barrier. The triangle of a step is a product with its inverse,
-// which invert_triangles makes once for a factorization; every group computes all of it, for a second barrier would take
-// longer. Names and windows are those of solve_blocked.cu; sums have the same order in any cluster and for any number of
-// devices, each of which launches the steps first_step to end_step - 1 of its block columns.
+// Band LU: the sweeps L y = P b and U x = y, and U^T y = b and L^T z = y, each in one launch: a thread block cluster of
+// CLUSTER groups solves RHS_PER_GROUP right-hand sides (CUDA compute capability 9). What a step needs of the factors
+// does not depend on the step before it, so it is loaded before the cluster's barrier. The triangle of a step is a
+// product with its inverse, which invert_triangles makes once for a factorization; every group computes all of it, for
+// a second barrier would take longer. Names and windows are those of solve_blocked.cu; sums have the same order in any
+// cluster and for any number of devices, each of which launches the steps first_step to end_step - 1 of its block
+// columns.
 #include "numerics/band_lu/band_lu.h"
 
 #define LANES 8  // partial sums of a row
@@ -347,7 +348,8 @@ KERNEL invert_triangles(GLOBAL const REAL *matrix, GLOBAL REAL *lower, GLOBAL RE
 }
 
 // permutations (p, window): each panel's interchanges composed. Row r of step i's window comes, by the interchanges of
-// the step, from row permutations[i * window + r]; both count from the panel's first row. A group makes those of a step.
+// the step, from row permutations[i * window + r]; both count from the panel's first row. A group makes those of a
+// step.
 KERNEL compose_permutations(GLOBAL const int *pivots, GLOBAL int *permutations, const int window) {
     ulong step = group_index();
     GLOBAL int *row = permutations + step * (ulong)window;

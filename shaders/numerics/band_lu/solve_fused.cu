@@ -1,5 +1,5 @@
-// Band LU: each triangular solve in one launch, for blocks of 32 columns and bands so narrow that one group has a thread
-// for every row of a step's window. Only group barriers separate the steps then. A group solves RHS_PER_GROUP
+// Band LU: each triangular solve in one launch, for blocks of 32 columns and bands so narrow that one group has a
+// thread for every row of a step's window. Only group barriers separate the steps then. A group solves RHS_PER_GROUP
 // right-hand sides in place. The scene `ink` solves its three colors this way in every frame.
 #include "numerics/band_lu/band_lu.h"
 
@@ -22,8 +22,8 @@ DEVICE REAL subtract_product(REAL sum, const REAL *factor, LOCAL const PACK *sol
     return sum;
 }
 
-// An S x S triangular solve by S consecutive threads, a row each: row k is final when step k comes. Forward steps go from
-// 0 up with a unit diagonal, backward steps from S - 1 down.
+// An S x S triangular solve by S consecutive threads, a row each: row k is final when step k comes. Forward steps go
+// from 0 up with a unit diagonal, backward steps from S - 1 down.
 #if HAS_SHUFFLE
 #define SOLVE_LOOP UNROLL
 #define FROM_THREAD(value, k) warp_shuffle(value, k)

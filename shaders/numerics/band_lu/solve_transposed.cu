@@ -1,5 +1,6 @@
-// Band LU: the solves U^T y = b and L^T z = y, x = P^T z, in two launches per block column: products of the columns with
-// what is solved already, and the triangle. Names as in solve_blocked.cu; every block column needs only its own factors.
+// Band LU: the solves U^T y = b and L^T z = y, x = P^T z, in two launches per block column: products of the columns
+// with what is solved already, and the triangle. Names as in solve_blocked.cu; every block column needs only its own
+// factors.
 #include "numerics/band_lu/band_lu.h"
 
 #define PITCH (S + 1)  // of columns in local memory: threads that each read a column use different banks
@@ -89,7 +90,8 @@ KERNEL upper_transposed(GLOBAL const REAL *matrix, const ulong top, GLOBAL const
 }
 
 // Block i of L^T z = y, and its interchanges undone: `sides` is y minus the products with the rows below, which `now`
-// holds. `next` gets what the next step has below it, x the rows from `first_final` on, which no other step interchanges.
+// holds. `next` gets what the next step has below it, x the rows from `first_final` on, which no other step
+// interchanges.
 KERNEL lower_transposed(GLOBAL const REAL *matrix, const ulong top, GLOBAL const REAL *sides, GLOBAL REAL *x,
                         GLOBAL const REAL *now, GLOBAL REAL *next, GLOBAL const int *permutations, const int i,
                         const int rows, const int first_final, const int window, const int reach, const int padded_n,

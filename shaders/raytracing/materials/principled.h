@@ -1,7 +1,7 @@
-// The surface of glTF 2.0 with its extensions, and so of most exporters. From the outside inwards: `clearcoat`; `sheen`;
-// a base that is a mixture of metal of F0 `color` (`metallic`), of a dielectric over a diffuse body (`specular`,
-// `specular_color`, `ior`), whose light may pass to the other side (`diffuse_transmission`), and of clear matter
-// (`transmission`). With a `thickness` the shape is solid: it refracts, with `dispersion`, and absorbs light
+// The surface of glTF 2.0 with its extensions, and so of most exporters. From the outside inwards: `clearcoat`;
+// `sheen`; a base that is a mixture of metal of F0 `color` (`metallic`), of a dielectric over a diffuse body
+// (`specular`, `specular_color`, `ior`), whose light may pass to the other side (`diffuse_transmission`), and of clear
+// matter (`transmission`). With a `thickness` the shape is solid: it refracts, with `dispersion`, and absorbs light
 // (`attenuation_color` at `attenuation_distance`); without, it is a thin wall that light passes straight, or blurred by
 // `roughness`. `anisotropy` stretches the base's highlights; `iridescence` is a thin film over the base. A layer leaves
 // to those below what its own albedo does not take. Multiple scattering is compensated (ms_factor). Only the
