@@ -176,6 +176,17 @@ def test_sheen_is_its_formula(device, rng):
     assert np.allclose(found[:, :3], wanted[:, None] * [0.5, 1.0, 0.0], rtol=1e-3)
 
 
+@pytest.mark.parametrize("material", [replace(LOBES["sheen"], specular=0.0), COLORED], ids=["sheen", "all lobes"])
+def test_directions_that_rounding_made_longer_than_1_are_those_of_the_normal(device, material):
+    """A cosine of 1.0000001 gave the sheen a power of a negative number, and a picture a pixel that was none."""
+    probe, along = Probe(device, material, EVERYTHING), np.array([0.0, 0.0, 1.0, 0.0])
+    longer = along * (1 + 2e-7)
+    wanted = probe.evaluate(-along[:3], along[None])
+    assert np.isfinite(wanted).all() and wanted[0, 0] > 0
+    for view, light in ((along, longer), (longer, along), (longer, longer)):
+        assert np.allclose(probe.evaluate(-view[:3], light[None]), wanted, rtol=1e-4)
+
+
 def thin_film(cosine, film, thickness, f0):
     """Reflectance of a film in air over a base of Schlick's F0: the Airy sum of amplitudes, averaged as colors.
 
