@@ -34,7 +34,8 @@ ITEM_RE = re.compile(
 )
 # C functions and constants between the variations of a file.
 HELPER_RE = re.compile(
-    r"^DEVICE [\w ]+?(?P<name>\w+)\([^{]*\) \{(?:[^\n]*\}|\n.*?^\})\n|^CONSTANT [\w ]+? (?P<table>\w+)\[.*?\};\n",
+    r"^DEVICE (?:\w+ )+(?P<name>\w+)\([^{]{0,1000}\) \{(?:[^\n]*\}|\n.*?^\})\n"
+    r"|^CONSTANT (?:\w+ )+(?P<table>\w+)\[.*?\};\n",
     re.MULTILINE | re.DOTALL,
 )
 PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBER})\])?")
