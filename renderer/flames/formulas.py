@@ -6,6 +6,7 @@ a stranger's.
 
 import ast
 import math
+import warnings
 
 from renderer.errors import InputError
 from renderer.plain import format_value
@@ -30,7 +31,10 @@ def program(text: str, variables: tuple[str, ...], numbers: dict[str, float]) ->
         if len(source) > MAX_LENGTH:
             raise ValueError
         out: list[float] = []
-        depth = _emit(ast.parse(source.replace("\n", " "), mode="eval").body, variables, numbers, out, 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)  # "1and 2", which Python reads as two words
+            tree = ast.parse(source.replace("\n", " "), mode="eval")
+        depth = _emit(tree.body, variables, numbers, out, 0)
         if depth > STACK or len(out) > MAX_PROGRAM:
             raise ValueError
     except (ValueError, OverflowError, SyntaxError, RecursionError, MemoryError) as error:

@@ -101,7 +101,7 @@ def split_lines(text: str) -> list[list[Piece]]:
             lines[-1].append(Piece(match.lastgroup, match[0], spaces))
             spaces = 0
         elif match[0].startswith(("//", "/*")):
-            lines[-1].append(Piece("comment", "\n".join(line.rstrip() for line in match[0].splitlines()), spaces))
+            lines[-1].append(Piece("comment", "\n".join(line.rstrip() for line in match[0].split("\n")), spaces))
             spaces = 1
         else:
             spaces = len(match[0])
