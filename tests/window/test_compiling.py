@@ -27,7 +27,7 @@ from tests.window.test_remote import key_events, request
 from tests.window.test_x11 import display, xdotool  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.skipif(not Path("/etc/OpenCL/vendors/pocl.icd").exists(), reason="PoCL is not installed here")
-JOB_SECONDS = 0.4  # of the slow compiler
+JOB_SECONDS = 0.6  # of the slow compiler
 
 
 @pytest.fixture

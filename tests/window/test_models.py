@@ -81,7 +81,8 @@ def test_an_edited_environment_is_reloaded(gl, gpu, tmp_path):
 
     save((1.0, 0.1, 0.1))
     (tmp_path / "one.toml").write_text(
-        'picture = "raytrace"\n[settings]\nsamples = 1\nenvironment = { file = "sky.exr" }\n'
+        'picture = "raytrace"\ntone = { curve = "none" }\n'
+        '[settings]\nsamples = 1\nenvironment = { file = "sky.exr" }\n'
         'spheres = [{ material = "plain" }]\n'
     )
     with window([load(Path(tmp_path / "one.toml"))], gpu, gl, SIZE) as screen:
