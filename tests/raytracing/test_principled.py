@@ -273,6 +273,18 @@ def test_light_in_a_medium_is_absorbed_on_its_way_to_a_surface(device):
     assert nee == pytest.approx(bsdf, rel=0.03)
 
 
+def test_a_lamp_nearer_than_where_shadow_rays_begin_leaves_no_light(device):
+    """A lamp in the plane of a slab's back, a millionth high: rays to it begin behind it where a path has left the
+    slab, and the medium on a way of negative length would add light without end."""
+    rough = replace(AMBER, ior=1.5, roughness=0.8, attenuation_distance=0.05)
+    lamp = Material("lamp", "emitter", emission=(1e6, 1e6, 1e6))
+    back = tuple((x, y, -0.5) for x, y, _ in reversed(FACING))
+    strip = tuple((0.9, y, -0.5 + z) for y, z in ((-0.5, -1e-6), (-0.5, 1e-6), (0.5, 1e-6), (0.5, -1e-6)))
+    slab = Settings(materials=(rough, lamp), quads=(Quad("m", FACING), Quad("m", back)), direct_lighting="nee")
+    found = draw(device, replace(slab, quads=(*slab.quads, Quad("lamp", strip))), 64)
+    assert np.allclose(found, draw(device, slab, 64), atol=0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("surface", [Material("m", "glass", color=WHITE), replace(CLEAR, thickness=1.0)])
 def test_radiance_is_scaled_where_it_enters_glass(device, surface):
