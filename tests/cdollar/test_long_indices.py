@@ -29,6 +29,12 @@ def low_limit(monkeypatch):
     monkeypatch.setattr(expression_emitter, "INDEX_LIMIT", 40)
 
 
+@pytest.fixture
+def lower_limit(monkeypatch):
+    """So is every number of parts of a result."""
+    monkeypatch.setattr(expression_emitter, "INDEX_LIMIT", 3)
+
+
 @pytest.mark.parametrize(
     "text, plans",
     [
@@ -48,6 +54,15 @@ def test_large_arrays_are_counted_in_64_bits(low_limit, device, rng, text, plans
     assert np.array_equal(value_of(text, target, a=a), value_of(text, a=a))
     kernels = [plan.text for kind, _, plan in texts if kind == "kernel"]
     assert any("int64" in kernel for kernel in kernels), kernels
+
+
+@pytest.mark.parametrize("plans", ["device", "gpu"])
+@pytest.mark.parametrize("name", ["rows", "whole"])
+def test_many_parts_are_counted_in_64_bits(lower_limit, device, rng, name, plans):
+    """Of one result, and of the results of a row each: numbers of 32 and of 64 bits in one kernel."""
+    a, chosen = rng.integers(-9, 9, (50, 70)).astype("f4"), device if plans == "device" else AsGpu(device)
+    found = value_of(PROGRAMS[name], lambda dag: DeviceTarget(dag, chosen, "device"), a=a)
+    assert np.array_equal(found, value_of(PROGRAMS[name], a=a))
 
 
 def test_small_arrays_are_counted_in_32_bits(device, rng):

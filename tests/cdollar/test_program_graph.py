@@ -82,7 +82,8 @@ def test_kernels_share_out_the_nodes_that_explain_lists(device, tmp_path):
     assert view.rows[0]["nodes"] == len(topological_order([node])) == len(graph(node))
     assert target.trace is None and target.captured_launches is None
     kernels = view.rows[2:]
-    assert [row["does"] for row in kernels].count("reduction") == 2
+    reductions = [row["does"] for row in kernels].count("reduction")
+    assert reductions == 1 + device.properties.scalar_threads  # on GPUs a thread sums each column of `main`: a map
     assert sum(row["nodes"] for row in kernels) == view.rows[1]["nodes"]  # each node in one kernel
     assert view.step(1).meaning.count("split at the scalar reduction") == 1
     assert all(row["ms"] > 0 for row in kernels)

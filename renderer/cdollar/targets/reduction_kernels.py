@@ -31,12 +31,6 @@ MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # of a GPU for a row, and how many element
 COLUMNS = 32  # neighboring columns of a group
 
 
-LONE_LOOP = [
-    "const int start = (int)thread_index() * per_thread, end = min(start + per_thread, outputs * partials);",
-    "for (int unit = start; unit < end; unit++) {",
-]
-
-
 @dataclass(frozen=True)
 class GroupShape:
     """A group of `threads` for each of `outputs` outputs; those of one output are `stride` threads apart."""
@@ -109,16 +103,16 @@ def plan_reduction(
     emitter.delinearize(outer, "output")
     state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
     state.start()
-    index = index_type(elements)
+    is_whole = partials == 1  # the result is known
+    places, group_size = outputs * partials, 1 if scalar_threads else LONE_GROUP_SIZE if alone else shape.size
+    per_thread = -(-places // (CPU_THREADS_PER_UNIT * properties.compute_units)) if scalar_threads else 1
+    index = index_type(max(elements, places + per_thread))
     if scalar_threads and not in_blocks and operator.function is None and not state.is_arg_extremum:
         loops = lane_loops(emitter, state, chunk, index)
     elif contiguous:
         loops = contiguous_loop(emitter, state, threads, index)
     else:
         loops = strided_loops(emitter, state, schedule, threads, index)
-    is_whole = partials == 1  # the result is known
-    places, group_size = outputs * partials, 1 if scalar_threads else LONE_GROUP_SIZE if alone else shape.size
-    per_thread = -(-places // (CPU_THREADS_PER_UNIT * properties.compute_units)) if scalar_threads else 1
     if alone:
         head = lone_thread(index, shape.stride > 1)
         passed = state.result(state.state) if in_blocks else state.state
@@ -132,7 +126,7 @@ def plan_reduction(
     types = state.types if is_whole else state.passed_types
     lines = [*head, *emitter.blocks[0].lines, *loops, *emitter.report_poison(state.result_poison)]
     if alone:
-        lines = [*LONE_LOOP, *indented(lines), "}"]
+        lines = [*lone_loop(index), *indented(lines), "}"]
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": min(chunk, elements)}
     sizes |= {"per_thread": per_thread} if alone else {}
     plan = finish_plan(emitter, node, "reduction", sizes, types, lines, group_size, group_count)
@@ -147,6 +141,16 @@ def plan_reduction(
 def final(emitter: Emitter, state: LoopReduction, values: list[str]) -> list[str]:
     """The result's components as elements of arrays."""
     return [emitter.dialect.stored(t, v) for t, v in zip(state.types, state.result(values), strict=True)]
+
+
+def lone_loop(index: str) -> list[str]:
+    """The lines that begin the loop of a thread that works alone over its places. Sizes have types of their own, and
+    OpenCL's min() takes two of one type."""
+    return [
+        f"const {index} start = ({index})thread_index() * per_thread;",
+        f"const {index} end = min(start + per_thread, ({index})outputs * partials);",
+        f"for ({index} unit = start; unit < end; unit++) {{",
+    ]
 
 
 def lone_thread(index: str, outputs_first: bool) -> list[str]:
@@ -164,8 +168,8 @@ def group_of_threads(shape: GroupShape, index: str) -> list[str]:
     """Lines that define the output of a thread of a group, and its part; those behind the last output repeat it."""
     return [
         *shape.lines(),
-        f"const int unit = (int)(group_index() / (uint)partials) * {shape.outputs} + slot;",
-        f"const {index} output = min(unit, outputs - 1), partial = (int)(group_index() % (uint)partials);",
+        f"const {index} unit = ({index})(group_index() / (uint)partials) * {shape.outputs} + slot;",
+        f"const {index} output = min(unit, ({index})outputs - 1), partial = (int)(group_index() % (uint)partials);",
         f"const {index} place = output * partials + partial;",
     ]
 
@@ -179,7 +183,7 @@ def stores(values: list[str], condition: str = "") -> list[str]:
 def contiguous_loop(emitter: Emitter, loop: LoopReduction, threads: int, index: str) -> list[str]:
     """A loop in which each thread reduces a contiguous range, which keeps the order of the elements."""
     element = indented(emitter.element(loop.variables, loop.combine_element))
-    lines = [f"const {index} from = partial * chunk, until = min(from + chunk, elements);"]
+    lines = [f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);"]
     if threads == 1:
         return [*lines, f"for ({index} linear_index = from; linear_index < until; linear_index++) {{", *element, "}"]
     return [
@@ -220,7 +224,7 @@ def lane_loops(emitter: Emitter, loop: LoopReduction, chunk: int, index: str) ->
 
     is_short = len(element) <= MAX_REPEATED_LINES
     return [
-        f"const {index} from = partial * chunk, until = min(from + chunk, elements);",
+        f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);",
         *(f"{t} {lane}[{lanes}];" for t, lane in zip(types, names, strict=True)),
         f"for (int lane = 0; lane < {lanes}; lane++) {{ {' '.join(starts)} }}",
         f"const {index} stride = {f'(until - from) / {streams * lanes} * {lanes}' if is_short else '0'};",
@@ -270,7 +274,7 @@ def tiled_loops(index: str, limit: str, body: list[str], unroll: int, threads: i
         *indented(indented(body)),
         "    }",
         "}",
-        f"for ({type_} {index} = {first}; {index} < min({first} + {tile}, {limit}); {index} += {threads}) {{",
+        f"for ({type_} {index} = {first}; {index} < min({first} + {tile}, ({type_}){limit}); {index} += {threads}) {{",
         *indented(body),
         "}",
     ]
