@@ -144,8 +144,10 @@ def final(emitter: Emitter, state: LoopReduction, values: list[str]) -> list[str
 
 
 def lone_loop(index: str) -> list[str]:
-    """The lines that begin the loop of a thread that works alone over its places. Sizes have types of their own, and
-    OpenCL's min() takes two of one type."""
+    """The lines that begin the loop of a thread that works alone over its places.
+
+    Sizes have types of their own, and OpenCL's min() takes two of one type.
+    """
     return [
         f"const {index} start = ({index})thread_index() * per_thread;",
         f"const {index} end = min(start + per_thread, ({index})outputs * partials);",
