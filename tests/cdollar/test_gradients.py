@@ -115,6 +115,14 @@ def test_gradients_have_the_same_strict_bits_in_glsl(gl):
     assert_the_same_bits(partial(GlslTarget, gl=gl), ("scan", "sort"), LOSSES)  # GLSL has neither
 
 
+def test_part_of_an_array_is_read_in_glsl(gl):
+    """The second to fourth columns of `A`: NVIDIA's compiler read none of them where the first index was a uniform."""
+    losses = [(by, body) for by, body in LOSSES if "A(c(i) / 2, j + 1)" in body]
+    assert len(losses) == 1
+    if gl.version >= 400:
+        assert_the_same_bits(partial(GlslTarget, gl=gl), (), losses)
+
+
 # Programs of scenes/: their main, and a number of what it returns; each argument that is not an integer is a parameter.
 SOME = np.random.default_rng(5)
 EXAMPLES = {

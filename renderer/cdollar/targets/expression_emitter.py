@@ -221,6 +221,11 @@ class ExpressionEmitter(FunctionTable):
         range_ = self.ranges_of(source.function)[dimension]
         return self.argument((source.name, "n", dimension), "int", range_.size, "n")
 
+    def first_index_name(self, source: KernelInput, dimension: int) -> str:
+        """The argument with the first index of an array's dimension."""
+        range_ = self.ranges_of(source.function)[dimension]
+        return self.argument((source.name, "low", dimension), "int", range_.low, "o")
+
     def access(self, node: ir.Node) -> EmittedValue:
         """Emit loads of an array's components at indices."""
         source, block = self.input_of(ir.without_lets(node.inputs[0])), self.hoist_target(node)
@@ -234,8 +239,7 @@ class ExpressionEmitter(FunctionTable):
             if index.type == "uint":
                 position = self.dialect.cast("int", position)
             if ranges[dimension].low != 0:
-                low = self.argument((source.name, "low", dimension), "int", ranges[dimension].low, "o")
-                position = f"({position} - {low})"
+                position = f"({position} - {self.first_index_name(source, dimension)})"
             poisons.append(value.poison)
             if not is_proven_in_bounds(index, ranges[dimension]):
                 size = self.size_name(source, dimension)

@@ -86,6 +86,10 @@ class GlslEmitter(Emitter):
         super().__init__(GlslDialect(strict), ranges_of)
         self.layout_of = layout_of
 
+    def first_index_name(self, source: KernelInput, dimension: int) -> str:
+        """The number itself: NVIDIA's compiler (driver 580) reads 0 from a texel at `i + 1 - uniform`."""
+        return str(self.ranges_of(source.function)[dimension].low)
+
     def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
         """An element of an array: by the linear index of all dimensions but the last, the last index and its size."""
         layout = self.layout_of(source.function)
