@@ -1,6 +1,7 @@
 """Farms and trust: who may connect, what is refused, and what is kept when schedulers and workers die."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import warnings
 
 import numpy as np
 import pytest
@@ -113,6 +115,17 @@ def test_other_users_cannot_enter_a_local_farm():
         (folder,) = client.run(lambda dask_worker: dask_worker.local_directory).values()
         assert folder.startswith(str(private_folder()))
         assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_a_second_farm_says_nothing_about_ports():
+    """As one that finds the port that dask's web server would like to have in use."""
+    with socket.socket() as taken, warnings.catch_warnings():
+        with contextlib.suppress(OSError):  # another program has it: the same
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        warnings.simplefilter("error")
+        with open_client(Farm("", 1, "auto")) as client:
+            assert client.submit(sum, [1, 2]).result() == 3
 
 
 async def greet(address: str, security) -> None:
