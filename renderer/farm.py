@@ -174,9 +174,9 @@ def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
     import_optional("cryptography", f"{farm} needs cryptography: {INSTALL}")
     folder = private_folder() / "dask"
     folder.mkdir(exist_ok=True)
-    options: dict[str, Any] = dict(n_workers=farm.workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    options: dict[str, Any] = dict(n_workers=farm.workers, threads_per_worker=1, processes=True)
     options |= dict(security=distributed.Security.temporary(), local_directory=str(folder), host="127.0.0.1")
-    # Its web server, of no pages, takes any port: of 8787, its own choice, a second farm would warn on the terminal.
+    # Its web server, which serves no page, takes any free port: dask's choice is 8787, of which a second farm warns.
     options["scheduler_kwargs"] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     try:
         with _ignore_sigint(), dask.config.set(CONFIGURATION):  # which the workers inherit

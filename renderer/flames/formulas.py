@@ -32,7 +32,7 @@ def program(text: str, variables: tuple[str, ...], numbers: dict[str, float]) ->
             raise ValueError
         out: list[float] = []
         with warnings.catch_warnings():
-            warnings.simplefilter("error", SyntaxWarning)  # "1and 2", which Python reads as two words
+            warnings.simplefilter("error", SyntaxWarning)  # of "1and 2": it would be printed on the terminal
             tree = ast.parse(source.replace("\n", " "), mode="eval")
         depth = _emit(tree.body, variables, numbers, out, 0)
         if depth > STACK or len(out) > MAX_PROGRAM:

@@ -26,16 +26,19 @@ FILES = (  # in the order of the table
     "plane7", "plane8", "plane9", "figures", "fractorium",
 )  # fmt: skip
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
+# An item ends before the next one begins, so that a search of a whole file takes linear time: some have no end.
+SAME_ITEM = r"(?!VARIATION|REPLACING|POST_3D|DEVICE |CONSTANT )"
+LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|POST_3D)\((?P<name>\w+)"
     rf"(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\) \{{"
-    r"(?: (?P<line>[^\n]*) \}|\n(?P<lines>.*?)^\})\n|^// Origin: (?P<origin>[^\n]*)\n",
+    rf"(?: (?P<line>[^\n]*) \}}|\n(?P<lines>{LINES})\}})\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
 )
 # C functions and constants between the variations of a file.
 HELPER_RE = re.compile(
-    r"^DEVICE (?:\w+ )+(?P<name>\w+)\([^{]{0,1000}\) \{(?:[^\n]*\}|\n.*?^\})\n"
-    r"|^CONSTANT (?:\w+ )+(?P<table>\w+)\[.*?\};\n",
+    rf"^DEVICE (?:\w+ )+(?P<name>\w+)\((?:[^{{\n]|\n{SAME_ITEM})*\) \{{(?:[^\n]*\}}|\n{LINES}\}})\n"
+    rf"|^CONSTANT (?:\w+ )+(?P<table>\w+)\[{LINES}[^\n]*\}};\n",
     re.MULTILINE | re.DOTALL,
 )
 PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBER})\])?")

@@ -1,8 +1,8 @@
 """The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
 
-"auto" is the fastest by CUDA: the wavefront, which packs its rays for each stage, or regeneration for small pictures
-and scenes of few primitives. On other GPUs with a ballot it is regeneration, whose one program is there 2 s sooner: by
-OpenCL on an H200 the wavefront draws 1.3 to 2.0 times as fast, on GPUs of others it has not been measured. Elsewhere it
+On CUDA "auto" is the fastest: the wavefront, which packs its rays for each stage, or regeneration for small pictures
+and scenes of few primitives. By OpenCL on GPUs with a ballot it is regeneration. There, on an H200, the wavefront takes
+2 to 3 s longer to compile and draws 1.3 to 2.0 times as fast; GPUs of other makers have not been measured. Elsewhere it
 is the megakernel. A stencil other than "bits" needs the wavefront.
 """
 

@@ -186,7 +186,7 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
         _check_number(value, context, metadata)
     if metadata.get("file") and value:
         try:
-            (folder / value).stat()  # at once for names that are too long, of which resolve() looks at every part
+            (folder / value).stat()  # at once for a name too long, each part of which resolve() would look at
             path = (folder / value).resolve()
         except (OSError, ValueError, RuntimeError) as error:  # also of names that no file can have, and loops of links
             raise InputError(f"{context} is {format_value(value)}; there is no {folder / value}") from error

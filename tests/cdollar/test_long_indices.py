@@ -31,7 +31,7 @@ def low_limit(monkeypatch):
 
 @pytest.fixture
 def lower_limit(monkeypatch):
-    """So is every number of parts of a result."""
+    """Every array of 3 elements is a large one, and so is the number of parts of a result."""
     monkeypatch.setattr(expression_emitter, "INDEX_LIMIT", 3)
 
 
@@ -59,7 +59,7 @@ def test_large_arrays_are_counted_in_64_bits(low_limit, device, rng, text, plans
 @pytest.mark.parametrize("plans", ["device", "gpu"])
 @pytest.mark.parametrize("name", ["rows", "whole"])
 def test_many_parts_are_counted_in_64_bits(lower_limit, device, rng, name, plans):
-    """Of one result, and of the results of a row each: numbers of 32 and of 64 bits in one kernel."""
+    """The parts of one sum, and of a sum for each row: a kernel has sizes of 32 and of 64 bits."""
     a, chosen = rng.integers(-9, 9, (50, 70)).astype("f4"), device if plans == "device" else AsGpu(device)
     found = value_of(PROGRAMS[name], lambda dag: DeviceTarget(dag, chosen, "device"), a=a)
     assert np.array_equal(found, value_of(PROGRAMS[name], a=a))

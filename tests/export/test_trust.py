@@ -118,9 +118,9 @@ def test_other_users_cannot_enter_a_local_farm():
 
 
 def test_a_second_farm_says_nothing_about_ports():
-    """As one that finds the port that dask's web server would like to have in use."""
+    """Another program has the port that dask's web server prefers."""
     with socket.socket() as taken, warnings.catch_warnings():
-        with contextlib.suppress(OSError):  # another program has it: the same
+        with contextlib.suppress(OSError):  # it has it already
             taken.bind(("127.0.0.1", 8787))
             taken.listen()
         warnings.simplefilter("error")

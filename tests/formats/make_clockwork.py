@@ -314,7 +314,7 @@ def materials_of(maker: Maker) -> dict[str, int]:
         texture = {"index": maker.texture(picture)}
         return {"KHR_materials_anisotropy": {"anisotropyStrength": strength, "anisotropyTexture": texture}}
 
-    snail = brushed(radial(64, [(0.5, 0.5)], 0.5), 0.75)  # within its tile: neighbors would lay theirs over it
+    snail = brushed(radial(64, [(0.5, 0.5)], 0.5), 0.75)  # no further than its tile, which neighbors' spots would cover
     spots = brushed(radial(128, [(0.25 + 0.5 * (k % 2), k / 4) for k in (0, 2, 1, 3)], 0.34), 0.55)
     solid = {"thicknessFactor": 1.0, "attenuationDistance": 0.12, "attenuationColor": [0.9, 0.04, 0.12]}
     ruby = {"KHR_materials_transmission": {"transmissionFactor": 1.0}, "KHR_materials_ior": {"ior": 1.77},

@@ -75,7 +75,7 @@ LARGE: dict[str, dict[str, Maker]] = {
     name: {f"{word}{suffix}": partial(bytes, kind) for suffix in suffixes for word, kind in KINDS.items()}
     for name, suffixes in SUFFIXES.items()
 }
-del LARGE["sum_pipe"]["pipe.npy"]  # what it is for: `rayfold sum` waits for who writes to its pipe
+del LARGE["sum_pipe"]["pipe.npy"]  # `rayfold sum` waits for the writer of a pipe, as it should
 LARGE["gltf"] |= {
     "chain_of_60000_nodes.gltf": lambda: chain(60_000),
     "scales_overflow.gltf": lambda: diagonal_chain(400),
@@ -105,5 +105,10 @@ LARGE["arguments"] = {
     "samples_of_5000_digits.txt": lambda: b"export\na\n-o\nb.png\n--samples\n" + b"9" * 5000,
 }
 LARGE["events"] = {"integer_of_5000_digits.json": lambda: b'[{"kind": "move", "x": ' + b"9" * 5000 + b"}]"}
-LARGE["variations"] = {"functions_without_end.h": lambda: (b"DEVICE real " + b"two" * 200 + b"(real\n") * 300}
+LARGE["variations"] = {  # of 400 to 800 kB
+    "long_names.h": lambda: (b"DEVICE real " + b"two" * 200 + b"(real\n") * 1000,
+    "functions_without_end.h": lambda: b"DEVICE real f(real x) {\n" * 30_000,
+    "tables_without_end.h": lambda: b"CONSTANT real f[\n" * 30_000,
+    "variations_without_end.h": lambda: b"VARIATION(a, b = 1) {\n" * 30_000,
+}
 LARGE["cdollar"]["lone_surrogate.cb"] = lambda: b"float main() { return 1; } // \xed\xa0\x80"

@@ -178,7 +178,7 @@ def test_sheen_is_its_formula(device, rng):
 
 @pytest.mark.parametrize("material", [replace(LOBES["sheen"], specular=0.0), COLORED], ids=["sheen", "all lobes"])
 def test_directions_that_rounding_made_longer_than_1_are_those_of_the_normal(device, material):
-    """A cosine of 1.0000001 gave the sheen a power of a negative number, and a picture a pixel that was none."""
+    """A cosine of 1.0000001 gave the sheen a power of a negative number, and a picture a NaN pixel."""
     probe, along = Probe(device, material, EVERYTHING), np.array([0.0, 0.0, 1.0, 0.0])
     longer = along * (1 + 2e-7)
     wanted = probe.evaluate(-along[:3], along[None])
@@ -274,8 +274,8 @@ def test_light_in_a_medium_is_absorbed_on_its_way_to_a_surface(device):
 
 
 def test_a_lamp_nearer_than_where_shadow_rays_begin_leaves_no_light(device):
-    """A lamp in the plane of a slab's back, a millionth high: rays to it begin behind it where a path has left the
-    slab, and the medium on a way of negative length would add light without end."""
+    """A lamp in the plane of a slab's back, a millionth high: shadow rays of paths that have left the slab would begin
+    behind it, and the medium would amplify light along a negative distance."""
     rough = replace(AMBER, ior=1.5, roughness=0.8, attenuation_distance=0.05)
     lamp = Material("lamp", "emitter", emission=(1e6, 1e6, 1e6))
     back = tuple((x, y, -0.5) for x, y, _ in reversed(FACING))

@@ -221,8 +221,8 @@ class ExpressionEmitter(FunctionTable):
         range_ = self.ranges_of(source.function)[dimension]
         return self.argument((source.name, "n", dimension), "int", range_.size, "n")
 
-    def first_index_name(self, source: KernelInput, dimension: int) -> str:
-        """The argument with the first index of an array's dimension."""
+    def first_index(self, source: KernelInput, dimension: int) -> str:
+        """The text of the first index of an array's dimension: an argument."""
         range_ = self.ranges_of(source.function)[dimension]
         return self.argument((source.name, "low", dimension), "int", range_.low, "o")
 
@@ -239,7 +239,7 @@ class ExpressionEmitter(FunctionTable):
             if index.type == "uint":
                 position = self.dialect.cast("int", position)
             if ranges[dimension].low != 0:
-                position = f"({position} - {self.first_index_name(source, dimension)})"
+                position = f"({position} - {self.first_index(source, dimension)})"
             poisons.append(value.poison)
             if not is_proven_in_bounds(index, ranges[dimension]):
                 size = self.size_name(source, dimension)

@@ -86,8 +86,8 @@ class GlslEmitter(Emitter):
         super().__init__(GlslDialect(strict), ranges_of)
         self.layout_of = layout_of
 
-    def first_index_name(self, source: KernelInput, dimension: int) -> str:
-        """The number itself: NVIDIA's compiler (driver 580) reads 0 from a texel at `i + 1 - uniform`."""
+    def first_index(self, source: KernelInput, dimension: int) -> str:
+        """A literal: compiled by NVIDIA's driver 580, texelFetch() at `i + 1 - uniform` returns 0."""
         return str(self.ranges_of(source.function)[dimension].low)
 
     def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:

@@ -144,9 +144,9 @@ def final(emitter: Emitter, state: LoopReduction, values: list[str]) -> list[str
 
 
 def lone_loop(index: str) -> list[str]:
-    """The lines that begin the loop of a thread that works alone over its places.
+    """Lines that begin the loop over the places of a thread that works alone.
 
-    Sizes have types of their own, and OpenCL's min() takes two of one type.
+    Each size has the type that holds it, int or long; OpenCL's min() takes two numbers of one type: hence the casts.
     """
     return [
         f"const {index} start = ({index})thread_index() * per_thread;",

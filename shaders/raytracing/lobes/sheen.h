@@ -18,7 +18,7 @@ DEVICE float sheen_exponent(float x, float t) {
 DEVICE float sheen_lambda(float cosine, float alpha) {
     float t = (1.0f - alpha) * (1.0f - alpha);
     if (cosine < 0.5f) return exp(sheen_exponent(cosine, t));
-    float x = max_nnan(1.0f - cosine, 0.0f);  // rounding makes cosines of more than 1
+    float x = max_nnan(1.0f - cosine, 0.0f);  // rounding may make the cosine greater than 1
     return exp(2.0f * sheen_exponent(0.5f, t) - sheen_exponent(x, t));
 }
 

@@ -120,7 +120,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
     k.sheen = outside ? under / max_nnan(sheen_albedo(cosine, m.sheen_roughness), 1.0f) : 0.0f;
     float sheen = k.sheen * sheen_albedo(cosine, m.sheen_roughness);
     k.p_sheen = mean_of3(xyz(m.sheen_color)) * sheen;
-    under = max_nnan(under - largest_of3(xyz(m.sheen_color)) * sheen, 0.0f);  // all but nothing at grazing views
+    under = max_nnan(under - largest_of3(xyz(m.sheen_color)) * sheen, 0.0f);  // rounding may make it negative
 #endif
     float r0 = (m.ior - 1.0f) / (m.ior + 1.0f);
     k.dielectric_f0 = min3(xyz(m.specular_color) * (r0 * r0), splat3(1.0f)) * m.specular;
