@@ -91,6 +91,7 @@ lint: $(VENV)/ready-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	git ls-files 'shaders/*.cu' 'shaders/*.h' 'shaders/*.frag' | xargs $(VENV)/bin/clang-format --dry-run --Werror
+	$(PY) .ci/check_commits.py
 
 types: $(VENV)/ready-dev
 	$(PY) -m mypy

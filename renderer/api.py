@@ -27,11 +27,11 @@ from renderer.paths import ensure_cache
 from renderer.pictures import load
 from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.flame import scene_of_keyframe
-from renderer.pictures.picture import Picture
-from renderer.progress import Progress
-from renderer.scene.animation import without_tracks_of
+from renderer.pictures.picture import AnyPicture
+from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path
+from renderer.system.progress import Progress
 
 __all__ = ["Image", "load", "open_picture", "refine", "render"]
 
@@ -39,7 +39,8 @@ __all__ = ["Image", "load", "open_picture", "refine", "render"]
 class Image(np.ndarray):
     """A rendered picture: (height, width, 4) float32, linear Rec. 709 with alpha last, row 0 on top.
 
-    An ndarray that knows how it was made: `samples` per pixel, `device`, `scene`. It shows itself in notebooks.
+    An ndarray that knows its `scene`, its `samples` per pixel and the device it was `drawn_on`. It shows itself in
+    notebooks. Indexing and arithmetic give plain arrays, which know none of this.
     """
 
     _rendered: RenderResult
@@ -51,6 +52,12 @@ class Image(np.ndarray):
         image = np.asarray(rendered.linear[:]).view(cls)
         image._rendered, image._job, image._shown = rendered, job, False
         return image
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else np.asarray(array)
 
     @property
     def scene(self) -> Scene:
@@ -87,7 +94,7 @@ class Image(np.ndarray):
         return png_bytes(self.displayed())
 
     def _ipython_display_(self) -> None:
-        """Shows the picture once: `render` showed it already while it was refined."""
+        """Shows the picture, except the first time if `render` has shown it while drawing it (`_shown`)."""
         if self._shown:
             self._shown = False
             return
@@ -103,7 +110,7 @@ def render(
     samples: int | None = None,
     time: float | None = None,
     device: str = "auto",
-    **settings: Any,
+    **settings: object,
 ) -> Image:
     """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, a Scene, or a flame (flames.KeyFrame).
 
@@ -130,14 +137,14 @@ def refine(
     samples: int | None = None,
     time: float | None = None,
     device: str = "auto",
-    **settings: Any,
+    **settings: object,
 ) -> Iterator[Image]:
     """Yields the picture of `render` as it gets better: after 1, 2, 4, ... samples, and at last after all of them."""
     job, picture = _prepare(source, size, samples, time, device, settings)
     yield from _refined(job, picture)
 
 
-def open_picture(scene: Scene, device: str = "auto") -> Picture:
+def open_picture(scene: Scene, device: str = "auto") -> AnyPicture:
     """The Picture of a scene on a device, for draws of one's own: `picture.draw(settings, size, time)`."""
     ensure_cache()
     return open_picture_on(scene, open_context(device))
@@ -150,13 +157,13 @@ def _prepare(
     time: float | None,
     device: str,
     settings: dict[str, Any],
-) -> tuple[RenderJob, Picture]:
+) -> tuple[RenderJob, AnyPicture]:
     if isinstance(source, KeyFrame):
         source = scene_of_keyframe(source)
     scene = source if isinstance(source, Scene) else load(Path(source))
     for key, value in settings.items():
         settings_asked = replace_path(scene.settings, [key], value, "render")
-        scene = replace(without_tracks_of(scene, key), settings=settings_asked)
+        scene = replace(without_tracks(scene, key), settings=settings_asked)
     size = size or scene.size or DEFAULT_SIZE
     if not (len(size) == 2 and all(isinstance(n, int) and 1 <= n <= 1 << 17 for n in size)):
         raise UserError(f"size is {size}; it must be (width, height), each 1 to {1 << 17}")
@@ -167,7 +174,7 @@ def _prepare(
     return RenderJob(scene, size, samples, scene.time if time is None else time), picture
 
 
-def _refined(job: RenderJob, picture: Picture) -> Iterator[Image]:
+def _refined(job: RenderJob, picture: AnyPicture) -> Iterator[Image]:
     """The job's image at each power of two of its samples, and at last after all of them."""
     count = 0
     picture.restart()
@@ -181,7 +188,7 @@ def _refined(job: RenderJob, picture: Picture) -> Iterator[Image]:
         yield Image._of(image.result(count, frame.device.name, frame), job)
 
 
-def _show_while_drawn(job: RenderJob, picture: Picture) -> Image:
+def _show_while_drawn(job: RenderJob, picture: AnyPicture) -> Image:
     from IPython.display import display
 
     handle = None
@@ -196,6 +203,6 @@ def _show_while_drawn(job: RenderJob, picture: Picture) -> Image:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """True if this process is the kernel of a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell is not None and hasattr(shell, "kernel")

@@ -1,13 +1,14 @@
 """The command line `rayfold`: the commands, their errors and exit codes.
 
 Each command's options and work live in its own package, which is imported when the command runs, so that `--help`
-answers at once. The exit codes are those of `--help`.
+answers at once. `--help` lists the exit codes.
 """
 
 import argparse
 import errno
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -16,7 +17,7 @@ from renderer import __version__
 from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError
 from renderer.paths import ensure_cache
 from renderer.plain import printable
-from renderer.process import (
+from renderer.system.process import (
     INTERNAL_ERROR,
     INTERRUPTED,
     Supervision,
@@ -42,7 +43,11 @@ class Command(NamedTuple):
 # import of 0.1 s on 16 cores. With 2^20, 0.4 ms, 0.1 CPU-s.
 BLAS_SPIN = "20"
 COMMANDS = {
-    "demo": Command("draw the demo picture: four kinds of panels side by side", "rayfold demo", "renderer.demo"),
+    "demo": Command(
+        "draw the demo picture: four kinds of panels side by side",
+        "rayfold demo",
+        *("renderer.export.command", "add_demo_arguments", "demo"),
+    ),
     "view": Command(
         "open the window with live panels",
         "rayfold view cornell fern bunny.obj",
@@ -89,10 +94,10 @@ COMMANDS = {
     "lesson": Command(
         "a paper, live: its experiments run here, its figures beside yours",
         "rayfold lesson stencil --html lessons",
-        "renderer.window.lesson_command",
+        *("renderer.window.command", "add_lesson_arguments", "run_lesson"),
     ),
     "warm": Command(
-        "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.warm"
+        "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.export.warm"
     ),
     "bench": Command(
         "measure frame rates and find regressions", "rayfold bench run mirrors -o today.jsonl", "renderer.bench"
@@ -109,11 +114,11 @@ class Parser(argparse.ArgumentParser):
     So `rayfold --help` imports no command.
     """
 
-    def __init__(self, *words, declare=None, **named):
-        super().__init__(*words, **named)
+    def __init__(self, declare: Callable[[argparse.ArgumentParser], None] | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
         self._declare = declare
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Declares the options, then parses them."""
         if self._declare:
             declare, self._declare = self._declare, None
@@ -146,7 +151,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _call(module: str, name: str, argument: Any) -> Any:
+def _call(module: str, name: str, argument: object) -> Any:
     return getattr(import_module(module), name)(argument)
 
 
@@ -173,7 +178,8 @@ def _run(argv: list[str] | None) -> int:
         args = build_parser().parse_args(argv)
         ensure_cache()
         command = COMMANDS[args.command]
-        return _call(command.module, command.run, args)
+        code: int = _call(command.module, command.run, args)
+        return code
     except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,6 +1,6 @@
 """`rayfold doctor`: every compute device and GL, self-tested, and the command that installs what is missing.
 
-Each check runs in a process of its own and within TOTAL_SECONDS of the start: no driver ends the doctor or keeps it.
+Each check runs in a separate process and within TOTAL_SECONDS of the start: no driver ends the doctor or keeps it.
 """
 
 import argparse
@@ -17,14 +17,16 @@ from importlib import import_module
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu import DeviceContext, icd, self_test
+from renderer.gpu import DeviceContext, self_test
 from renderer.gpu.cache import cache_folder
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.gpu.opencl import icd
 from renderer.gpu.opening import BACKENDS
 from renderer.gpu.trial import Trial, forget_verdicts, run_trial
 from renderer.paths import CACHE_HINT, cache_problems
-from renderer.process import log_internal_error
+from renderer.plain import Json
+from renderer.system.process import log_internal_error
 
 TOTAL_SECONDS = 55.0
 
@@ -35,7 +37,6 @@ OPTIONAL = {  # module: what needs it, and the packages that provide it
     "av": ("videos", "av"),
     "distributed": ("farms", "distributed"),
     "cryptography": ("farms of local processes", "cryptography"),
-    "trimesh": ("meshes", "trimesh"),
     "scipy": ("band LU", "scipy"),
 }
 TWO_SUM = """uniform sampler2D image;
@@ -84,8 +85,8 @@ def _run_check(name: str, *words: str, deadline: float) -> Trial:
         return Trial(None, log_internal_error(error, f"rayfold doctor, {name}"))
 
 
-def check_devices(pool: ThreadPoolExecutor, deadline: float) -> tuple[list[dict], list[str]]:
-    """Every compute device, self-tested, and a hint for each kind of which there is none."""
+def check_devices(pool: ThreadPoolExecutor, deadline: float) -> tuple[list[Json], list[str]]:
+    """Every compute device, self-tested, and a hint for each kind that is missing."""
     check = partial(_run_check, deadline=deadline)
     listed = dict(zip(BACKENDS, pool.map(partial(check, "list_backend"), BACKENDS), strict=True))
     hints = [f"{backend}: {trial.reason}" for backend, trial in listed.items() if trial.answer is None]
@@ -101,9 +102,9 @@ def check_devices(pool: ThreadPoolExecutor, deadline: float) -> tuple[list[dict]
     return rows, hints
 
 
-def list_backend(backend: str) -> dict:
+def list_backend(backend: str) -> Json:
     """The skipped drivers and the devices of a back end, and why there is no device; for a child process."""
-    found, missing = import_module(f"renderer.gpu.{backend}").list_devices()
+    found, missing = import_module(f"renderer.gpu.{backend}.device").list_devices()
     skipped = icd.select_drivers() if backend == "opencl" else {}
     drivers = [_row(path, "", backend, "driver", verdict.reason) for path, verdict in skipped.items()]
     devices = [_row(device.name, device.device_id, backend, device.device_type) for device in found]
@@ -111,21 +112,21 @@ def list_backend(backend: str) -> dict:
     return {"rows": drivers + devices, "missing": f"{backend}: {missing}" if is_hint else ""}
 
 
-def _row(name: str, device_id: str, kind: str, device_type: str, reason: str = "") -> dict:
+def _row(name: str, device_id: str, kind: str, device_type: str, reason: str = "") -> Json:
     names = "name", "device_id", "kind", "device_type", "ok", "reason"
     return dict(zip(names, (name, device_id, kind, device_type, not reason, reason), strict=True))
 
 
 def try_device(backend: str, device_id: str) -> None:
     """Opens a device and tests it; for a child process."""
-    found, missing = import_module(f"renderer.gpu.{backend}").list_devices()
+    found, missing = import_module(f"renderer.gpu.{backend}.device").list_devices()
     device = next((device for device in found if device.device_id == device_id), None)
     if device is None:
         raise UnavailableError(f"it is not shown any more. {missing}")
     self_test(device.open())
 
 
-def check_gl() -> dict:
+def check_gl() -> Json:
     """The headless GL: renderer, limits, and whether float textures and `precise` arithmetic are exact; for a child."""
     try:
         gl = DeviceContext().gl
@@ -151,7 +152,7 @@ def check_gl() -> dict:
 
 
 def missing_packages() -> list[str]:
-    """What lacks and the command that installs it, one line for each optional package; CUDA's only beside a GPU."""
+    """Missing optional packages with the command that installs each, a line each; CUDA's only beside a GPU."""
     missing = [name for name in OPTIONAL if not _is_installed(name)]
     if not shutil.which("nvidia-smi"):
         missing = [name for name in missing if name != "cuda"]
@@ -166,7 +167,7 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def print_report(devices: list[dict], gl: dict, hints: list[str]) -> None:
+def print_report(devices: list[Json], gl: Json, hints: list[str]) -> None:
     """Prints a line for each device, for GL and for each hint."""
     for device in devices:
         mark = "ok     " if device["ok"] else "broken "

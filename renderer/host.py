@@ -1,4 +1,4 @@
-"""What the host offers this process, on every system: cores, memory, locks, identity.
+"""Services of the host for this process, on every operating system: cores, memory, locks, identity.
 
 The one module that uses names which only POSIX or only Linux has; each function says what it answers elsewhere.
 """
@@ -32,7 +32,7 @@ IMPORTED = time.perf_counter()  # about when the process started
 
 def available_cores() -> int:
     """Cores that this process may use, CPU affinity respected."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if IS_LINUX else os.cpu_count() or 1
 
 
 def total_memory() -> int:
@@ -110,7 +110,7 @@ def processor_model() -> str:
 
 
 def cpu_throttles() -> int:
-    """How often heat slowed the processor since its start; 0 where the system does not count."""
+    """Number of times that heat slowed the processor since its start; 0 where the system does not count."""
     count = 0
     for path in glob("/sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"):
         with suppress(OSError, ValueError):
@@ -124,7 +124,7 @@ def user_id() -> int | None:
 
 
 def is_running(process_id: int) -> bool:
-    """Whether a process may exist; True where that cannot be known (Windows, Linux without /proc)."""
+    """True if a process may exist; True where that cannot be known (Windows, Linux without /proc)."""
     return Path(f"/proc/{process_id}").exists() or not Path("/proc/self").exists()
 
 
@@ -144,12 +144,15 @@ def peak_memory() -> int:
             return int(file.read().split("VmHWM:")[1].split()[0]) << 10
     with suppress(ImportError, OSError):
         resource = import_module("resource")
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+        return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) << (0 if sys.platform == "darwin" else 10)
     return 0
 
 
 def processors() -> str:
-    """Which processors Linux shows in /sys; empty elsewhere, and in a container without /sys, where PoCL aborts."""
+    """The online processors in Linux's /sys, such as "0-7"; empty elsewhere, and in a container without /sys.
+
+    PoCL aborts where /sys does not list processors.
+    """
     with suppress(OSError, ValueError):
         return Path("/sys/devices/system/cpu/online").read_text().strip()
     return ""
@@ -175,7 +178,7 @@ def locked(path: Path, byte: int = 0, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(file: int) -> bool:
-    """Whether a file, by its descriptor, is this process's own now; True where files have no locks."""
+    """True if a file, by its descriptor, is this process's own now; True where files have no locks."""
     try:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -230,7 +233,7 @@ def limit_memory(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def wait_for_child(child: subprocess.Popen, seconds: float) -> int:
+def wait_for_child(child: subprocess.Popen[bytes], seconds: float) -> int:
     """child.wait(seconds), which Linux ends at once with the child; Python alone looks every 50 ms."""
     end = time.monotonic() + seconds
     with suppress(OSError, AttributeError):  # an older Linux; another system
@@ -244,8 +247,8 @@ def wait_for_child(child: subprocess.Popen, seconds: float) -> int:
     return child.wait(max(end - time.monotonic(), 0))
 
 
-def end_process_group(child: subprocess.Popen) -> None:
-    """Ends a child that leads a session of its own, and what it started; on Windows the child alone."""
+def end_process_group(child: subprocess.Popen[bytes]) -> None:
+    """Ends a child that leads a session, and all processes of that session; on Windows the child alone."""
     with suppress(OSError):
         os.killpg(child.pid, 9) if hasattr(os, "killpg") else child.kill()
 

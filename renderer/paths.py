@@ -1,4 +1,4 @@
-"""Where files lie: shaders, scenes and assets (beside the package in a checkout, inside it in a wheel), and caches.
+"""Paths of files: shaders, scenes and assets (beside the package in a checkout, inside it in a wheel), and caches.
 
 Every temporary folder of the program lies in private_folder(), which is checked and pruned.
 """
@@ -23,14 +23,14 @@ SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"
 UNUSED_SECONDS = 7 * 86400.0  # after which a temporary file is removed: the process that made it was killed
-MIN_FREE_BYTES = 64 << 20  # of a cache folder: programs that PoCL cannot write whole kill those that read them
+MIN_FREE_BYTES = 64 << 20  # of a cache folder: a program that PoCL wrote in part crashes the process that reads it
 CACHE_HINT = "Set XDG_CACHE_HOME to a folder that can be written"
 cache_problems: list[str] = []  # what ensure_cache() has said, for `rayfold doctor`
 CACHE = "cache"  # the folder of private_folder() that keeps its files
 
 
 def find_input(name: str | Path) -> Path:
-    """The path of an input: `name` itself, or the bundled scene of that name where no such file exists (`cornell`)."""
+    """The path of an input: `name` itself, or the bundled scene called `name` if there is no such file (`cornell`)."""
     path = Path(name)
     if os.path.exists(path) or path.suffix or path.parent != Path():
         return path
@@ -78,7 +78,7 @@ def why_unusable(folder: str) -> str:
 def private_folder() -> Path:
     """The folder for temporary files, which only this user can enter: the same one in all processes of the user.
 
-    Another user may have made a folder or a link of that name, to read or exchange what is put there. Then this process
+    Another user may have made a folder or link with this name, to read or replace our files. Then this process
     uses a new folder, which is removed at its end.
     """
     try:
@@ -105,12 +105,12 @@ def _temporary_root() -> Path:
 
 
 def temporary_directory(name: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder in private_folder() that ends with the `with` block; that of a killed process is pruned."""
+    """A folder in private_folder(), removed after the `with` block; leftovers of killed processes are pruned."""
     return tempfile.TemporaryDirectory(prefix=f"{name}-", dir=private_folder())
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder, no link, that belongs to this user and is closed to others."""
+    """True for a folder (not a link) that belongs to this user and is closed to others."""
     try:
         status = folder.lstat()
     except OSError:
@@ -131,7 +131,7 @@ def _folder_of_process(shared: Path) -> Path:
 def _prune(folder: Path, shared: Path) -> None:
     """Removes files that were not used for UNUSED_SECONDS, and folders that are empty since then. Once a process.
 
-    Looks into the folder and into those that killed processes used in place of the `shared` one.
+    Looks into the folder, and into the folders that killed processes used in place of the `shared` one.
     """
     limit = time.time() - UNUSED_SECONDS
     leftovers = [path for path in shared.parent.glob(f"{shared.name}-????????") if path != folder and _is_private(path)]

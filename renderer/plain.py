@@ -12,6 +12,8 @@ from typing import Any
 MAX_MESSAGE = 900  # characters of an error
 MAX_IGNORED = 100  # names of ignored things that are listed one by one
 
+Json = dict[str, Any]  # an object of a JSON or TOML file; its values are not checked yet
+
 
 def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
     """The text for a terminal, at most `most` characters: the middle is cut, what cannot be printed is escaped.
@@ -31,7 +33,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - tail - 5]} ... {text[-tail:]}"
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """The value as JSON for a message, at most 60 characters long."""
     try:
         text = json.dumps(value, default=str)
@@ -41,7 +43,7 @@ def format_value(value: Any) -> str:
 
 
 def format_ignored(ignored: Mapping[str, int]) -> list[str]:
-    """What of an input is not honored, a phrase for each name and the most frequent first: "KHR_x (3 materials)".
+    """Names of an input that are not honored, a phrase each, the most frequent first: "KHR_x (3 materials)".
 
     A key of `ignored` is a name, a space and the plural of what was counted: "KHR_x materials"; or a plural alone.
     """
@@ -68,8 +70,8 @@ def to_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def is_finite_number(value: Any) -> bool:
-    """Whether a value read from a file is an integer or a float that float64 holds; a boolean is none."""
+def is_finite_number(value: object) -> bool:
+    """True for an integer or float that float64 holds; booleans do not count as numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(to_float(value))
 
 

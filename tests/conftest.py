@@ -10,6 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests import drivers
 from tests.seeds import FRESH, seed_of
 
 # RAYFOLD_TEST_DEVICES=emulated runs the tests on emulated CUDA devices (tests/emulated) instead of this machine's own;
@@ -25,7 +26,9 @@ if EMULATED:
 os.environ.setdefault("POCL_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pocl"))
 
 from renderer.errors import UnavailableError  # noqa: E402
-from renderer.gpu import list_devices, nvrtc, open_device, opencl  # noqa: E402
+from renderer.gpu import list_devices, open_device  # noqa: E402
+from renderer.gpu.cuda import nvrtc  # noqa: E402
+from renderer.gpu.opencl import device as opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
 hypothesis.settings.register_profile("rayfold", derandomize=not FRESH, deadline=None)
@@ -35,11 +38,11 @@ FOUND = list_devices()[0]
 if EMULATED:
     FOUND = FOUND[:1]  # the others are like it
 os.environ.pop("RAYFOLD_COMMIT", None)  # names this tree's commit; tests make repositories of their own
-collect_ignore_glob = [] if find_spec("imgui_bundle") else ["test_window_*.py", "test_flame_editor.py"]
+collect_ignore = [] if find_spec("imgui_bundle") else ["window", "test_kills.py"]
 
 
 def pytest_report_header():
-    told = ["the window is not tested: no imgui-bundle here"] if collect_ignore_glob else []
+    told = ["the window is not tested: no imgui-bundle here"] if collect_ignore else []
     return told + ([f"RAYFOLD_EMULATED_SEED={EMULATED_SEED}"] if EMULATED else [])
 
 
@@ -77,13 +80,13 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="session")
 def device(request):
-    """Each compute device that passes its probe; the others skip with the probe's words."""
+    """Each compute device that this machine's drivers list. A machine without a driver skips."""
     if request.param == "none":
-        pytest.skip("no OpenCL or CUDA driver is installed here")
+        drivers.skip_without(drivers.COMPUTE_DRIVERS, "no OpenCL or CUDA driver is installed here")
     try:
         return open_device(request.param)
     except UnavailableError as error:
-        pytest.skip(str(error))
+        drivers.skip_without([request.param], str(error))
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +104,7 @@ def shared_gl():
     try:
         return GlContext.headless()
     except UnavailableError as error:
-        pytest.skip(str(error))
+        drivers.skip_without(drivers.GL_DRIVERS, str(error))
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from renderer.files import read_json_lines
 from renderer.paths import ROOT
-from renderer.process import INTERRUPTED
+from renderer.system.files import read_json_lines
+from renderer.system.process import INTERRUPTED
 from renderer.window.state.session import restore
 from tests.bench.helpers import METRONOME, git, repository
 from tests.export.export_helpers import SCENE

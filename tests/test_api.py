@@ -37,6 +37,14 @@ def test_settings_are_keywords_and_mistakes_are_sentences():
         renderer.render("mandelbrot", size=(4, 4), samples=1).save("x.jpg")
 
 
+def test_parts_of_a_picture_and_arithmetic_are_plain_arrays():
+    image = renderer.render("mandelbrot", size=(8, 6), samples=1, device="cpu")
+    for array in (image[:2], image * 2, np.add(image, image), image[image > 0], -image):
+        assert type(array) is np.ndarray
+    assert isinstance(image.mean(), np.float32) and isinstance(image[0, 0, 0], np.float32)
+    assert np.array_equal((image * 2)[1:3], np.asarray(image)[1:3] * 2) and image.samples == 1
+
+
 def test_refine_ends_with_the_picture_of_render():
     images = list(renderer.refine("cornell", size=(16, 12), samples=5))
     assert [image.samples for image in images] == [1, 2, 4, 5]

@@ -16,9 +16,9 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 LAYERS = [
     {"plain"},
     {"errors", "host"},
-    {"arguments", "paths", "profile", "progress"},
-    {"files", "process"},
-    {"farm", "gpu", "scene"},
+    {"paths"},
+    {"system"},
+    {"gpu", "scene"},
     {"formats"},
     {"pages"},
     {"numerics"},
@@ -27,7 +27,7 @@ LAYERS = [
     {"raytracing"},
     {"pictures"},
     {"bench", "doctor", "export"},
-    {"demo", "lessons", "warm"},
+    {"lessons"},
     {"window"},
 ]
 SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors
@@ -35,7 +35,7 @@ SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", 
 ROOMS = ["renderer.cdollar", "renderer.flames", "renderer.formats", "renderer.gpu", "renderer.window"]
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
-    "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},
+    "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"},
     "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages"},
     "pyoidn": {"images"},
     "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"scene"},
@@ -73,7 +73,7 @@ def graph(package: str = "") -> dict[str, set[str]]:
 
 
 def package_of(module: str) -> str:
-    """`gpu` of renderer.gpu.cuda; the empty text for the root's own modules that are no layer."""
+    """`gpu` of renderer.gpu.cuda.device; the empty text for the root's own modules that are no layer."""
     return module.split(".")[1] if "." in module else ""
 
 

@@ -7,10 +7,8 @@ import tracemalloc
 
 import pytest
 
-from renderer import arguments, files
 from renderer.errors import InputError, UserError
 from renderer.export.frames import MAX_FRAMES, frame_numbers
-from renderer.files import MAX_KEY_NAMES, open_input, parse_json, parse_toml, read_file, read_json_lines, read_toml
 from renderer.plain import (
     MAX_IGNORED,
     MAX_MESSAGE,
@@ -20,6 +18,16 @@ from renderer.plain import (
     parse_whole,
     printable,
     to_float,
+)
+from renderer.system import arguments, files
+from renderer.system.files import (
+    MAX_KEY_NAMES,
+    open_input,
+    parse_json,
+    parse_toml,
+    read_file,
+    read_json_lines,
+    read_toml,
 )
 
 

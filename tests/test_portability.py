@@ -76,7 +76,7 @@ SIMULATION = """
 import builtins, importlib, json, os, pkgutil, shutil, signal, sys
 import ctypes, moderngl, numpy, PIL.Image, pyopencl, scipy.linalg, subprocess, tempfile, multiprocessing.connection
 system, names, modules, folder = json.loads(sys.argv[1])
-packages = "imgui_bundle matplotlib.pyplot OpenEXR trimesh distributed av glfw rich.live cuda.bindings.nvrtc"
+packages = "imgui_bundle matplotlib.pyplot OpenEXR distributed av glfw rich.live cuda.bindings.nvrtc"
 for package in packages.split():
     try: importlib.import_module(package)
     except ImportError: pass

@@ -9,9 +9,9 @@ from collections import Counter
 
 import pytest
 
-from renderer import profile
 from renderer.cli import main
-from renderer.profile import STAGES, Profile, measured, profiled, stage
+from renderer.system import profile
+from renderer.system.profile import STAGES, Profile, measured, profiled, stage
 
 
 class Clock:

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from renderer import warm
 from renderer.cli import main
+from renderer.export import warm
 from renderer.formats.mesh import load_mesh
 from renderer.gpu.trial import Trial
 from renderer.pictures import load
@@ -21,7 +21,7 @@ def drawn(monkeypatch):
     inputs = []
 
     def run(function, path, device, seconds):
-        assert function == "renderer.warm:draw_once"
+        assert function == "renderer.export.warm:draw_once"
         inputs.append(path)
         return Trial(None, "it cannot" if "mandelbrot" in path else "")
 

@@ -1,24 +1,27 @@
-"""`rayfold bench`: frame rates and kernel rates, checked before they are timed; commits compared by A/B experiments.
+"""The command `rayfold bench`: its actions and their command-line options.
 
+It times scenes (frames/s) and kernels, checks each result before timing it, and compares commits by A/B experiments.
 `cases` defines what can be measured (its docstring says how to add a case), `measure` times one case, `run` lists and
 times many, and `machine` describes the machine and the commit. `ab` runs the A/B experiment; `experiment` is its file,
 `verdict` its statistics. `records` reads and writes record files (JSON lines with every raw time), `report` plots them.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from renderer.arguments import duration, fraction, positive, seed, size
 from renderer.paths import ROOT
+from renderer.plain import Json
+from renderer.system.arguments import duration, fraction, positive, seed, size
 
 MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64
 
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold bench ACTION`; returns the exit code."""
-    function = resolve_name(f"renderer.bench.{ACTIONS[args.action].function}")
+    function: Callable[[argparse.Namespace], int] = resolve_name(f"renderer.bench.{ACTIONS[args.action].function}")
     return function(args)
 
 
@@ -32,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             subparser.add_argument(*names, **settings)
 
 
-Option = tuple[tuple[str, ...], dict[str, Any]]  # the arguments of one call of add_argument()
+Option = tuple[tuple[str, ...], Json]  # the arguments of one call of add_argument()
 
 
 class Action(NamedTuple):
@@ -46,7 +49,7 @@ class Action(NamedTuple):
     options: tuple[Option, ...]
 
 
-def _option(*names: str, **settings: Any) -> Option:
+def _option(*names: str, **settings: object) -> Option:
     return names, settings
 
 
@@ -64,7 +67,10 @@ def _repository(text: str) -> Path:
 
 
 def fault(text: str) -> list[str]:
-    """The options of `bench sample` that make a process slower or its result wrong; the harness tests itself so."""
+    """Parses --inject: returns the options of `bench sample` that slow its runs down or corrupt its result.
+
+    With them the harness tests whether it detects a fault. ArgumentTypeError for other words.
+    """
     if text == "pixel":
         return ["--spoil"]
     try:

@@ -1,7 +1,9 @@
-"""The A/B experiment: two trees timed in pairs of fresh processes in random order, and a verdict for each case.
+"""The actions `bench ab`, `bench aa` and `bench reanalyze`: A/B experiments on the speed of two source trees.
 
-The base is a git worktree, so each arm runs its own code with the same interpreter and drivers. The arms communicate
-by `bench sample` and `bench list`, whose options and JSON keys never change, so that commits far apart can be compared.
+An experiment has two arms: "base", a commit checked out as a git worktree, and "head", usually the working tree. Each
+pair times a case in two fresh processes, one an arm, in random order; the pairs give a verdict for each case
+(verdict.py). Each arm runs its tree's `bench sample` and `bench list` with the same interpreter and drivers. The
+options and JSON keys of these two actions never change, so that commits far apart can be compared.
 """
 
 import argparse
@@ -14,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,18 +35,19 @@ from renderer.formats.images import linear_to_srgb
 from renderer.host import is_running
 from renderer.images.metrics import psnr
 from renderer.paths import PACKAGE, temporary_directory
-from renderer.process import INTERNAL_ERROR
-from renderer.progress import Progress
+from renderer.plain import Json
+from renderer.system.process import INTERNAL_ERROR
+from renderer.system.progress import Progress
 
-SAMPLE_TIMEOUT = 300
-ATTEMPTS = 3
-ROUNDS = 6  # of timed batches: in each, both processes of a pair take one
+SAMPLE_TIMEOUT = 300  # seconds, for one process
+ATTEMPTS = 3  # at one pair, which is repeated if the machine was throttled
+ROUNDS = 6  # of a pair: in each round both processes time one batch
 PIXEL_TOLERANCE = 1  # of 255: the largest difference of a displayed pixel between pictures that count as equal
 
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """What `bench ab` and `bench aa` were asked for: fields are named as the options; `rule` collects the limits."""
+    """Options of `bench ab` and `bench aa`, named as on the command line; `rule` holds pairs, alpha and min-effect."""
 
     action: str
     cases: list[str]
@@ -61,14 +64,14 @@ class ExperimentOptions:
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> "ExperimentOptions":
-        """The options of a command line."""
+        """Returns the options of a parsed command line."""
         rule = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
         values = {"inject": [], **vars(args), "rule": rule}
         return cls(**{f.name: values[f.name] for f in fields(cls)})
 
 
 def ab(args: argparse.Namespace) -> int:
-    """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
+    """Runs `bench ab --base REF`: compares the working tree, or --head REF, with a commit; returns the exit code."""
     with ExitStack() as stack:
         base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
         head, refs = args.repo, _head(args.repo)
@@ -80,14 +83,17 @@ def ab(args: argparse.Namespace) -> int:
 
 
 def aa(args: argparse.Namespace) -> int:
-    """`bench aa`: the working tree against itself."""
+    """Runs `bench aa`: compares the working tree with itself, which measures the harness's false alarms."""
     refs = _head(args.repo)
     trees = {"base": args.repo, "head": args.repo}
     return Runner(ExperimentOptions.from_arguments(args), trees, {"base": refs["head"], **refs}).run()
 
 
 def reanalyze(args: argparse.Namespace) -> int:
-    """`bench reanalyze AB.jsonl`: the verdicts of a file again, with other limits where these are given."""
+    """Runs `bench reanalyze AB.jsonl`: computes a file's verdicts again with this command's --alpha and --min-effect.
+
+    InputError for a file whose header lacks the numbers of pairs.
+    """
     experiment = read_experiment(args.file)
     settings = experiment.header.get("settings", {})
     counts = [settings.get(key) for key in ("pairs", "max_pairs")]
@@ -98,16 +104,18 @@ def reanalyze(args: argparse.Namespace) -> int:
     return print_verdicts(experiment, verdicts, args.json, args.fail_on_undecided)
 
 
-def compute_verdicts(experiment: Experiment, names: list[str], rule: DecisionRule, measure) -> dict[str, Verdict]:
-    """The verdict of each case; INVALID where a process crashed or the pictures differ.
+def compute_verdicts(
+    experiment: Experiment, names: list[str], rule: DecisionRule, measure: Callable[[str, list[str], int], None]
+) -> dict[str, Verdict]:
+    """Returns the verdict of each case that the base has too; INVALID where a process crashed or the pictures differ.
 
-    measure(stage, names, pairs) adds the pairs that the experiment lacks.
+    measure(stage, names, pairs) times processes until `experiment` has `pairs` pairs of each named case.
     """
 
     def measure_pairs(stage: str, names: list[str], pairs: int) -> dict[str, np.ndarray]:
         measure(stage, names, pairs)
-        d = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
-        return {name: values for name, values in d.items() if len(values)}
+        ratios = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
+        return {name: values for name, values in ratios.items() if len(values)}
 
     verdicts = decide(names, measure_pairs, rule)
     for name in names:
@@ -122,12 +130,12 @@ def print_verdicts(
     verdicts: dict[str, Verdict],
     as_json: bool,
     fail_on_undecided: bool,
-    more: dict | None = None,
+    extra: Json | None = None,
 ) -> int:
-    """Prints the verdicts and returns the exit code.
+    """Prints the verdicts, with the further keys `extra`, and appends them to the file; returns the exit code.
 
-    1: a case is slower, a counter rose, or the head draws another picture or finds its result wrong; 70: the head
-    crashes; 3: undecided, or no head to blame; 0: everything is the same or faster.
+    1: a case is slower, a counter increased, the head's picture differs, or the head's check fails. 70: the head
+    crashes. 3: a case is undecided, or only the base is invalid (1 with `fail_on_undecided`). 0: otherwise.
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
@@ -140,7 +148,7 @@ def print_verdicts(
         "counter_increases": {name: counters for name, counters in increases.items() if counters},
         "skipped": {name: reason for name, reason in skipped.items() if reason},
         "refs": experiment.header["refs"],
-        **(more or {}),
+        **(extra or {}),
     }
     experiment.file.add({"verdict": answer})
     if as_json:
@@ -150,7 +158,7 @@ def print_verdicts(
     return _exit_code(experiment, answer, fail_on_undecided)
 
 
-def _exit_code(experiment: Experiment, answer: dict, fail_on_undecided: bool) -> int:
+def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) -> int:
     labels = set(answer["verdicts"].values())
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]
@@ -166,10 +174,11 @@ def _exit_code(experiment: Experiment, answer: dict, fail_on_undecided: bool) ->
 
 
 def _interval(verdict: Verdict) -> list[float | None]:
+    """The bounds of the verdict's interval in percent of the base's time; None for an infinite bound."""
     return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
 
 
-def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
+def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
     refs = answer["refs"]
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
@@ -189,9 +198,12 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
 
 
 class Runner:
-    """Measures the pairs of one experiment: `trees` and `refs` are the folders and commits of its arms."""
+    """Measures the pairs of one experiment.
 
-    def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: dict):
+    `trees` maps each arm to its folder. `refs` holds the commits of the arms and is written to the file's header.
+    """
+
+    def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
         self._options, self._trees, self._refs = options, trees, refs
         self._names = self._list_cases()
         size, rule = options.size, options.rule
@@ -205,24 +217,24 @@ class Runner:
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
 
     def run(self) -> int:
-        """Measures until every case is decided or has --max-pairs pairs; prints verdicts, returns the exit code."""
+        """Measures until every case is decided or has --max-pairs pairs; prints the verdicts, returns the exit code."""
         options = self._options
         verdicts = compute_verdicts(self._experiment, self._names, options.rule, self._measure)
-        more = self._harness_errors() if options.action == "aa" else None
-        return print_verdicts(self._experiment, verdicts, options.json, options.fail_on_undecided, more)
+        extra = self._harness_errors() if options.action == "aa" else None
+        return print_verdicts(self._experiment, verdicts, options.json, options.fail_on_undecided, extra)
 
-    def _harness_errors(self) -> dict:
-        """What A/A pairs say about the harness here: its false alarm rate and the smallest effect it detects."""
-        d = {name: self._experiment.differences(name, "screen") for name in self._names}
-        d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
-        effects = {name: minimum_detectable_effect(values, self._options.rule) for name, values in d.items()}
+    def _harness_errors(self) -> Json:
+        """Estimates the false alarm rate and each case's smallest detectable effect on this machine from A/A pairs."""
+        ratios = {name: self._experiment.differences(name, "screen") for name in self._names}
+        ratios = {name: values for name, values in ratios.items() if len(values) and not self._experiment.invalid(name)}
+        effects = {name: minimum_detectable_effect(values, self._options.rule) for name, values in ratios.items()}
         return {
-            "false_positive_rate": slower_rate(d, self._options.rule, simulations=200) if d else 0.0,
+            "false_positive_rate": slower_rate(ratios, self._options.rule, simulations=200) if ratios else 0.0,
             "detectable_percent": {name: None if x is None else 100 * x for name, x in effects.items()},
         }
 
     def _list_cases(self) -> list[str]:
-        """The cases of the head, as a fresh process lists them."""
+        """Returns the names of the head's cases, listed by a fresh process; raises that process's error."""
         answer = self._process("head", ["list", *self._options.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
             if answer.returncode == INTERNAL_ERROR or answer.returncode < 0:
@@ -231,8 +243,11 @@ class Runner:
             raise kinds.get(answer.returncode, UserError)(_last_message(answer.stderr, "bench list failed"))
         return [case["name"] for case in json.loads(answer.stdout)["cases"]]
 
-    def _command(self, arm: str, arguments: list[str], hash_seed: int = 0) -> tuple[list[str], dict]:
-        """`bench` in an arm's tree, by the tree's own harness where it has one: the command, and how to start it."""
+    def _command(self, arm: str, arguments: list[str], hash_seed: int = 0) -> tuple[list[str], Json]:
+        """Returns the command line of `bench` for an arm's tree, and the keyword arguments for subprocess.
+
+        Runs the bench program in that tree, or this one if the tree has none.
+        """
         tree, size = self._trees[arm], self._options.size
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         if (tree / "renderer" / "bench").is_dir():
@@ -245,7 +260,8 @@ class Runner:
         command += ["--size", "x".join(map(str, size))] if size else []
         return command, {"cwd": tree, "env": environment, "text": True, "errors": "replace"}
 
-    def _process(self, arm: str, arguments: list[str]) -> subprocess.CompletedProcess:
+    def _process(self, arm: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        """Runs `bench` in an arm's tree to its end; return code 124 if it took longer than SAMPLE_TIMEOUT."""
         command, options = self._command(arm, arguments)
         try:
             return subprocess.run(
@@ -255,7 +271,10 @@ class Runner:
             return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
 
     def _measure(self, stage: str, names: list[str], pairs: int) -> None:
-        """Measures what the file lacks of the first `pairs` pairs of each case, in a shuffled order of cases."""
+        """Measures the pairs that the file lacks, up to `pairs` of each case, in a shuffled order of cases.
+
+        UserError if the working tree changed meanwhile.
+        """
         with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
             for pair in range(pairs):
                 shuffled = list(names)
@@ -268,15 +287,15 @@ class Runner:
                 raise UserError("bench ab: the working tree changed while it was timed; start again")
 
     def _pair(self, stage: str, name: str, pair: int) -> None:
-        """Both arms of a pair back to back, unless the file has it or the case can no longer be decided.
+        """Times both arms of a pair, unless the file has that pair, the base lacks the case, or the case is invalid.
 
-        Repeats a pair during which the machine was throttled; UnavailableError after ATTEMPTS such pairs.
+        Repeats a pair during which the machine was throttled; UnavailableError after ATTEMPTS such attempts.
         """
         experiment = self._experiment
         for _ in range(ATTEMPTS):
             if experiment.skipped(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
                 return
-            attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
+            attempt = sum(row["pair"] == pair for row in experiment.processes(name, stage))
             rng = random.Random(f"{self._options.seed}/{stage}/{pair}/{name}/{attempt}")
             arms, hash_seed = list(ARMS), rng.randrange(1 << 32)
             rng.shuffle(arms)
@@ -286,15 +305,15 @@ class Runner:
                 experiment.add(row | samples[arm])
             if len(experiment.digests(name)) > 1 and not experiment.picture(name):
                 experiment.add({"case": name, **self._compare_pictures(name)})
-        reasons = [reason for row in experiment.of(name, stage)[-2:] if (reason := throttle_reason(row))]
+        reasons = [reason for row in experiment.processes(name, stage)[-2:] if (reason := throttle_reason(row))]
         if reasons and pair not in experiment.pairs(name, stage):
             raise UnavailableError(f"bench: {name}: {reasons[0]}, {ATTEMPTS} times; no verdict is given")
 
-    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, dict]:
-        """Runs two fresh processes; returns the record of each arm, or why there is none.
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, Json]:
+        """Runs a fresh process for each arm; returns each arm's record, or a row with the reason why it has none.
 
-        Both get ready, then time batches in rounds, in random order within a round: a disturbance longer than a batch
-        affects both arms.
+        Both processes warm up. Then, in each round, they time one batch each, one after the other in random order, so
+        that a disturbance longer than a batch affects both arms.
         """
         total = self._options.seconds
         samples = {}
@@ -312,12 +331,12 @@ class Runner:
                         samples[arm].run_batch(total / rounds)
             return {arm: sample.row(arm) for arm, sample in samples.items()}
 
-    def _sample_arguments(self, arm: str, name: str, *more: str) -> list[str]:
+    def _sample_arguments(self, arm: str, name: str, *options: str) -> list[str]:
         faults = self._options.inject if arm == "head" else []
-        return ["sample", "--case", name, "--seconds", str(self._options.seconds), *more, *faults]
+        return ["sample", "--case", name, "--seconds", str(self._options.seconds), *options, *faults]
 
-    def _compare_pictures(self, name: str) -> dict:
-        """Whether the arms' pictures, whose bits differ, look equal."""
+    def _compare_pictures(self, name: str) -> Json:
+        """Draws the case in both arms, whose digests differ, and compares the pictures by visually_equal()."""
         with temporary_directory("pictures") as folder:
             pictures = []
             for arm in ARMS:
@@ -331,12 +350,13 @@ class Runner:
 
 
 class BenchProcess:
-    """A fresh process of `bench sample --turns`, which times batches on demand; a watchdog ends one that hangs.
+    """A fresh process of `bench sample --turns`, which times batches on demand.
 
-    A context: at its end the process is killed, where it still runs, and its streams are closed.
+    A timer kills a process that runs longer than SAMPLE_TIMEOUT. Leaving the context kills a process that still runs
+    and closes its streams.
     """
 
-    def __init__(self, command: list[str], options: dict):
+    def __init__(self, command: list[str], options: Json):
         self._stderr = tempfile.TemporaryFile("w+", errors="replace")
         self._began = time.time()
         self._process = subprocess.Popen(
@@ -357,11 +377,11 @@ class BenchProcess:
         self._process.kill()
         self._process.wait()
         for stream in (self._input, self._output, self._stderr):
-            with suppress(BrokenPipeError):  # of text that a process which had ended did not read
+            with suppress(BrokenPipeError):  # the process ended before it read all of its input
                 stream.close()
 
     def ready(self) -> float | None:
-        """Waits until the case is checked and warm; the seconds of a run, None when the process ended instead."""
+        """Waits until the case is checked and warm; returns the seconds of a run, or None if the process ended."""
         try:
             seconds = float(json.loads(self._output.readline())["ready"])
         except (ValueError, KeyError, TypeError):
@@ -370,14 +390,14 @@ class BenchProcess:
         return seconds
 
     def run_batch(self, seconds: float) -> None:
-        """Makes the process time runs for some seconds; returns when it has done so, or has ended."""
+        """Lets the process time runs for `seconds`; returns when the batch or the process has ended."""
         with suppress(BrokenPipeError):
             self._input.write(f"{seconds}\n")
             self._input.flush()
             self._output.readline()
 
-    def row(self, arm: str) -> dict:
-        """Waits for the end of the process; its record, or why there is none."""
+    def row(self, arm: str) -> Json:
+        """Waits for the end of the process; returns its record, or a row with the reason why there is none."""
         output, _ = self._process.communicate()
         self._stderr.seek(0)
         errors = self._stderr.read()
@@ -388,7 +408,7 @@ class BenchProcess:
             return row | {"missing": True}
         if code == UnavailableError.exit_code:
             return row | {"crash": f"it cannot run here: {message}", "cannot": message}
-        if code == WrongResult.exit_code and "Traceback" not in errors:  # which commits before exit code 70 print
+        if code == WrongResult.exit_code and "Traceback" not in errors:  # old commits also exit with 1 when they crash
             return row | {"crash": f"exit code {code}: {message}", "wrong": True}
         if code:
             return row | {"crash": f"exit code {code}: {message}"}
@@ -403,29 +423,34 @@ def _last_message(stderr: str, default: str) -> str:
     return (stderr.strip().splitlines() or [default])[-1].removeprefix("rayfold: ")
 
 
-def visually_equal(base: np.ndarray, head: np.ndarray) -> dict:
-    """Whether two linear pictures (height, width, n), as displayed, differ by at most PIXEL_TOLERANCE anywhere."""
+def visually_equal(base: np.ndarray, head: np.ndarray) -> Json:
+    """Compares two linear pictures (height, width, channels) as displayed; returns {"equal": bool, "message": str}.
+
+    They are equal if no channel of a displayed pixel differs by more than PIXEL_TOLERANCE. White on the display is the
+    larger of 1 and the base's 99th percentile.
+    """
     if base.shape != head.shape:
         return {"equal": False, "message": f"the pictures differ: {base.shape} and {head.shape}"}
     white = max(1.0, float(np.percentile(base, 99)))
     shown = [linear_to_srgb(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
-    off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
+    errors = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
     quality = float(psnr(shown[0], shown[1]))
-    count, worst = int((off > PIXEL_TOLERANCE).sum()), int(off.max())
+    count, worst = int((errors > PIXEL_TOLERANCE).sum()), int(errors.max())
     text = f"{count} pixels by more than {PIXEL_TOLERANCE} of 255, the worst by {worst}, {quality:.1f} dB"
     return {"equal": count == 0, "message": f"the pictures differ: {text}"}
 
 
-def _head(tree: Path) -> dict:
+def _head(tree: Path) -> Json:
     facts = commit_info(tree)
     return {"head": facts.pop("commit"), **facts}
 
 
 @contextmanager
 def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
-    """The folder and the commit of a detached git worktree of `ref`, in .bench/ of the repository, removed at the end.
+    """Checks out the commit `ref` as a git worktree in the repository's .bench/; yields its folder and commit hash.
 
-    Removes those, too, that killed runs have left there.
+    Removes the worktree at the end, and at the start those that killed runs left behind. UserError for an unknown
+    commit; UnavailableError if git cannot add the worktree.
     """
     try:
         sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)

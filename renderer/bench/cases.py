@@ -1,4 +1,4 @@
-"""What can be measured: every scene with a [bench] table (BenchTable), and the cases of tests/fps/NAME.py.
+"""Finds and opens the cases that `bench` can time: scenes with a [bench] table (BenchTable), and tests/fps/NAME.py.
 
 A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`; NAME/ is prefixed to their names. Cases that differ in
 one number, named such as size=1024, become a curve in the report. cases() must return quickly: compile kernels and
@@ -6,7 +6,7 @@ fill buffers in check(), which always runs first, and pass LazyDevice(lambda: gp
 device lacks what a case needs, cases() or check() raises UnavailableError. If the module has a function
 `table(records) -> str`, its text is printed after the rows of the cases.
 
-Scenes and modules are those of this repository, or of the one that --repo names.
+Scenes and modules come from this repository, or from the one that --repo names.
 """
 
 import importlib.util
@@ -28,7 +28,8 @@ from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
 from renderer.pictures import expand_layout, load, open_picture
-from renderer.plain import format_ignored
+from renderer.pictures.picture import AnyPicture
+from renderer.plain import Json, format_ignored
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
@@ -37,8 +38,9 @@ DEFAULT_SIZE = (640, 360)
 SOURCE_PATTERNS = {
     ".toml": r"(?m)^\s*\[bench\]",
     ".py": r"(?m)^def cases\(",
-}  # what makes a file a source; it is not run for that
+}  # a file with such a line is a source of cases; listing does not run it
 MAX_CASES = 1000
+OnError = Callable[[str, Exception], None]
 
 
 @dataclass
@@ -61,17 +63,17 @@ class Case:
     device: Any
     peer: Callable[[], float] | None = None
     peer_name: str = ""
-    facts: dict = field(default_factory=dict)  # further keys of the record, such as sizes
+    facts: Json = field(default_factory=dict)  # further keys of the record, such as sizes
     counters: Callable[[], dict[str, int]] | None = None  # exact counts of one run beside the device's own
     setup: Callable[[], object] | None = None
-    others: Callable[[], list] = list  # further devices that a run may use
+    others: Callable[[], list[Any]] = list[Any]  # further devices that a run may use
 
-    def devices(self) -> list:
-        """Every device that a run uses, `device` first."""
+    def devices(self) -> list[Any]:
+        """Returns every device that a run uses, `device` first."""
         return [self.device, *self.others()]
 
     def prepare(self) -> None:
-        """Does what must precede each run untimed, and waits for it."""
+        """Calls setup() and waits for its work; called before each run, outside the timed region."""
         if self.setup:
             self.setup()
             self.finish()
@@ -84,7 +86,7 @@ class Case:
 
 @dataclass(frozen=True)
 class BenchTable:
-    """The [bench] table of a scene; each panel of a layout is a case of its own.
+    """The [bench] table of a scene; each panel of a layout is a separate case.
 
     `size` defaults to the scene's. `set` changes settings. Each combination of `sweep`'s values is a case, named
     SCENE/KEY=VALUE.
@@ -92,7 +94,7 @@ class BenchTable:
 
     size: tuple[int, int] | None = setting(None, 1, 1 << 14)
     frames: int = setting(1, 1, 10_000, "frames in one run")
-    set: dict[str, Any] = setting(MappingProxyType({}))
+    set: Json = setting(MappingProxyType({}))
     sweep: dict[str, tuple[Any, ...]] = setting(MappingProxyType({}))
 
     def __post_init__(self) -> None:
@@ -104,11 +106,17 @@ def _raise(name: str, error: Exception) -> None:
     raise error
 
 
-def find(patterns: list[str], gpu: DeviceContext, tree: Path = ROOT, size=None, on_error=_raise) -> Iterator[Case]:
-    """The cases whose name, or whose leading parts before a slash, are among the patterns; all cases for no pattern.
+def find(
+    patterns: list[str],
+    gpu: DeviceContext,
+    tree: Path = ROOT,
+    size: tuple[int, int] | None = None,
+    on_error: OnError = _raise,
+) -> Iterator[Case]:
+    """Yields the cases that match one of the patterns (see matches()), or all cases for no pattern.
 
-    Opens one source after another, and only those that a pattern names. UserError for a pattern that names no case.
-    `size` replaces the size of scenes; on_error(source, error) is called for a source that cannot be opened.
+    Opens the sources that the patterns name, one after another, in the repository `tree`. `size` replaces the size of
+    scenes. Calls on_error(source, error) for a source that cannot be opened. UserError for a pattern without a case.
     """
     known = sources(tree)
     for pattern in patterns:
@@ -117,7 +125,9 @@ def find(patterns: list[str], gpu: DeviceContext, tree: Path = ROOT, size=None, 
     return _find_each(patterns, known, gpu, size, on_error)
 
 
-def _find_each(patterns: list[str], known: dict[str, Path], gpu: DeviceContext, size, on_error) -> Iterator[Case]:
+def _find_each(
+    patterns: list[str], known: dict[str, Path], gpu: DeviceContext, size: tuple[int, int] | None, on_error: OnError
+) -> Iterator[Case]:
     unseen = patterns
     for source, path in known.items():
         wanted = [pattern for pattern in patterns if pattern.split("/")[0] == source]
@@ -144,32 +154,32 @@ def _no_case(pattern: str, known: dict[str, Path]) -> str:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether `pattern` is the name or leading parts of it: rays and rays/a match rays/a/size=3, but ray does not."""
+    """True if `pattern` is a case's name or its first components: rays and rays/a match rays/a/size=3, ray does not."""
     return name == pattern or name.startswith(pattern.rstrip("/") + "/")
 
 
 def check_unique_names(cases: list[Case]) -> None:
-    """InputError for two cases of one name: their records would be mixed up."""
+    """Raises InputError if two cases have the same name, which would mix up their records."""
     for name, count in Counter(case.name for case in cases).items():
         if count > 1:
             raise InputError(f"bench: two cases are named {name}; a name stands for one case")
 
 
 def sources(tree: Path = ROOT) -> dict[str, Path]:
-    """The file of each source of cases, by the first part of its cases' names."""
-    found: dict[str, Path] = {}
+    """Returns the files that define cases, by their name; InputError for a name twice."""
+    files: dict[str, Path] = {}
     for path in [*sorted(tree.glob("scenes/*.toml")), *sorted(tree.glob("tests/fps/*.py"))]:
         if not re.search(SOURCE_PATTERNS[path.suffix], path.read_text(encoding="utf-8")):
             continue
-        other = found.setdefault(path.stem, path)
+        other = files.setdefault(path.stem, path)
         if other != path:
             names = f"{other.relative_to(tree)} and {path.relative_to(tree)}"
             raise InputError(f"bench: {names} would both be called {path.stem}; rename one of them")
-    return found
+    return files
 
 
 def kernel_cases(path: Path, gpu: DeviceContext) -> list[Case]:
-    """The cases of tests/fps/NAME.py, which can import modules of its own repository."""
+    """Imports tests/fps/NAME.py, which can import modules of its repository, and returns its cases as NAME/CASE."""
     tree = str(path.parents[2])
     if tree not in sys.path:
         sys.path.append(tree)
@@ -178,14 +188,14 @@ def kernel_cases(path: Path, gpu: DeviceContext) -> list[Case]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses of the module look themselves up there
     spec.loader.exec_module(module)
-    cases = module.cases(gpu)
+    cases: list[Case] = module.cases(gpu)
     for case in cases:
         case.name = f"{path.stem}/{case.name}"
     return cases
 
 
-def tables(records: list[dict]) -> Iterator[str]:
-    """The texts of table(records of a module's own cases), for each module of tests/fps that has this function."""
+def tables(records: list[Json]) -> Iterator[str]:
+    """Yields the text of table(records) of each module of tests/fps with this function, called with its own records."""
     for name in dict.fromkeys(record["case"].split("/")[0] for record in records):
         table = getattr(sys.modules.get(f"fps_{name}"), "table", None)
         text = table([record for record in records if record["case"].startswith(f"{name}/")]) if table else ""
@@ -194,7 +204,10 @@ def tables(records: list[dict]) -> Iterator[str]:
 
 
 def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = None) -> list[Case]:
-    """The cases of a scene's [bench] table; a panel of a layout is timed at its own size."""
+    """Returns the cases of a scene's [bench] table: one for each panel and combination of swept values.
+
+    A panel of a layout has the size of its rectangle in the layout. A repeated name gets the suffix ~2, ~3, ...
+    """
     scene, context = load(path), f"{path}: bench"
     table = from_table(BenchTable, scene.bench, context)
     shape = size or table.size or scene.size or DEFAULT_SIZE
@@ -221,20 +234,28 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
 
 
 class SceneRun:
-    """Times frames of one scene; each draw() counts as one frame.
+    """Draws and checks the frames of one scene's case; each draw() counts as one frame.
 
-    When the next run would exceed the picture's sample count, setup() restarts the picture outside the timed region,
+    If the next run would exceed the picture's sample count, setup() restarts the picture outside the timed region,
     because a finished picture may stop drawing.
     """
 
-    def __init__(self, scene: Scene, settings: Any, size: tuple[int, int], picture, frames: int, gpu: DeviceContext):
+    def __init__(
+        self,
+        scene: Scene,
+        settings: object,
+        size: tuple[int, int],
+        picture: Callable[[], AnyPicture],
+        frames: int,
+        gpu: DeviceContext,
+    ):
         self._scene, self._settings, self._size = scene, settings, size
         self._picture, self._frames, self._gpu = picture, frames, gpu
-        self._since = 0  # frames since the picture restarted
-        self._facts: dict[str, Any] = {"size": list(size), "scene": scene.path.name}
+        self._frames_drawn = 0  # since the picture restarted
+        self._facts: Json = {"size": list(size), "scene": scene.path.name}
 
     def case(self, name: str) -> Case:
-        """The case of these frames."""
+        """Returns the case that draws these frames."""
         device = LazyDevice(lambda: self.run().device)
         case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
@@ -243,24 +264,24 @@ class SceneRun:
         return case
 
     def run(self) -> Any:
-        """Draws the frames of one run; returns the last."""
+        """Draws the frames of one run without waiting; returns the last."""
         for _ in range(self._frames):
             frame = self._picture().draw(self._settings, self._size, 0.0)
-        self._since += self._frames
+        self._frames_drawn += self._frames
         return frame
 
     def setup(self) -> None:
-        """Restarts a picture that would finish during the next run, by a draw at another time."""
+        """Restarts a picture that would finish during the next run, by drawing it at another animation time."""
         total = self._picture().sample_count(self._settings, self._size)
-        if total > 1 and self._since + self._frames > total:
+        if total > 1 and self._frames_drawn + self._frames > total:
             for time in (1.0, 0.0):
                 self._picture().draw(self._settings, self._size, time)
-            self._since = 1
+            self._frames_drawn = 1
 
     def check(self) -> np.ndarray:
-        """The first frame as linear values; AssertionError where it is black or not finite."""
-        self._since = 0
-        linear = self.run().read()
+        """Returns the first run's linear picture (height, width, 4); AssertionError if it is black or not finite."""
+        self._frames_drawn = 0
+        linear: np.ndarray = self.run().read()
         self._facts["ignored"] = format_ignored(self._picture().ignored(self._settings))
         assert linear.shape == (self._size[1], self._size[0], 4), (linear.shape, self._size)
         assert np.isfinite(linear).all(), "the picture has values that are not finite"
@@ -268,12 +289,12 @@ class SceneRun:
         return linear
 
     def counters(self) -> dict[str, int]:
-        """Rays of the last draw, where the picture counts them."""
+        """Returns {"rays": number of rays of the last draw}, or nothing for a picture that does not count them."""
         rays = [numbers for name, numbers in self._picture().report().items() if name.endswith("rays")]
         return {"rays": int(np.sum(rays))} if rays else {}
 
-    def _open_devices(self) -> list:
-        """The devices that this process has opened so far."""
+    def _open_devices(self) -> list[Any]:
+        """Returns the devices that this process has opened so far."""
         opened = vars(self._gpu)
         return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 

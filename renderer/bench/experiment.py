@@ -1,7 +1,7 @@
-"""The file of an experiment: JSON lines of every process, appended as they end, so that a killed run resumes from it.
+"""The file of an A/B experiment (ab.py): one JSON line for each timed process, so that a killed run can resume.
 
-First line: header. Then a line for each process ("case", "arm", "stage", "pair", "attempt", and its record or why
-there is none), a line for each comparison of pictures, and a last line with the verdicts.
+The first line is the header. Then follow a line for each process ("case", "arm", "stage", "pair", "attempt", and its
+record or the reason why there is none), a line for each comparison of pictures, and a last line with the verdicts.
 """
 
 import os
@@ -15,37 +15,41 @@ import numpy as np
 from renderer.bench.machine import machine_fault
 from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, is_count, is_name
 from renderer.errors import InputError, UserError
-from renderer.files import read_json_lines
+from renderer.plain import Json
+from renderer.system.files import read_json_lines
 
 ARMS = ("base", "head")
-SAME_HOST = ("cpu", "cores", "os")
+SAME_HOST = ("cpu", "cores", "os")  # keys of the header's "host" that must agree for an experiment to resume
 
 
 @dataclass
 class Experiment:
-    """The header and the rows so far; new rows are appended to `file`."""
+    """An experiment's header and the rows so far, with queries by case; add() also appends to `file`."""
 
-    header: dict
-    rows: list[dict] = field(default_factory=list)
+    header: Json
+    rows: list[Json] = field(default_factory=list)
     file: RecordFile = field(default_factory=lambda: RecordFile(None))
 
-    def add(self, row: dict) -> None:
-        """Keeps a row, here and in the file."""
+    def add(self, row: Json) -> None:
+        """Appends a row to `rows` and to the file."""
         self.rows.append(row)
         self.file.add(row)
 
-    def of(self, case: str, stage: str | None = None) -> list[dict]:
-        """The rows of a case's processes."""
+    def processes(self, case: str, stage: str | None = None) -> list[Json]:
+        """Returns the rows of a case's processes, of one stage ("screen" or "confirm") or of both."""
         return [r for r in self.rows if r["case"] == case and "arm" in r and stage in (None, r["stage"])]
 
     def names(self) -> list[str]:
-        """The cases, in the order in which they were first measured."""
+        """Returns the cases in the order in which they were first measured."""
         return list(dict.fromkeys(row["case"] for row in self.rows))
 
-    def pairs(self, case: str, stage: str) -> dict[int, dict[str, dict]]:
-        """The complete pairs of a stage, by number: both arms of one attempt, with no throttling meanwhile."""
-        attempts: dict[tuple, dict[str, dict]] = {}
-        for row in self.of(case, stage):
+    def pairs(self, case: str, stage: str) -> dict[int, dict[str, Json]]:
+        """Returns the complete pairs of a stage: pair number -> arm -> row.
+
+        A pair is complete if one attempt has the times of both arms and the machine was not throttled meanwhile.
+        """
+        attempts: dict[tuple[Any, ...], dict[str, Json]] = {}
+        for row in self.processes(case, stage):
             attempts.setdefault((row["pair"], row["attempt"]), {})[row["arm"]] = row
         return {
             pair: arms
@@ -54,30 +58,30 @@ class Experiment:
         }
 
     def differences(self, case: str, stage: str) -> np.ndarray:
-        """The log ratio of time, head over base, of every complete pair."""
+        """Returns log(head's time / base's time) of each complete pair, shape (pairs,)."""
         return np.array([log_ratio(**arms) for arms in self.pairs(case, stage).values()])
 
-    def digests(self, case: str) -> set:
-        """The digests of the case's results, over all processes of both arms."""
-        return {row["digest"] for row in self.of(case) if "digest" in row}
+    def digests(self, case: str) -> set[str]:
+        """Returns the distinct digests of the case's results in all processes of both arms."""
+        return {row["digest"] for row in self.processes(case) if "digest" in row}
 
     def skipped(self, case: str) -> str:
-        """Why the case has no base to compare with; empty where it has one."""
-        for row in self.of(case):
+        """Returns the reason why the base cannot run the case, or an empty text if it can."""
+        for row in self.processes(case):
             if row["arm"] == "base" and ("missing" in row or "cannot" in row):
                 return "the base has no such case" if "missing" in row else f"cannot run here: {row['cannot']}"
         return ""
 
-    def crash(self, case: str) -> dict | None:
-        """The first row of a process that crashed."""
-        return next((row for row in self.of(case) if "crash" in row), None)
+    def crash(self, case: str) -> Json | None:
+        """Returns the row of the case's first process that crashed, or None."""
+        return next((row for row in self.processes(case) if "crash" in row), None)
 
-    def picture(self, case: str) -> dict | None:
-        """The row that compares the case's pictures, where their digests differ."""
+    def picture(self, case: str) -> Json | None:
+        """Returns the row that compares the case's pictures, or None; there is one only if their digests differ."""
         return next((row for row in self.rows if row["case"] == case and "equal" in row), None)
 
     def invalid(self, case: str) -> str:
-        """Why no verdict can be given; empty where one can."""
+        """Returns the reason why the case gets the verdict INVALID, or an empty text if it can be judged."""
         crashed, compared = self.crash(case), self.picture(case)
         if crashed:
             return f"{crashed['arm']} crashed: {crashed['crash']}"
@@ -86,22 +90,22 @@ class Experiment:
         return "the results differ" if len(self.digests(case)) > 1 else ""
 
     def counter_increases(self, case: str) -> dict[str, list[int]]:
-        """Counters of one run that are larger in every head than in any base: name -> [base, head]."""
+        """Returns the counters of one run whose smallest head exceeds the largest base: name -> [base, head]."""
         seen: dict[str, dict[str, list[int]]] = {arm: {} for arm in ARMS}
-        for row in self.of(case):
+        for row in self.processes(case):
             for name, count in row.get("counters", {}).items():
                 seen[row["arm"]].setdefault(name, []).append(count)
         base, head = seen["base"], seen["head"]
         return {k: [max(base[k]), min(head[k])] for k in base if k in head and min(head[k]) > max(base[k])}
 
 
-def throttle_reason(row: dict) -> str:
-    """Why the times of a process cannot be trusted; empty where they can."""
+def throttle_reason(row: Json) -> str:
+    """Returns the reason why the times of a process cannot be trusted, or an empty text if they can."""
     machine = row.get("machine", {})
     return machine_fault(machine.get("before", {}), machine.get("after", {}))
 
 
-def log_ratio(base: dict, head: dict) -> float:
+def log_ratio(base: Json, head: Json) -> float:
     """The median over the batches of log(median time of the head's batch / median time of the base's).
 
     Uses the device's clock where both arms find it reliable, else the wall clock.
@@ -113,33 +117,36 @@ def log_ratio(base: dict, head: dict) -> float:
     return float(np.median(np.subtract(medians[1], medians[0])))
 
 
-def batches(row: dict, key: str) -> list[np.ndarray]:
-    """The times of each batch of a process; one batch where the row does not say how many runs each had."""
+def batches(row: Json, key: str) -> list[np.ndarray]:
+    """Splits a process's times in ns by batch; all are one batch if the row lacks valid numbers of runs ("turns")."""
     counts = row.get("turns", [])
     if not are_positive_integers(counts) or sum(counts) != len(row[key]):
         return [np.array(row[key])]
     return np.split(np.array(row[key]), np.cumsum(counts)[:-1])
 
 
-def open_experiment(path: Path | None, header: dict) -> Experiment:
-    """The experiment of a file, resumed where the file holds the same one, else begun."""
+def open_experiment(path: Path | None, header: Json) -> Experiment:
+    """Resumes the experiment of a file, or begins a new one in an empty or missing file; None keeps no file.
+
+    UserError for a file that holds an experiment with other commits, settings or machine than `header`.
+    """
     if path and os.path.exists(path) and path.stat().st_size:
-        found = read_experiment(path)
+        resumed = read_experiment(path)
         for key in ("refs", "settings"):
-            if found.header.get(key) != header[key]:
+            if resumed.header.get(key) != header[key]:
                 raise UserError(f"-o {path}: holds another experiment: its {key} differ; name another file")
         for key in SAME_HOST:
-            if dict(found.header.get("host") or {}).get(key) != header["host"][key]:
+            if dict(resumed.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-        found.file = RecordFile(path)
-        return found
+        resumed.file = RecordFile(path)
+        return resumed
     experiment = Experiment(header, file=RecordFile(path))
     experiment.file.add(header)
     return experiment
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment of a file; InputError where it holds none."""
+    """Reads the experiment of a file, without malformed rows; InputError if no line is a header."""
     rows = read_json_lines(path)
     headers = [row for row in rows if is_header(row)]
     if not headers:
@@ -147,15 +154,15 @@ def read_experiment(path: Path) -> Experiment:
     return Experiment(headers[-1], [row for row in rows if not is_header(row) and _is_valid(row)])
 
 
-def is_header(row: dict) -> bool:
-    """Whether a line is the header of an experiment."""
+def is_header(row: Json) -> bool:
+    """True if a row is the header of an experiment."""
     refs, settings = row.get("refs"), row.get("settings", {})
-    known = isinstance(refs, dict) and all(is_name(refs.get(arm, "")) for arm in ARMS)
-    return row.get("schema") == SCHEMA and known and isinstance(settings, dict)
+    has_refs = isinstance(refs, dict) and all(is_name(refs.get(arm, "")) for arm in ARMS)
+    return row.get("schema") == SCHEMA and has_refs and isinstance(settings, dict)
 
 
-def _is_machine(value: Any) -> bool:
-    """Whether this is the state of a machine before and after, as machine_fault() needs it."""
+def _is_machine(value: object) -> bool:
+    """True if a value holds the states of the machine before and after a process in the form of machine_fault()."""
     states = [value.get(key, {}) for key in ("before", "after")] if isinstance(value, dict) else [None]
     return all(
         isinstance(state, dict)
@@ -166,7 +173,7 @@ def _is_machine(value: Any) -> bool:
     )
 
 
-# What a row may hold beside its times, and how it must look to be used.
+# Optional keys of a row, and the check of each key's value.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "digest": lambda value: value is None or is_name(value),
     "crash": lambda value: isinstance(value, str),
@@ -175,8 +182,8 @@ FACTS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _is_valid(row: dict) -> bool:
-    """Whether a line compares pictures, or describes a process by all that verdicts need, in the right types."""
+def _is_valid(row: Json) -> bool:
+    """True if a row is a comparison of pictures or a process, with the keys and types that verdicts need."""
     if not is_name(row.get("case")):
         return False
     if "equal" in row:

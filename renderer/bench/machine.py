@@ -1,4 +1,7 @@
-"""What a record says about the machine and the code, and whether times were disturbed by throttling."""
+"""State of the machine and commit of the code, for the records of `bench`; detection of throttling.
+
+Sources are renderer.host (CPU, memory, load), nvidia-smi (GPU clocks, temperatures, throttle reasons) and git.
+"""
 
 import hashlib
 import os
@@ -11,14 +14,15 @@ import numpy as np
 
 from renderer.host import available_cores, cpu_throttles, load_average, processor_model, total_memory
 from renderer.paths import ROOT
+from renderer.plain import Json
 
 # Bits of NVIDIA's throttle reasons that make a time worthless: hardware slowdown, both thermal ones, power brake.
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
 GPU_QUERY = "clocks.sm,temperature.gpu,clocks_throttle_reasons.active"
 
 
-def host() -> dict:
-    """The machine, for the header of a record file."""
+def host() -> Json:
+    """Returns the machine's fixed properties, for the header of a record file: CPU, memory (bytes), OS, versions."""
     return {
         "cpu": processor_model() or platform.processor(),
         "cores": available_cores(),
@@ -30,14 +34,17 @@ def host() -> dict:
     }
 
 
-def machine_state(gpu: bool = True) -> dict:
-    """The machine now: load, throttle events of the CPU since its start; clock, temperature, throttling of each GPU."""
+def machine_state(gpu: bool = True) -> Json:
+    """Returns the load, the CPU's throttle events since it was started and, with `gpu`, the state of each GPU."""
     state = {"load": load_average(), "cpu_throttles": cpu_throttles()}
     return state | ({"gpus": _gpus()} if gpu else {})
 
 
-def _gpus() -> list[dict]:
-    """SM clock (MHz), temperature (degrees Celsius), throttle bits of each NVIDIA GPU; empty without nvidia-smi."""
+def _gpus() -> list[Json]:
+    """Asks nvidia-smi for each GPU's SM clock (MHz), temperature (degrees Celsius) and throttle bits.
+
+    Returns an empty list without nvidia-smi.
+    """
     tool = shutil.which("nvidia-smi")
     if not tool:
         return []
@@ -49,8 +56,8 @@ def _gpus() -> list[dict]:
     return read_gpus(answer.stdout) if answer.returncode == 0 else []
 
 
-def read_gpus(text: str) -> list[dict]:
-    """One state for each line that nvidia-smi printed; a value that the GPU does not report is None."""
+def read_gpus(text: str) -> list[Json]:
+    """Parses nvidia-smi's answer to GPU_QUERY, one GPU a line; a value that the GPU does not report becomes None."""
     gpus = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -61,8 +68,8 @@ def read_gpus(text: str) -> list[dict]:
     return gpus
 
 
-def machine_fault(before: dict, after: dict) -> str:
-    """Why times taken between the two states cannot be trusted; empty where they can."""
+def machine_fault(before: Json, after: Json) -> str:
+    """Returns the reason why times taken between the two states cannot be trusted, or an empty text if they can."""
     if after.get("cpu_throttles", 0) > before.get("cpu_throttles", 0):
         return "the CPU was throttled by heat"
     for index, gpu in enumerate(after.get("gpus", ())):
@@ -71,10 +78,10 @@ def machine_fault(before: dict, after: dict) -> str:
     return ""
 
 
-def commit_info(tree: Path = ROOT) -> dict:
-    """The commit of a tree, whether its files differ from it, and a digest of the difference.
+def commit_info(tree: Path = ROOT) -> Json:
+    """Returns the commit of a source tree, whether its files have changed since, and a digest of the changes.
 
-    The variable RAYFOLD_COMMIT replaces what git says; where neither is there, the commit is "unknown".
+    The environment variable RAYFOLD_COMMIT takes precedence over git; without either the commit is "unknown".
     """
     unknown = {"commit": os.environ.get("RAYFOLD_COMMIT") or "unknown", "dirty": False}
     if unknown["commit"] != "unknown":
@@ -89,7 +96,7 @@ def commit_info(tree: Path = ROOT) -> dict:
 
 
 def diff_digest(tree: Path = ROOT) -> str:
-    """A digest of all changes since the commit, including new files that git does not ignore; empty without changes."""
+    """Returns a digest of all changes since the commit, with new files that git does not ignore; empty without any."""
     difference = git("diff", "HEAD", "--binary", tree=tree)
     new = git("ls-files", "--others", "--exclude-standard", "--exclude=/.bench/", "-z", tree=tree).split("\0")
     if not difference and new == [""]:
@@ -105,7 +112,7 @@ def diff_digest(tree: Path = ROOT) -> str:
 
 
 def git(*arguments: str, tree: Path = ROOT) -> str:
-    """The standard output of a git command run in `tree`; CalledProcessError when it fails."""
+    """Runs a git command in the folder `tree` and returns its standard output; CalledProcessError if it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
     answer = subprocess.run(
         ["git", *arguments],

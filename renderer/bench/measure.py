@@ -1,4 +1,7 @@
-"""Times one case: checks its result, warms up, and records the wall and device time of every run."""
+"""Times one case of cases.py: checks its result, warms up, and records the wall and device time of every run.
+
+Called by `bench run` for each case and by `bench sample` in the processes of an experiment (run.py).
+"""
 
 import hashlib
 import math
@@ -11,9 +14,11 @@ import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.errors import UserError
+from renderer.plain import Json
 
 MAX_RUNS = 5000
-WARMUP_FRACTION = 0.1  # of a batch: untimed runs that restore caches and clocks after the other process's batch
+# Fraction of a batch's seconds spent on untimed runs before it: the other process's batch changed caches and clocks.
+WARMUP_FRACTION = 0.1
 
 
 class WrongResult(UserError):
@@ -24,7 +29,7 @@ class WrongResult(UserError):
 
 @dataclass(frozen=True)
 class TimingOptions:
-    """How long a case is timed: at least `min_runs` runs and `seconds`, after `warmup_seconds` of untimed runs."""
+    """Duration of a timing: at least `min_runs` runs and `seconds`, after `warmup_seconds` of untimed runs."""
 
     seconds: float = 1.0
     min_runs: int = 10
@@ -41,7 +46,7 @@ def measure(
     corrupt_result: bool = False,
     save_image: Path | None = None,
     batches: Callable[[float], Iterable[float]] | None = None,
-) -> dict:
+) -> Json:
     """Checks and times a case; returns its record: raw wall and device times in ns, rate, spread, counters, digest.
 
     `slowdown` makes every run slower by that fraction and `corrupt_result` changes a pixel: self-tests of the harness.
@@ -67,7 +72,10 @@ def measure(
 
 
 def time_runs(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
-    """Wall and device times in ns of each run, waited for: at least `min_runs` runs and `seconds`, at most MAX_RUNS."""
+    """Times runs one by one; returns each run's wall time and its device time in ns.
+
+    Stops after both `min_runs` runs and `seconds`, or at MAX_RUNS.
+    """
     wall: list[int] = []
     device: list[int] = []
     start, clock = time.perf_counter(), time.perf_counter_ns
@@ -82,7 +90,10 @@ def time_runs(case: Case, seconds: float, min_runs: int) -> tuple[list[int], lis
 
 
 def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path | None = None) -> str | None:
-    """The SHA-256 of the checked result as hexadecimal text, None for no result; WrongResult when the check fails."""
+    """Checks the case; returns the result's SHA-256 in hexadecimal, or None if check() returns no result.
+
+    WrongResult if the check fails. `save_image` names a .npy file for a result that is an array.
+    """
     try:
         result = case.check()
     except AssertionError as error:
@@ -100,7 +111,7 @@ def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path |
 
 
 def corrupt(result: bytes | np.ndarray) -> bytes | np.ndarray:
-    """The result with its middle byte or pixel changed visibly."""
+    """Returns the result with its middle byte or pixel changed, a pixel by enough to see."""
     if isinstance(result, bytes):
         middle = len(result) // 2
         return result[:middle] + bytes([result[middle] ^ 1]) + result[middle + 1 :]
@@ -111,13 +122,13 @@ def corrupt(result: bytes | np.ndarray) -> bytes | np.ndarray:
 
 
 def slow_down(case: Case, slowdown: float) -> Callable[[], None]:
-    """A run of the case that waits for completion and then busy-waits for `slowdown` times the run's device time.
+    """Returns a run that waits for the case's completion, then busy-waits for `slowdown` times its device time.
 
-    Device and wall clock both show the slowdown.
+    Both the device's clock and the wall clock show the slowdown.
     """
     extra = slowdown * min(case.device.time_seconds(case.run) for _ in range(2))
 
-    def run():
+    def run() -> None:
         case.run()
         case.finish()
         until = time.thread_time() + extra
@@ -128,7 +139,7 @@ def slow_down(case: Case, slowdown: float) -> Callable[[], None]:
 
 
 def warm_up(case: Case, seconds: float) -> float:
-    """Runs until caches and clocks have settled; the seconds of the last run, NaN where `seconds` is 0."""
+    """Runs the case for `seconds`, untimed; returns the seconds of the last run, NaN if `seconds` is 0."""
     elapsed = math.nan
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
@@ -141,10 +152,10 @@ def warm_up(case: Case, seconds: float) -> float:
 
 
 def count_operations(case: Case) -> tuple[dict[str, int], bool]:
-    """Counters of one run, summed over all devices: launches, uploads, allocations, and the case's own.
+    """Counts the operations of one run: launches, uploads, allocations of all devices, and the case's own counters.
 
-    They are exact, and an experiment reports each that increases. The second value says whether the run used only
-    `case.device`, so that the clock of this device covers all work.
+    The counts are exact; an experiment reports every increase. The second value is True if the run used only
+    `case.device`, whose clock then covers all work.
     """
     case.prepare()
     devices = case.devices()
@@ -157,11 +168,11 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
     return total | (case.counters() if case.counters else {}), not any(any(d.values()) for d in deltas[1:])
 
 
-def record(case: Case, wall: list[int], device: list[int] | None, counters: dict, digest: str | None) -> dict:
-    """The JSON line of a case. Rates use the device's clock where it is reliable, else the wall clock.
+def record(case: Case, wall: list[int], device: list[int] | None, counters: Json, digest: str | None) -> Json:
+    """Returns the JSON record of a case. Rates use the device's clock if it is reliable, else the wall clock.
 
-    `device` holds the device's times, or None where several devices worked: no single clock covers all work then.
-    Percentiles are None below the runs that they need: 64 for P90, 662 for P99.
+    `wall` and `device` are times in ns, one a run. `device` is None if several devices worked, because no single clock
+    covers all work then. P90 needs 64 runs and P99 662; with fewer they are None.
     """
     trusted = device is not None and case.device.has_reliable_timer and min(device) > 0
     times = np.array(device if trusted else wall)
@@ -194,9 +205,9 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
 
 
 def one_percent_low(times: np.ndarray, work: float) -> float | None:
-    """The rate over the slowest 1 % of the time (the "1 % low"); None below the 662 runs that a P99 needs."""
+    """Returns the "1 % low": the rate of the slowest runs that fill 1 % of the total time; None below 662 runs."""
     if len(times) < 662:
         return None
     slow = np.sort(times)[::-1]
     count = int(np.searchsorted(np.cumsum(slow), slow.sum() * 0.01)) + 1
-    return work * count / slow[:count].sum() * 1e9
+    return work * count / float(slow[:count].sum()) * 1e9

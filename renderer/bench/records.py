@@ -1,18 +1,21 @@
-"""Record files: JSON objects, one a line, appended so that a killed run loses at most the line that it was writing."""
+"""Record files of `bench`: JSON objects, one a line. Appending, and checks of values that were read from a file.
+
+Rows are appended one by one, so that a killed run loses at most the line that it was writing.
+"""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
-from renderer.plain import is_finite_number
+from renderer.plain import Json, is_finite_number
 
 SCHEMA = "bench/1"
 MAX_NAME = 200  # characters
 
 
 class RecordFile:
-    """Appends rows to the file of the option -o; with path None it keeps nothing."""
+    """Appends rows to the file of the option -o; with path None it drops them. UserError for an unwritable file."""
 
     def __init__(self, path: Path | None):
         self._path = path
@@ -25,7 +28,7 @@ class RecordFile:
         except OSError as error:
             raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
 
-    def add(self, row: dict) -> None:
+    def add(self, row: Json) -> None:
         """Appends a row."""
         if self._path:
             with open(self._path, "a", encoding="utf-8") as file:
@@ -33,20 +36,20 @@ class RecordFile:
 
 
 def is_count(value: object, low: int = 0) -> bool:
-    """Whether a value read from a file is an integer of at least `low` that 64 bits hold."""
+    """True if a value read from a file is an integer from `low` to 2^63 - 1."""
     return type(value) is int and low <= value < 1 << 63
 
 
 def are_positive_integers(values: object) -> bool:
-    """Whether a value read from a file is a list of integers above 0, as times in ns are."""
+    """True if a value read from a file is a list of positive integers, such as times in ns."""
     return isinstance(values, list) and all(is_count(value, 1) for value in values)
 
 
 def is_rate(value: Any) -> bool:
-    """Whether a value read from a file is a positive number, far from the limits of float64."""
+    """True if a value read from a file is between 1e-30 and 1e30, so that products of a few do not overflow."""
     return is_finite_number(value) and 1e-30 < value < 1e30
 
 
 def is_name(value: object) -> bool:
-    """Whether a value read from a file is a text of one line for tables and titles."""
+    """True if a value read from a file is a printable line of at most MAX_NAME characters, for tables and titles."""
     return isinstance(value, str) and value.isprintable() and len(value) <= MAX_NAME

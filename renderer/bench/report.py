@@ -1,4 +1,7 @@
-"""Record files as one HTML page (report_page.py), and rates by commit as a table."""
+"""The actions `bench report` and `bench history`: record files as an HTML page, and rates by commit as a table.
+
+Reads and checks the JSON lines that `bench run`, `ab` and `aa` wrote; report_page.py lays out the page.
+"""
 
 import argparse
 import json
@@ -11,19 +14,20 @@ from renderer.bench.records import are_positive_integers, is_count, is_name, is_
 from renderer.bench.report_figures import grouped
 from renderer.bench.report_page import report_page
 from renderer.errors import InputError
-from renderer.files import read_json_lines
 from renderer.pages.page import write_page
+from renderer.plain import Json
+from renderer.system.files import read_json_lines
 
 NUMBERS = ("rate", "median_ms", "work")
 TEXTS = ("case", "unit", "device", "commit")
 
 
-def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
-    """The records of `bench run`, each with its commit, and the experiments of `bench ab` and `aa`.
+def read_files(paths: list[Path]) -> tuple[list[Json], list[Experiment]]:
+    """Reads the records of `bench run`, each with its commit, and the experiments of `bench ab` and `bench aa`.
 
-    `paths` are files or folders of them. InputError for a file that holds neither.
+    `paths` are record files, or folders searched for *.jsonl files. InputError for a named file without either kind.
     """
-    records: list[dict] = []
+    records: list[Json] = []
     experiments: list[Experiment] = []
     for path in paths:
         files = sorted(path.glob("**/*.jsonl")) if os.path.isdir(path) else [path]
@@ -40,21 +44,22 @@ def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
     return records, experiments
 
 
-def _records(rows: list[dict]) -> Iterator[dict]:
+def _records(rows: list[Json]) -> Iterator[Json]:
+    """Yields the valid records of a file; a record has the commit of the header above it."""
     commit = ""
     for row in rows:
         if "schema" in row:
             commit = str(row.get("commit", ""))
             if row.get("dirty"):
                 commit = commit[:12] + "+changes"
-        elif "arm" not in row:
+        elif "arm" not in row:  # rows with an arm belong to an experiment
             record = {"device": "", "commit": commit, **row}
             if _is_record(record):
                 yield record
 
 
-def _is_record(row: dict) -> bool:
-    """Whether a row has what tables and plots need, in the right types."""
+def _is_record(row: Json) -> bool:
+    """True if a row has the keys that tables and plots need, with values of the right types."""
     times = [row[key] for key in ("wall_ns", "device_ns") if row.get(key) is not None]
     peer = row.get("peer", {"ratio": 1.0})
     return (
@@ -68,14 +73,17 @@ def _is_record(row: dict) -> bool:
     )
 
 
-def _has_counts(row: dict) -> bool:
-    """Whether what a record has of rays by depth are counts."""
+def _has_counts(row: Json) -> bool:
+    """True if a record's ray counts by depth, where it has them, are lists of counts."""
     lists = [row.get("active rays", []), row.get("empty stencil words", [])]
     return all(isinstance(counts, list) and all(map(is_count, counts)) for counts in lists)
 
 
 def history(args: argparse.Namespace) -> int:
-    """`bench history F...`: the rate of every case in the order of the files, and its change; never a verdict."""
+    """Runs `bench history F...`: prints each case's rates in the order of the files, and their change in percent.
+
+    It gives no verdict: rates taken at different times are not comparable enough.
+    """
     records, _ = read_files(args.files)
     if not records:
         raise InputError(f"{args.files[0]}: holds no records of bench run")
@@ -93,7 +101,7 @@ def history(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    """`bench report F... -o report.html`."""
+    """Runs `bench report F... -o report.html`: writes the page and prints its path."""
     records, experiments = read_files(args.files)
     write_page(args.output, report_page(records, experiments))
     print(args.output)

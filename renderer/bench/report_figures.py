@@ -1,7 +1,8 @@
-"""Records as figures: one a question, each device on axes of its own, peers and papers beside.
+"""Turns the records of `bench run` into the figures of report_page.py, each the answer to one question.
 
-A case's name says what it belongs to: SUBSYSTEM/WHAT/KEY=NUMBER. Cases that differ in a number are points of a curve,
-others are bars.
+A figure has separate axes for each device; it also shows peers (other libraries timed in the same process) and numbers
+from papers. Cases are named SUBSYSTEM/NAME/KEY=NUMBER. At least three cases that differ only in the number are points
+of a curve, the others are bars.
 """
 
 import re
@@ -9,65 +10,89 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from renderer.bench.papers import PAPERS
 from renderer.pages.plot import Plot
+from renderer.plain import Json
 
 PARAMETER = re.compile(r"([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 MAX_SERIES, MAX_ROWS, MAX_POINTS = 7, 24, 64
-LOG_RANGE = 50  # of rates, above which their axis is logarithmic
+LOG_RANGE = 50  # largest rate / smallest rate, above which the axis of rates is logarithmic
 VENDOR = {"vendor's product": "product", "a product of as many operations": "product of as many operations"}
+# Numbers published in papers, drawn beside the measured figure of the same (name, parameter).
+THESIS_VARIANTS = ("row", "coalesced", "tiles", "unrolled", "prefetch", "unrolled_prefetch", "each2", "each4")
+THESIS = {  # MFLOP/s of 512 x 512 products, a row for each edge of the thread blocks; None: out of memory
+    "tile=4": (95.08, 872.28, 6659.77, 9118.67, 6812.91, 9560.01, 10046.24, 10222.22),
+    "tile=8": (51.93, 2339.48, 6925.76, 9878.76, 7599.02, 9878.76, 9878.76, 8467.46),
+    "tile=16": (41.11, 3187.93, 7502.81, 10021.05, 7876.86, 9716.77, 9716.77, None),
+}
+STENCIL = Plot(
+    "The paper: stencil of bits, GTX 560",
+    (1, 2, 3, 4, 5, 6), {"bits": (30.0, 25.0, 23.7, 20.0, 19.4, 18.8)}, "depth", "frames/s",
+)  # fmt: skip
+PAPERS = {
+    ("mirrors", "max_depth"): STENCIL,
+    ("raytrace", "depth"): STENCIL,
+    ("raytrace/mirrors", "depth"): STENCIL,
+    ("products/thesis", "bars"): Plot(
+        "The thesis: Tesla C2075, 512 x 512", THESIS_VARIANTS, THESIS, "", "MFLOP/s", "bars", log_y=True
+    ),
+    ("cdollar", "bars"): Plot(
+        "The paper: products of 1024 x 1024, ATI X1800 XL",
+        ("float, loop", "float, pipelined", "float4, loop", "float4, pipelined"),
+        {"C$": (4.61, 4.66, 15.81, 15.22)}, "", "GFLOP/s", "bars",
+    ),
+}  # fmt: skip
 
 
 @dataclass
 class ReportFigure:
-    """A question, what answers it, and the records behind it."""
+    """A figure of the report: `question` is the heading, `words` the caption, `rows` the records behind the plots."""
 
     question: str
     words: str
     plots: list[Plot]
-    rows: list[dict] = field(default_factory=list)
+    rows: list[Json] = field(default_factory=list)
 
 
-def grouped(rows: Iterable[dict], *keys: str) -> dict[tuple, list[dict]]:
-    """The rows by the values of these keys."""
-    groups: dict[tuple, list[dict]] = defaultdict(list)
+def grouped(rows: Iterable[Json], *keys: str) -> dict[tuple[str, ...], list[Json]]:
+    """Groups the rows by their values of `keys`, in the order of first occurrence."""
+    groups: dict[tuple[str, ...], list[Json]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[key] for key in keys)].append(row)
     return groups
 
 
-def subsystem_of(row: dict) -> str:
-    """The first part of a case's name."""
-    return row["case"].partition("/")[0]
+def subsystem_name(row: Json) -> str:
+    """Returns the first component of the name of a record's case."""
+    return str(row["case"]).partition("/")[0]
 
 
 def short_device(device: str) -> str:
-    """A device's name without the numbers that distinguish equal ones, for titles."""
+    """Returns a device's name for titles, without API, index and bus."""
     name = re.sub(r"^pthread-(\w+-)*?(?=[A-Z])| \((opencl|cuda)(:\d+)+\)$|/PCIe.*$", "", device)
     return name[:48] or "unknown device"
 
 
-def peer_name(row: dict) -> str:
-    """What a record's peer is, by its own name; "the vendor's" depends on the device."""
+def peer_name(row: Json) -> str:
+    """Returns the name of a record's peer; VENDOR's texts become the BLAS of the record's device."""
     name = str(row["peer"].get("name") or "peer")
     if name in VENDOR:
         return f"{'cuBLAS' if 'NVIDIA' in row['device'] else 'host BLAS'}, {VENDOR[name]}"
     return name
 
 
-def figures_of(subsystem: str, records: list[dict]) -> Iterator[ReportFigure]:
-    """The figures of one subsystem's records; every record is in one of them, or in none."""
-    curves: dict[tuple, list[dict]] = defaultdict(list)
-    bars: list[dict] = []
+def subsystem_figures(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
+    """Yields the figures of one subsystem: curves over a parameter, bars, costs by depth, and rates by commit."""
+    curves: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    bars: list[Json] = []
     families = defaultdict(set)
     for row in records:
-        if found := _parameter(row["case"]):
-            families[found[0], found[1], row["unit"]].add(found[2])
+        if parameter := _parameter(row["case"]):
+            families[parameter[0], parameter[1], row["unit"]].add(parameter[2])
     for row in records:
-        found = _parameter(row["case"])
-        if found and len(families[found[0], found[1], row["unit"]]) >= 3:
-            curves[found[1], row["unit"]].append(row | {"series": _rest(found[0]), "x": found[2]})
+        parameter = _parameter(row["case"])
+        if parameter and len(families[parameter[0], parameter[1], row["unit"]]) >= 3:
+            curves[parameter[1], row["unit"]].append(row | {"series": _rest(parameter[0]), "x": parameter[2]})
         else:
             bars.append(row | {"name": _rest(row["case"])})
     for (key, unit), rows in curves.items():
@@ -79,34 +104,34 @@ def figures_of(subsystem: str, records: list[dict]) -> Iterator[ReportFigure]:
 
 
 def _parameter(case: str) -> tuple[str, str, float] | None:
-    """The name before the last part, and this part's key and number; None where it is none."""
-    before, _, last = case.rpartition("/")
-    found = PARAMETER.fullmatch(last)
-    return (before, found[1], float(found[2])) if found and before else None
+    """Splits a case's name NAME/KEY=NUMBER into (NAME, KEY, NUMBER); None for other names."""
+    name, _, last = case.rpartition("/")
+    match = PARAMETER.fullmatch(last)
+    return (name, match[1], float(match[2])) if match and name else None
 
 
 def _rest(case: str) -> str:
-    """The name without its subsystem."""
+    """Returns the case's name without its subsystem."""
     return case.partition("/")[2] or case
 
 
-def _latest(rows: Iterable[dict]) -> list[dict]:
-    """Of the records of each case the last one."""
+def _latest(rows: Iterable[Json]) -> list[Json]:
+    """Returns the last record of each case."""
     return list({row["case"]: row for row in rows}.values())
 
 
-def _split(rows: list[dict], key: str, most: int) -> Iterator[tuple[str, list[dict]]]:
-    """The rows at once, or by the first part of `key` where its names are too many for one figure."""
+def _split(rows: list[Json], key: str, most: int) -> Iterator[tuple[str, list[Json]]]:
+    """Yields ("", all rows), or groups by the first component of row[key] if that has more than `most` values."""
     if len({row[key] for row in rows}) <= most:
         yield "", rows
         return
-    parts: dict[str, list[dict]] = defaultdict(list)
+    parts: dict[str, list[Json]] = defaultdict(list)
     for row in rows:
         parts[row[key].partition("/")[0]].append(row)
     yield from parts.items()
 
 
-def _curves(subsystem: str, key: str, unit: str, all_rows: list[dict]) -> Iterator[ReportFigure]:
+def _curves(subsystem: str, key: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
     for part, rows in _split(all_rows, "series", MAX_SERIES):
         plots, scaling = [], key in SCALING_KEYS
         for (device,), members in grouped(rows, "device").items():
@@ -125,32 +150,35 @@ def _curves(subsystem: str, key: str, unit: str, all_rows: list[dict]) -> Iterat
         yield ReportFigure(f"How does {name} depend on {key}?", words, plots, rows)
 
 
-def _curve_series(rows: list[dict], x: tuple, scaling: bool) -> dict[str, tuple[float | None, ...]]:
-    """The rates by name over x, and those of each peer by its own name."""
+def _curve_series(rows: list[Json], x: tuple[float, ...], scaling: bool) -> dict[str, tuple[float | None, ...]]:
+    """Returns the rates at each x: a series for each case's name and one for each peer; None where none was timed.
+
+    With `scaling` they are relative to the rate at the smallest x, an "ideal" series is added, and peers are omitted.
+    """
     out: dict[str, tuple[float | None, ...]] = {}
     peers: dict[str, dict[float, float]] = defaultdict(dict)
     for (name,), members in grouped(rows, "series").items():
         rates = {row["x"]: row["rate"] for row in members}
         first = rates[min(rates)] if scaling else 1.0
-        out[name] = tuple(rates[at] / first if at in rates else None for at in x)
+        out[name] = tuple(rates[value] / first if value in rates else None for value in x)
         for row in members:
             if "peer" in row and not scaling:
                 peers[f"{peer_name(row)} ({name})"][row["x"]] = row["rate"] / row["peer"]["ratio"]
     if scaling:
-        out["ideal"] = tuple(at / min(x) if min(x) > 0 else None for at in x)
+        out["ideal"] = tuple(value / min(x) if min(x) > 0 else None for value in x)
     short = {name.rpartition(" (")[0] for name in peers}
     for name, rates in peers.items():
         label = name.rpartition(" (")[0] if len(peers) == len(short) else name
-        out[label] = tuple(rates.get(at) for at in x)
+        out[label] = tuple(rates.get(value) for value in x)
     return out
 
 
-def _title(device: str, rows: list[dict]) -> str:
+def _title(device: str, rows: list[Json]) -> str:
     commits = list(dict.fromkeys(row["commit"][:8] for row in rows if row["commit"]))
     return f"{short_device(device)}{f', {commits[0]}' if len(commits) == 1 else ''}"
 
 
-def _bars(subsystem: str, unit: str, all_rows: list[dict]) -> Iterator[ReportFigure]:
+def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
     for part, rows in _split(all_rows, "name", MAX_ROWS):
         plots = []
         for (device,), members in grouped(rows, "device").items():
@@ -170,8 +198,8 @@ def _bars(subsystem: str, unit: str, all_rows: list[dict]) -> Iterator[ReportFig
         yield ReportFigure(question, f"{unit}; longer bars are faster.", plots, rows)
 
 
-def _plain(rows: list[dict]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]]:
-    """A bar for each record, and one for each peer by its own name."""
+def _plain(rows: list[Json]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]]:
+    """Returns a bar for each record and one for the peer it was timed with, in a series of the peer's name."""
     names = tuple(row["name"] for row in rows)
     series: dict[str, tuple[float | None, ...]] = {"Rayfold": tuple(row["rate"] for row in rows)}
     for peer in dict.fromkeys(peer_name(row) for row in rows if "peer" in row):
@@ -181,34 +209,40 @@ def _plain(rows: list[dict]) -> tuple[tuple[str, ...], dict[str, tuple[float | N
     return names, series
 
 
-def _crossed(rows: list[dict]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]] | None:
-    """Names by the numbers that they were timed with, where each name has each: `tile=4/row`, `tile=8/row`, ..."""
+def _crossed(rows: list[Json]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]] | None:
+    """Returns the rates as a table, names by parameter values, such as tile=4/row, tile=8/row, tile=4/coalesced, ...
+
+    None unless every combination was timed once, there are at least two of each, and no record has a peer.
+    """
     cells: dict[tuple[str, str], float] = {}
     for row in rows:
         parts = row["name"].split("/")
-        found = [part for part in parts if PARAMETER.fullmatch(part)]
-        if len(found) != 1 or "peer" in row:
+        parameters = [part for part in parts if PARAMETER.fullmatch(part)]
+        if len(parameters) != 1 or "peer" in row:
             return None
-        cells["/".join(part for part in parts if part != found[0]), found[0]] = row["rate"]
+        cells["/".join(part for part in parts if part != parameters[0]), parameters[0]] = row["rate"]
     names, numbers = (tuple(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     if len(cells) != len(rows) or len(numbers) < 2 or len(names) < 2 or len(cells) != len(names) * len(numbers):
         return None
     return names, {number: tuple(cells[name, number] for name in names) for number in numbers}
 
 
-def _depths(subsystem: str, records: list[dict]) -> Iterator[ReportFigure]:
-    """For scenes timed at depths 1, 2, ... with their active rays: what each depth adds, and who still works."""
-    found = [(row, _parameter(row["case"])) for row in records]
-    rows = [row | {"family": at[0], "depth": int(at[2])} for row, at in found if at and at[1] in ("depth", "max_depth")]
+def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
+    """Yields a figure for each scene timed at depths 1, 2, ...: milliseconds that a depth adds, percent of active rays.
+
+    A stencil word holds the active-ray bits of 32 rays; an empty word is skipped.
+    """
+    named = [(row, _parameter(row["case"])) for row in records]
+    rows = [row | {"family": p[0], "depth": int(p[2])} for row, p in named if p and p[1] in ("depth", "max_depth")]
     for (family, device), members in grouped(rows, "family", "device").items():
-        line = {row["depth"]: row for row in members if len(row.get("active rays", ())) == row["depth"] > 0}
-        depths = tuple(range(1, len(line) + 1))
-        if sorted(line) != list(depths) or len(line) < 2 or not line[depths[-1]]["active rays"][0]:
+        by_depth = {row["depth"]: row for row in members if len(row.get("active rays", ())) == row["depth"] > 0}
+        depths = tuple(range(1, len(by_depth) + 1))
+        if sorted(by_depth) != list(depths) or len(by_depth) < 2 or not by_depth[depths[-1]]["active rays"][0]:
             continue
-        last, before, added = line[depths[-1]], 0.0, []
+        last, before, added = by_depth[depths[-1]], 0.0, []
         for depth in depths:
-            added.append(max(0.0, line[depth]["median_ms"] - before))
-            before = line[depth]["median_ms"]
+            added.append(max(0.0, by_depth[depth]["median_ms"] - before))
+            before = by_depth[depth]["median_ms"]
         active = last["active rays"]
         series: dict[str, tuple[float | None, ...]] = {"active rays": tuple(100 * n / active[0] for n in active)}
         empty = last.get("empty stencil words", [])
@@ -219,11 +253,11 @@ def _depths(subsystem: str, records: list[dict]) -> Iterator[ReportFigure]:
             Plot("Rays and words of the same", depths, series, "depth", "%"),
         ]
         words = "The milliseconds that each depth adds, and the rays that live there."
-        yield ReportFigure(f"What does each depth of {family} cost?", words, plots, list(line.values()))
+        yield ReportFigure(f"What does each depth of {family} cost?", words, plots, list(by_depth.values()))
 
 
-def _history(subsystem: str, records: list[dict]) -> Iterator[ReportFigure]:
-    """The cases that several commits were timed with on one device, over their first rate."""
+def _history(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
+    """Yields a figure of cases timed at several commits on one device: their rates relative to the first commit."""
     plots, behind = [], []
     for (device,), rows in grouped(records, "device").items():
         cases = {}

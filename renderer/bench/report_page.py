@@ -1,16 +1,20 @@
-"""The page of `bench report`: contents, a headline for each subsystem, its figures with their numbers, all records."""
+"""Lays out the HTML page of `bench report`: contents, and for each subsystem a headline and its figures with numbers.
+
+report.py reads the record files and calls report_page(); report_figures.py chooses the figures.
+"""
 
 import numpy as np
 
 from renderer.bench.experiment import Experiment
-from renderer.bench.report_figures import figures_of, grouped, peer_name, short_device, subsystem_of
+from renderer.bench.report_figures import grouped, peer_name, short_device, subsystem_figures, subsystem_name
 from renderer.bench.verdict import shift_and_interval
 from renderer.pages import page
 from renderer.pages.figures import INK, SERIES, draw_plots, new_figure, to_svg
 from renderer.pages.markdown import escape
 from renderer.pages.plot import format_number
+from renderer.plain import Json
 
-SUBSYSTEMS = {  # what is measured, and the question that the bench was written for
+SUBSYSTEMS = {  # first component of a case's name -> (title, question that its cases answer)
     "products": (
         "Matrix products",
         "How near do the kernels come to the vendor's library, and what is each idea worth?",
@@ -33,18 +37,18 @@ COLUMNS = ("case", "rate", "unit", "median ms", "half of the runs", "runs", "pee
 MAX_PAIRS = 60  # cases of an experiment in one figure
 
 
-def report_page(records: list[dict], experiments: list[Experiment]) -> str:
-    """The page; it needs no other file."""
-    groups: dict[str, list[dict]] = {}
+def report_page(records: list[Json], experiments: list[Experiment]) -> str:
+    """Returns the HTML page of the records and experiments; it refers to no other file."""
+    groups: dict[str, list[Json]] = {}
     for row in records:
-        groups.setdefault(subsystem_of(row), []).append(row)
+        groups.setdefault(subsystem_name(row), []).append(row)
     entries = [(f"s{number}", SUBSYSTEMS.get(name, (name, ""))[0]) for number, name in enumerate(groups)]
     if experiments:
         entries.append(("verdicts", "Commits compared"))
     devices = ", ".join(sorted({row["device"] for row in records if row["device"]})) or "no device"
     parts = [
         "<h1>Recorded rates</h1>",
-        f'<p class="soft">{len(records)} records of {escape(devices)}. Each device has axes of its own. A record is a '
+        f'<p class="soft">{len(records)} records of {escape(devices)}. Each device has separate axes. A record is a '
         "history, never a verdict: <code>bench ab</code> judges.</p>",
         page.contents(entries),
     ]
@@ -55,12 +59,12 @@ def report_page(records: list[dict], experiments: list[Experiment]) -> str:
     return page.html_page("Rayfold: recorded rates", "\n".join(parts), "report")
 
 
-def _section(anchor: str, name: str, rows: list[dict]) -> list[str]:
+def _section(anchor: str, name: str, rows: list[Json]) -> list[str]:
     title, question = SUBSYSTEMS.get(name, (name, ""))
     parts = [f'<section><h2 id="{anchor}">{escape(title)}</h2>']
     parts.append(f'<p class="headline">{escape(" ".join([question, *headlines(rows)]).strip())}</p>')
     parts.append('<div class="questions">')
-    for figure in figures_of(name, rows):
+    for figure in subsystem_figures(name, rows):
         words = f"<figcaption>{escape(figure.words)}</figcaption>"
         drawn = draw_plots(figure.plots, figure.question)
         data = page.data_behind([COLUMNS, *map(_cells, figure.rows)], f"{len(figure.rows)} records behind it")
@@ -68,8 +72,8 @@ def _section(anchor: str, name: str, rows: list[dict]) -> list[str]:
     return [*parts, "</div></section>"]
 
 
-def headlines(rows: list[dict]) -> list[str]:
-    """A sentence for each device: its highest rate, and how it stands to the peer of the same case."""
+def headlines(rows: list[Json]) -> list[str]:
+    """Returns a sentence for each device: its highest rate, and the best rate relative to a peer."""
     out = []
     for (device,), members in grouped(rows, "device").items():
         latest = list({row["case"]: row for row in members}.values())
@@ -89,13 +93,13 @@ def headlines(rows: list[dict]) -> list[str]:
     return out
 
 
-def _times(row: dict) -> list[int]:
-    """The time of every run in ns, by the clock of the record's rate."""
+def _times(row: Json) -> list[int]:
+    """Returns the time of every run in ns, from the clock that the record's rate uses."""
     return row.get("device_ns" if row.get("clock") == "device" else "wall_ns") or []
 
 
-def _cells(row: dict) -> list[str]:
-    """The values of COLUMNS."""
+def _cells(row: Json) -> list[str]:
+    """Returns the texts of a record's cells, in the order of COLUMNS."""
     peer = f"{row['peer']['ratio']:.2f} x {peer_name(row)}" if "peer" in row else ""
     middle = ""
     if len(_times(row)) >= 4:
@@ -107,7 +111,10 @@ def _cells(row: dict) -> list[str]:
 
 
 def _experiment(experiment: Experiment) -> str:
-    """Every pair of each case as a dot, and the Hodges-Lehmann shift with its 99 % interval."""
+    """Returns the HTML figure of an experiment, or an empty text without two pairs of a case.
+
+    Shows each case's pairs as dots, and their Hodges-Lehmann shift with its 99 % interval.
+    """
     pairs = {name: experiment.differences(name, "screen") for name in experiment.names()}
     pairs = {name: d for name, d in list(pairs.items())[:MAX_PAIRS] if len(d) >= 2}
     if not pairs:

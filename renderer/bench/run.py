@@ -1,4 +1,8 @@
-"""`bench list`, `bench run` and `bench sample`: cases named, timed in this process, or timed for an experiment."""
+"""The actions `bench list`, `bench run` and `bench sample`.
+
+`list` prints the names of cases. `run` times cases one after another in this process. `sample` times one case for an
+experiment: `bench ab` and `bench aa` start it in fresh processes.
+"""
 
 import argparse
 import json
@@ -11,13 +15,14 @@ from renderer.bench.measure import QUICK, TimingOptions, measure
 from renderer.bench.records import SCHEMA, RecordFile
 from renderer.errors import IncompleteError, KernelError, UnavailableError, UserError
 from renderer.gpu import open_context
-from renderer.process import INTERNAL_ERROR, log_internal_error
+from renderer.plain import Json
+from renderer.system.process import INTERNAL_ERROR, log_internal_error
 
-SEVERITY = (0, 3, 4, 2, 5, 1, INTERNAL_ERROR)  # exit codes: of several cases the last one of these counts
+SEVERITY = (0, 3, 4, 2, 5, 1, INTERNAL_ERROR)  # exit codes, mildest first: the worst of all cases is returned
 
 
 def list_cases(args: argparse.Namespace) -> int:
-    """Prints names, one a line; exit code 3 when a source of cases cannot be opened here."""
+    """Prints the names of cases, one a line; returns exit code 3 if this machine cannot open a source of cases."""
     failures = FailureReport()
     cases = list(find(args.cases, open_context(args.device), args.repo, args.size, failures))
     if args.json:
@@ -47,15 +52,15 @@ class FailureReport:
 
 
 def run_cases(args: argparse.Namespace) -> int:
-    """Times the cases and prints a table; -o appends the records behind a header line.
+    """Times the cases and prints a table; with -o, appends a header line and the records to a file.
 
-    Exit code 1 when a result was wrong, 70 when a case crashed, 3 when some case cannot run on this machine, 4 when
-    none can.
+    Returns the exit code: 1 if a result was wrong, 70 if a case crashed, 3 if some cases cannot run on this machine, 4
+    if none can.
     """
     header = {"schema": SCHEMA, "host": host(), **commit_info(args.repo)}
     file = RecordFile(args.output)
     file.add(header)
-    records: list[dict] = []
+    records: list[Json] = []
     failures = FailureReport()
     for case in find(args.cases, open_context(args.device), args.repo, args.size, failures):
         try:
@@ -76,7 +81,7 @@ def run_cases(args: argparse.Namespace) -> int:
     return UnavailableError.exit_code if failures.exit_code == 3 and not records else failures.exit_code
 
 
-def _print_row(record: dict, first: bool) -> None:
+def _print_row(record: Json, first: bool) -> None:
     if first:
         print(f"{'case':38s} {'median ms':>10s} {'rate':>12s} {'unit':12s} {'peer':>7s}  device")
     peer = f"{record['peer']['ratio']:.2f}x" if "peer" in record else ""
@@ -85,7 +90,7 @@ def _print_row(record: dict, first: bool) -> None:
 
 
 def sample(args: argparse.Namespace) -> int:
-    """Times one case in this fresh process of an experiment, and prints one JSON line."""
+    """Times one case for an experiment and prints one JSON line: the record, and the machine before and after."""
     before = machine_state(gpu=False)
     case = next(find([args.case], open_context(args.device), args.repo, args.size))
     options = TimingOptions(args.seconds, QUICK.min_runs, QUICK.warmup_seconds)
@@ -95,7 +100,10 @@ def sample(args: argparse.Namespace) -> int:
 
 
 def _batches(seconds_of_a_run: float) -> Iterator[float]:
-    """Reports that this process is ready, then yields the seconds of a batch for each line on stdin, until it ends."""
+    """Yields the seconds of each batch to time, one for each line on stdin until its end.
+
+    Prints {"ready": seconds of a run} first, and "done" after each batch, for the experiment that started this process.
+    """
     print(json.dumps({"ready": seconds_of_a_run}), flush=True)
     for line in sys.stdin:
         yield float(line)

@@ -1,7 +1,9 @@
-"""The statistics of paired processes: Hodges-Lehmann shift, exact signed-rank test, Holm correction, verdicts.
+"""The statistics of `bench ab` and `bench aa`: verdicts SLOWER, FASTER, SAME or UNDECIDED from paired times.
 
-Comparison with a stored baseline gave 36 to 48 % false alarms on a machine whose speed drifts. Pairs in random order
-give the nominal rate: when nothing changed, the sign of a pair's difference is as random as its order.
+The data of a case are log(head's time / base's time), one number for each pair of processes. They are judged by the
+Hodges-Lehmann shift, the exact signed-rank test and the Holm correction over the cases. Comparing with a stored
+baseline gave 36 to 48 % false alarms on a machine whose speed drifts. Pairs in random order give the nominal rate: if
+nothing changed, the sign of a pair's difference is as random as the pair's order.
 
 Wilcoxon, "Individual comparisons by ranking methods", 1945. Hodges and Lehmann, "Estimates of location based on rank
 tests", 1963. Holm, "A simple sequentially rejective multiple test procedure", 1979.
@@ -21,7 +23,7 @@ Differences = dict[str, np.ndarray]  # case -> log(head / base) of each pair
 
 @dataclass(frozen=True)
 class Verdict:
-    """A case's label, the shift in log time (head over base), its 99 % interval, and both one-sided p-values."""
+    """A case's label, the shift of log(head / base), its 99 % interval, and both one-sided p-values."""
 
     label: str
     shift: float
@@ -34,15 +36,15 @@ class Verdict:
 
     @property
     def percent(self) -> float:
-        """The shift in percent of the base's time."""
-        return (np.exp(self.shift) - 1) * 100
+        """Returns the shift in percent of the base's time."""
+        return float(np.exp(self.shift) - 1) * 100
 
 
 @lru_cache(maxsize=256)
 def _counts(doubled_ranks: tuple[int, ...]) -> np.ndarray:
-    """How many of the 2^n sign patterns give each sum of the doubled ranks of positive differences.
+    """Counts, for each possible sum of the doubled ranks of positive differences, the sign patterns that give it.
 
-    Exact below 2^53 and correctly rounded above, since float64 adds them.
+    There are 2^n patterns for n ranks. float64 counts are exact below 2^53 and rounded above.
     """
     counts = np.zeros(sum(doubled_ranks) + 1)
     counts[0] = 1
@@ -52,9 +54,9 @@ def _counts(doubled_ranks: tuple[int, ...]) -> np.ndarray:
 
 
 def signed_rank_p(differences: np.ndarray) -> float:
-    """Exact one-sided p of Wilcoxon's signed-rank test that the differences tend to be positive; zeros are dropped.
+    """Returns the exact one-sided p of Wilcoxon's signed-rank test; a small p says the differences tend to be positive.
 
-    Ties share their mean rank, which scipy.stats.wilcoxon's exact method does not support.
+    Zeros are dropped. Ties share their mean rank, which scipy.stats.wilcoxon's exact method does not support.
     """
     d = np.asarray(differences, "f8")
     d = d[d != 0]
@@ -64,14 +66,14 @@ def signed_rank_p(differences: np.ndarray) -> float:
 
 
 def walsh_averages(differences: np.ndarray) -> np.ndarray:
-    """The sorted means of every pair of differences, each with itself too."""
+    """Returns the sorted means of all pairs of differences, including each difference with itself."""
     d = np.asarray(differences, "f8")
     i, j = np.triu_indices(len(d))
     return np.sort((d[i] + d[j]) / 2)
 
 
 def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
-    """The Hodges-Lehmann shift and the exact interval of at least 99 % that inverts the signed-rank test."""
+    """Returns the Hodges-Lehmann shift and both bounds of the exact 99 % interval that inverts the signed-rank test."""
     walsh = walsh_averages(differences)
     cut = _critical_rank(len(differences))
     if cut == 0:  # so few pairs cannot give the confidence
@@ -81,13 +83,16 @@ def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
 
 @cache
 def _critical_rank(n: int) -> int:
-    """How many Walsh averages of n differences lie outside the interval on each side."""
+    """Returns the rank of the interval's lower bound among the sorted Walsh averages of n differences, from 1.
+
+    0: no interval of n differences has the confidence.
+    """
     tail = np.cumsum(_counts(tuple(2 * rank for rank in range(1, n + 1)))[::2]) / 2.0**n
     return int(np.searchsorted(tail, (1 - CONFIDENCE) / 2, side="right"))
 
 
 def holm(ps: list[float]) -> list[float]:
-    """The p-values corrected for multiple testing by Holm's step-down method."""
+    """Corrects p-values for multiple testing by Holm's step-down method; returns them in the given order."""
     order = np.argsort(ps)
     corrected, worst = [0.0] * len(ps), 0.0
     for position, index in enumerate(order):
@@ -98,7 +103,7 @@ def holm(ps: list[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """How an experiment decides, with at most `alpha` false alarms in a whole run of any number of cases.
+    """The decision rule of an experiment, with at most `alpha` false alarms in a whole run of any number of cases.
 
     A group-sequential test in two stages, each at level sqrt(alpha / 2). Screening tests after `pairs`, 2 `pairs`, 4
     `pairs`, ... up to `max_pairs` pairs; its level is split equally over these looks and corrected over the cases by
@@ -113,18 +118,18 @@ class DecisionRule:
 
     @property
     def looks(self) -> list[int]:
-        """The numbers of pairs after which screening tests."""
+        """Returns the numbers of pairs after which the screening stage tests."""
         doublings = (self.max_pairs // self.pairs).bit_length()
         return [self.pairs << doubling for doubling in range(doublings)]
 
     @property
     def stage_alpha(self) -> float:
-        """The level of each stage, in one direction."""
+        """Returns the level of each stage's one-sided test."""
         return float(np.sqrt(self.alpha / 2))
 
 
 def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, min_effect: float = 0.02) -> dict[str, Verdict]:
-    """The verdict of each case from its log time ratios, one a pair; `alpha` holds for all cases together."""
+    """Returns the verdict of each case from its log time ratios, one a pair; `alpha` holds for all cases together."""
     names = [name for name, d in cases.items() if len(d)]
     slower = holm([signed_rank_p(cases[name]) for name in names])
     faster = holm([signed_rank_p(-cases[name]) for name in names])
@@ -146,59 +151,63 @@ def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, min_effect: float =
 def decide(
     names: list[str], measure_pairs: Callable[[str, list[str], int], Differences], rule: DecisionRule
 ) -> dict[str, Verdict]:
-    """The verdict of each case that can be measured.
+    """Runs both stages of the decision rule; returns the verdict of each case that can be measured.
 
     measure_pairs(stage, names, pairs) measures until each case has `pairs` pairs of the stage ("screen" or "confirm")
-    and returns the log time ratios of all of them; it omits a case that cannot be measured.
+    and returns the log time ratios of these pairs by case; it omits a case that cannot be measured.
     """
     verdicts: dict[str, Verdict] = {}
-    taken: Differences = {}
+    screened: Differences = {}
     for pairs in rule.looks:
-        still = [name for name in names if name not in verdicts or verdicts[name].label == "UNDECIDED"]
-        if not still:
+        undecided = [name for name in names if name not in verdicts or verdicts[name].label == "UNDECIDED"]
+        if not undecided:
             break
-        taken |= measure_pairs("screen", still, pairs)
-        judged = judge(taken, rule.stage_alpha / len(rule.looks), rule.min_effect)
-        verdicts |= {name: judged[name] for name in still if name in judged}
-    moved = [name for name in verdicts if verdicts[name].label in ("SLOWER", "FASTER")]
-    if moved:
+        screened |= measure_pairs("screen", undecided, pairs)
+        judged = judge(screened, rule.stage_alpha / len(rule.looks), rule.min_effect)
+        verdicts |= {name: judged[name] for name in undecided if name in judged}
+    changed = [name for name in verdicts if verdicts[name].label in ("SLOWER", "FASTER")]
+    if changed:
         verdicts |= confirmed(
-            {name: verdicts[name] for name in moved}, taken, measure_pairs("confirm", moved, rule.pairs), rule
+            {name: verdicts[name] for name in changed}, screened, measure_pairs("confirm", changed, rule.pairs), rule
         )
     return verdicts
 
 
 def confirmed(
-    verdicts: dict[str, Verdict], taken: Differences, fresh: Differences, rule: DecisionRule
+    verdicts: dict[str, Verdict], screened: Differences, fresh: Differences, rule: DecisionRule
 ) -> dict[str, Verdict]:
-    """The verdicts that fresh pairs confirm; the others become UNDECIDED. Shift and interval are those of all pairs."""
+    """Tests SLOWER and FASTER again on `fresh` pairs; verdicts that these do not confirm become UNDECIDED.
+
+    Shift and interval use all pairs: the pairs of the screening stage and the fresh pairs.
+    """
     names = [name for name in verdicts if len(fresh.get(name, ()))]
     signs = {name: 1 if verdicts[name].label == "SLOWER" else -1 for name in names}
     ps = dict(zip(names, holm([signed_rank_p(signs[name] * fresh[name]) for name in names]), strict=True))
     bound = float(np.log1p(rule.min_effect))
     answer = {}
     for name, verdict in verdicts.items():
-        d = np.concatenate([taken[name], fresh.get(name, [])])
+        d = np.concatenate([screened[name], fresh.get(name, [])])
         shift, low, high = shift_and_interval(d)
-        held = name in ps and ps[name] < rule.stage_alpha and signs[name] * shift > bound
-        label = verdict.label if held else "UNDECIDED"
-        reason = "" if held else f"{verdict.label} at first, not in fresh pairs"
+        is_confirmed = name in ps and ps[name] < rule.stage_alpha and signs[name] * shift > bound
+        label = verdict.label if is_confirmed else "UNDECIDED"
+        reason = "" if is_confirmed else f"{verdict.label} at first, not in fresh pairs"
         answer[name] = Verdict(label, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)
     return answer
 
 
 def slower_rate(cases: Differences, rule: DecisionRule, simulations: int = 500, slower: float = 0.0) -> float:
-    """How often any case is called SLOWER when the order inside these pairs is drawn again and the head is slower.
+    """Estimates the probability that any case is called SLOWER if the head takes the fraction `slower` more time.
 
-    With slower = 0 that is the harness's own error on the machine of the pairs, otherwise its power there.
+    Simulates experiments by drawing pairs of `cases` (A/A pairs of one machine) again with random signs. With slower =
+    0 the result is the false alarm rate on that machine, otherwise the power of the test.
     """
     rng = np.random.default_rng(0)
     pools = {name: np.asarray(d) for name, d in cases.items() if len(d)}
-    most = max(rule.looks)
+    max_pairs = max(rule.looks)
 
     def is_slower() -> bool:
         stages = itertools.product(("screen", "confirm"), pools)
-        drawn = {key: rng.choice(pools[key[1]], most) * rng.choice((-1.0, 1.0), most) for key in stages}
+        drawn = {key: rng.choice(pools[key[1]], max_pairs) * rng.choice((-1.0, 1.0), max_pairs) for key in stages}
 
         def measure_pairs(stage: str, names: list[str], pairs: int) -> Differences:
             return {name: drawn[stage, name][:pairs] + np.log1p(slower) for name in names}
@@ -211,7 +220,7 @@ def slower_rate(cases: Differences, rule: DecisionRule, simulations: int = 500, 
 def minimum_detectable_effect(
     d: np.ndarray, rule: DecisionRule, power: float = 0.8, simulations: int = 60
 ) -> float | None:
-    """The smallest of a few slowdowns that is called SLOWER with probability `power`; None above 50 %."""
+    """Returns the smallest of ten slowdowns that is called SLOWER with probability `power`; None if even 0.5 is not."""
     for slower in (0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5):
         if slower > rule.min_effect and slower_rate({"one": d}, rule, simulations, slower) >= power:
             return slower

@@ -1,12 +1,12 @@
-"""The choice of a builder and a node layout for the static geometry of a scene.
+"""Builds the BVH over the static geometry of a scene: chooses a builder and a node layout for build_bvh().
 
 Builders: binned SAH on the host (host_sah.py) or on the device (device_sah.py), the latter also over presplit
 references (presplit.py), and H-PLOC on the device (hploc.py), which the TLAS of instances.py uses because it rebuilds
-fastest. All layouts and builders give bit-identical hits. `auto` chose between them by these recorded cases:
+fastest. All layouts and builders give bit-identical hits. These recorded cases decided what `auto` chooses:
 
 - presplit: hair, 20,000 triangles: SAH cost 553 -> 144, nodes visited by a ray 1,510 -> 270
 - SAH over H-PLOC: terrain, 80,000 triangles: nodes visited by a ray 33.9 -> 26.1
-- bvh8 over bvh2 on CPUs: see bvh8.py
+- bvh8 over bvh2 on CPUs: see layouts.py
 
 Tried in pictures on an H200 and removed (tests/fps/results/h200_layouts.jsonl), with frames a second against BVH2 and
 while-while scheduling: BVH2 quantized to 32-byte nodes, 0.73 to 1.04; if-if scheduling within a warp (Aila and Laine
@@ -17,18 +17,18 @@ Reinsertion of subtrees (Meister and Bittner 2018) saved at most 3 % of the node
 import numpy as np
 
 from renderer.bvh import device_sah, presplit
-from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
-from renderer.bvh.layouts import Bvh, Bvh2, upload_bvh2, upload_primitives
+from renderer.bvh.layouts import Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives
 from renderer.gpu import Buffer, Device
 from renderer.host import trim_memory
 
-MIN_DEVICE_PRIMS = 1_000  # from which `auto` builds on a GPU
-MIN_DEVICE_PRIMS_MOVED = 5_000  # of a BVH for one frame: on two cores 10,000 take 0.10 s on the host, 0.07 s by `sah`
-MIN_DEVICE_PRIMS_CPU = 30_000  # from which `auto` builds on a CPU's device: of 70,000 in 0.6 s, 1.7 on the host
-MIN_TRIMMED_PRIMS = 200_000  # from which memory that was freed before a pass is worth its return to the system
+# Fewest primitives for which `auto` builds on the device:
+MIN_DEVICE_PRIMS = 1_000  # a GPU
+MIN_DEVICE_PRIMS_CPU = 30_000  # a CPU: 70,000 primitives take 0.6 s, on the host 1.7 s
+MIN_DEVICE_PRIMS_MOVED = 5_000  # a BVH for one frame: on two cores 10,000 primitives take 0.07 s, on the host 0.10 s
+MIN_TRIMMED_PRIMS = 200_000  # fewest primitives for which freed memory is given back to the system around a build
 
 
 def build_bvh(
@@ -38,12 +38,12 @@ def build_bvh(
     layout: str = "auto",
     moved: bool = False,
 ) -> Bvh:
-    """Builds the BVH of primitives (m,) PRIMITIVE on a device; HostPrimitives are freed as soon as they are there.
+    """Builds the BVH of primitives (m,) PRIMITIVE on a device; HostPrimitives are freed once they are uploaded.
 
     `builder` is "host_sah", "sah" (on the device), "hploc", "presplit" (SAH over presplit references) or "auto":
-    host_sah for small scenes and sah for others, presplit where splits are predicted to pay and its cost is below
-    presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, bvh2 on GPUs. With `moved`, "auto"
-    builds again, for a frame, what presplit did not pay for, by the builder that takes less time.
+    host_sah for small scenes, sah for large ones, and presplit instead of either if it is predicted to pay and its SAH
+    cost is below presplit.MAX_COST_RATIO times theirs. `moved` says that the BVH serves one frame of an animation:
+    "auto" then never presplits, and takes the builder that is faster. `layout` is "bvh2" or "auto" (uses_bvh8).
     """
     host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
     if host.count >= MIN_TRIMMED_PRIMS:
@@ -54,16 +54,16 @@ def build_bvh(
     host.free()
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
-    return Bvh8(device, bvh) if layout_for(device, layout) == "bvh8" else bvh
+    return Bvh8(device, bvh) if uses_bvh8(device, layout) else bvh
 
 
-def layout_for(device: Device, layout: str) -> str:
-    """The layout that build_bvh() gives: "bvh2" or "bvh8"."""
-    return "bvh8" if layout == "auto" and device.properties.scalar_threads else "bvh2"
+def uses_bvh8(device: Device, layout: str) -> bool:
+    """Returns True if build_bvh() makes a BVH8: `layout` is "auto" and the device a CPU."""
+    return layout == "auto" and device.properties.scalar_threads
 
 
 def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = False) -> Bvh2:
-    """The BVH by one builder; `is_last` says that no other needs the rows, so that they are freed before it builds."""
+    """Builds with one builder. `is_last`: no other builder needs the host's rows, so the upload frees them."""
     if builder == "host_sah" or host.count < 2:
         return upload_bvh2(device, host.rows, build_host_sah(*primitive_boxes(host.rows)))
     if builder == "presplit":
@@ -83,22 +83,22 @@ def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = Fa
 
 
 def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
-    """The BVH over static primitives that is traversed fastest and built before the user waits for it."""
+    """Builds what `auto` chooses: by SAH, and again over presplit references if these are predicted to pay."""
     min_device_prims = MIN_DEVICE_PRIMS_CPU if device.properties.scalar_threads else MIN_DEVICE_PRIMS
     limit = presplit.max_refs(device.properties)
     may_split = presplit.least_refs(host.count) <= limit
-    whole = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
-    if host.count < 2 or not whole.cost or not may_split:
-        return whole
-    splits = presplit.choose_splits(host.rows, whole.cost, limit)
+    unsplit = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
+    if host.count < 2 or not unsplit.cost or not may_split:
+        return unsplit
+    splits = presplit.choose_splits(host.rows, unsplit.cost, limit)
     split = None if splits is None else _presplit_bvh2(device, host.rows, splits, min_device_prims)
-    return split if split and split.cost < presplit.MAX_COST_RATIO * whole.cost else whole
+    return split if split and split.cost < presplit.MAX_COST_RATIO * unsplit.cost else unsplit
 
 
 def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray, min_device_refs: int = 2) -> Bvh2 | None:
-    """SAH over references, primitive i split splits[i] times; None where the BVH is too deep to traverse.
+    """Builds by SAH over presplit references, primitive i split splits[i] times; None if too deep to traverse.
 
-    Fewer than `min_device_refs` are built on the host, which has no kernels to compile.
+    The host builds over fewer than `min_device_refs` references, because it has no kernels to compile.
     """
     refs = presplit.PrimRefs(device, primitives, splits)
     if refs.count < min_device_refs:

@@ -1,6 +1,7 @@
-"""Binned SAH on a device (I. Wald 2007): the cost of the host's BVHs, built from the root down (bvh/build_sah.cu).
+"""Binned SAH on a device (I. Wald 2007): builds trees of the same cost as host_sah.py, level by level from the root.
 
-compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and writes nodes and primitives depth first.
+shaders/bvh/build_sah.cu splits ranges of primitives down to single ones. compact_bvh2.cu then refits the boxes, joins
+small subtrees into leaves and writes nodes and primitives depth first. build.py calls build_device_sah().
 """
 
 from collections.abc import Callable
@@ -13,23 +14,24 @@ from renderer.bvh.layouts import Bvh2, center_nodes
 from renderer.gpu import Buffer, Device
 
 GROUP = 128
-TILE = GROUP * 16  # primitives that a group scans together
-SMALL_RANGE = 16  # primitives of a range that one thread splits to the end
-MEDIUM_RANGE = 1 << 14  # the same on CPUs
-MEDIAN_FROM_LEVEL = 30  # ranges are halved from here on, so that few BVHs exceed MAX_DEPTH
-MAX_DEPTH = 62  # levels that the traversal stack holds, less two
+TILE = GROUP * 16  # primitives that a group scans
+SMALL_RANGE = 16  # largest range, in primitives, that one thread splits down to the leaves
+MEDIUM_RANGE = 1 << 14  # largest range, on CPUs, that one group splits to single primitives
+MEDIAN_FROM_LEVEL = 30  # from this level on ranges are split at the median, so that few BVHs exceed MAX_DEPTH
+MAX_DEPTH = 62  # levels of a BVH; the traversal stack has two entries more
 RANGE = 8  # words of struct Range in build_sah.cu
-RANGE_WORDS = 3 * 16 * 7  # bins of a range
-THIS_LEVEL = 0  # index of `counts`
+BIN_WORDS = 3 * 16 * 7  # words of a range's bins: 3 axes, 16 bins, a box of 6 words and a count
+THIS_LEVEL = 0  # index in `counts` of the number of ranges of the current level
 
 
 def build_device_sah(
     device: Device, upload: Callable[[], Buffer], count: int, boxes: Buffer | None = None
 ) -> tuple[Bvh2 | None, Buffer]:
-    """Builds a BVH over primitives (count, 12), count >= 2; None where it is deeper than MAX_DEPTH.
+    """Builds a BVH over primitives (count, 12), count >= 2; None instead of the BVH if it is deeper than MAX_DEPTH.
 
-    Also returns the primitives in the BVH's order. upload() makes the buffer of them in any order, which is freed as
-    soon as they are sorted. `boxes` (count, 8) replace the primitives' own, for presplit references.
+    Also returns the primitives in the order of the leaves. upload() returns a buffer of the primitives in any order,
+    which is freed as soon as they are sorted. `boxes` (count, 8) are presplit references' boxes; None for the boxes of
+    the primitives.
     """
     nodes, ordered = split_to_leaves(device, upload(), count, boxes)
     return compact(device, nodes, ordered, count), ordered
@@ -40,7 +42,7 @@ def split_to_leaves(
 ) -> tuple[Buffer, Buffer]:
     """Splits down to leaves of one primitive: nodes (count - 1, 16) and primitives (count, 12) in leaf order.
 
-    The nodes are host_sah.NODE; only the boxes of leaves are filled in.
+    The nodes are host_sah.NODE, in which only the boxes of leaves are set.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
     scalar = device.properties.scalar_threads
@@ -55,14 +57,14 @@ def split_to_leaves(
     capacity = count // 2
     rest = device.buffer((capacity, RANGE), "u4")  # ranges that one thread finishes
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
-    bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, RANGE_WORDS), "u4")
+    bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, BIN_WORDS), "u4")
     this_level = int(count > SMALL_RANGE)
     counts = device.buffer(5, "u4").write(np.array([this_level, 0, 1 - this_level, 0, 0], "u4"))
     kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], rest)
     level = 0
-    state: tuple = ()
+    state: tuple[object, ...] = ()
     while this_level:
-        kernel("empty_bins")(min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
+        kernel("empty_bins")(min(this_level * BIN_WORDS, 1 << 18), bounds, bins, counts)
         state = boxes, order[0], owner[0], count, bounds
         kernel("bound_centroids")(tiles * GROUP, *state)
         kernel("fill_bins")(tiles * GROUP, *state, bins)
@@ -89,9 +91,9 @@ def split_to_leaves(
 
 
 def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
-    """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH.
+    """Makes a Bvh2 of the results of split_to_leaves() and overwrites `nodes`; None if it is deeper than MAX_DEPTH.
 
-    The primitives of leaves are in depth-first order already: every range was split into neighbors, the left one first.
+    The primitives are in depth-first order already: the halves of a range follow one another, the left one first.
     """
     kernel = partial(device.kernel, "bvh/compact_bvh2.cu", group_size=GROUP, STRICT=1)
     inner, slots = count - 1, 2 * (count - 1)

@@ -1,20 +1,21 @@
 """Binned SAH on the host (I. Wald 2007): splits all ranges of a level at once, with NumPy arrays.
 
-Primitives are records of primitives.PRIMITIVE; they become leaves in the order that the builder returns.
+build.py uses it for small scenes, instances.py for the BLASes. The input is boxes; the output is nodes, and an order of
+the primitives, to whose positions the leaves refer.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# One inner node as builders write it, 64 bytes: x and y of the first and the second child's box, the minimum and the
-# maximum of each axis in turn; z of both boxes; the child references. bvh/center_nodes.cu turns it into
-# the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
+# An inner node as builders write it, 64 bytes: the minimum and maximum of x and of y, for each child's box; the minimum
+# and maximum of z, for both boxes; the child references, ~(8 * first + count - 1) for a leaf. bvh/center_nodes.cu
+# converts it to the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
 BINS = 16
-MAX_LEAF = 3  # primitives
-FORCE_MEDIAN = 40  # level from which ranges are halved, so that the depth is at most 40 + log2(primitives) < 64
+MAX_LEAF = 3  # most primitives of a leaf
+FORCE_MEDIAN = 40  # from this level on ranges are halved, so that the depth is at most 40 + log2(primitives) < 64
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class HostBvh:
 
 
 def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """AABBs of primitives (m,) PRIMITIVE: their min and max corners (m, 3) float32, padded for the rounding of hits.
+    """Returns the AABBs of primitives (m,): min and max corners (m, 3) float32, padded for the rounding error of hits.
 
-    The padding is 2^-22 of the coordinates. It is multiplied for slivers, whose nearly parallel edges multiply the
-    rounding error of t (shaders/bvh/aabb.h has the same on the device).
+    The padding is 2^-22 of the coordinates. Slivers get more, because nearly parallel edges multiply the rounding error
+    of t. shaders/bvh/aabb.h computes the same boxes on the device.
     """
     corner, radius = primitives["v0"][:, :3], primitives["edge2"][:, 3:]
     edge1, edge2 = primitives["edge1"][:, :3], primitives["edge2"][:, :3]
@@ -48,12 +49,15 @@ def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) -> HostBvh:
-    """Builds a BVH over boxes with min and max corners low, high (m, 3)."""
+    """Builds a BVH over boxes with min and max corners (m, 3); leaves hold at most `max_leaf` primitives."""
     return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), max_leaf).build()
 
 
 class _Builder:
-    """One build: the ranges of `order` that are still to split, level by level."""
+    """One build. A node is a range of `order`, a permutation of the primitives; all ranges of a level split at once.
+
+    Ranges are given by arrays (k,) of their starts and sizes.
+    """
 
     def __init__(self, low: np.ndarray, high: np.ndarray, max_leaf: int):
         self.low, self.high, self.max_leaf = low, high, max_leaf
@@ -96,7 +100,7 @@ class _Builder:
         return HostBvh(nodes, self.order, 1, 1.0 + count)
 
     def _boxes(self, start: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Boxes (k, 6) of the ranges, which may leave gaps between them."""
+        """Returns the union (k, 6) of the boxes of each range; ranges need not be adjacent."""
         positions, offsets = _positions(start, size)
         rows = self.order[positions]
         return np.concatenate(
@@ -104,9 +108,9 @@ class _Builder:
         )
 
     def _leaves(self, start: np.ndarray, size: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """Which ranges become leaves: up to two primitives, or max_leaf where a split costs more.
+        """Returns the mask (k,) of ranges that become leaves: up to two primitives, or max_leaf if a split costs more.
 
-        The cost of a split is at least 1, for the node, and the areas of the primitives' boxes.
+        A split costs at least 1 for the node, plus the areas of the primitives' boxes over the node's.
         """
         positions, offsets = _positions(start, size)
         rows = self.order[positions]
@@ -141,7 +145,7 @@ class _Builder:
     def _best_planes(
         self, rows: np.ndarray, owner: np.ndarray, bins: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For every range the axis (k,) and the last bin left of the plane (k,) of least SAH cost."""
+        """Returns each range's axis (k,) and last bin left of its plane (k,) of least SAH cost."""
         best = np.full(count, np.inf)
         axis, plane = np.zeros(count, "i4"), np.zeros(count, "i4")
         for a in range(3):
@@ -158,14 +162,15 @@ class _Builder:
             left = np.cumsum(in_bin, 1)[:, :-1]
             right = in_bin.sum(1, keepdims=True) - left
             cost = np.where((left > 0) & (right > 0), area_left * left + area_right * right, np.inf)
-            here = np.argmin(cost, 1)
-            least = cost[np.arange(count), here]
+            best_bin = np.argmin(cost, 1)
+            least = cost[np.arange(count), best_bin]
             better = least < best
-            best, axis, plane = np.where(better, least, best), np.where(better, a, axis), np.where(better, here, plane)
+            best, axis = np.where(better, least, best), np.where(better, a, axis)
+            plane = np.where(better, best_bin, plane)
         return axis, plane
 
     def _depth_first(self) -> np.ndarray:
-        """The levels as one array of nodes in which a node's left subtree follows it."""
+        """The nodes (n,) NODE of all levels in depth-first order: a node's left subtree follows it."""
         sizes: list[np.ndarray] = [np.zeros(0, "i8")]  # of the subtrees, by level
         for refs in reversed(self.child_refs):
             sizes.append(1 + _sizes_below(refs, sizes[-1]).sum(1))
@@ -184,12 +189,12 @@ class _Builder:
 
 
 def _sizes_below(refs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The sizes of the subtrees of child references, whose level has `sizes`; 0 for leaves."""
+    """The node counts of the subtrees of child references, 0 for leaves; `sizes` are the counts of the next level."""
     return np.append(sizes, 0)[np.maximum(refs, -1)]
 
 
 def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of all ranges one after another (sum of size,), and where each range begins in them (k,)."""
+    """The positions of all ranges concatenated (sum of size,), and the index (k,) in them of each range's start."""
     offsets = np.cumsum(size) - size
     return np.repeat(start - offsets, size) + np.arange(int(size.sum())), offsets
 

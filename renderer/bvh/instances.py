@@ -1,4 +1,8 @@
-"""Instances: a TLAS over transformed shapes, rebuilt on the device when they move, above the BLASes of the shapes."""
+"""Instances of shapes: a top-level BVH (TLAS) over their transformed boxes, and a BVH (BLAS) for each shape.
+
+The host builds the BLASes once. The device rebuilds the TLAS whenever instances move. raytracing/geometry.py owns the
+Instances of a scene; shaders/bvh/traverse_instances.h traverses them. TLAS and BLAS are DXR's terms.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,14 +16,14 @@ from renderer.bvh.layouts import center_nodes, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
 
-MAX_HOST_REFS = 150_000  # references of a presplit BLAS: the host takes four seconds
+MAX_HOST_REFS = 150_000  # most references of a presplit BLAS: the host builds over them in four seconds
 
 
 class Blas(NamedTuple):
-    """The BVH of a shape (m,) PRIMITIVE: nodes (n,) host_sah.NODE, and primitives or references in leaf order.
+    """The BVH of a shape (m,) PRIMITIVE: nodes (n,) host_sah.NODE, and `ordered` primitives or references by leaf.
 
-    `closing` are the primitives when the shutter closes, in the same order, if vertices move. `low` and `high` are the
-    corners of the whole.
+    `closing` are the primitives at shutter close in the same order; None if no vertex moves. `low` and `high` (3,) are
+    the corners of the root's box.
     """
 
     shape: np.ndarray
@@ -31,11 +35,11 @@ class Blas(NamedTuple):
 
 
 class Instances:
-    """Instances of shapes, each with a 3 x 4 matrix: `update` rebuilds the TLAS on the device.
+    """Instances of shapes on a device, each with a 3 x 4 matrix; update() moves them.
 
-    `shapes` are primitives (m,) PRIMITIVE; shape_of (n,) the shape of each instance; material_of (n,) an index of the
-    materials that replaces the shape's own, -1 to keep these. A TLAS has at least two instances: a single one is
-    stored twice.
+    `shapes` are primitives (m,) PRIMITIVE. `shape_of` (n,) is the index of each instance's shape. `material_of` (n,) is
+    the index of a material that replaces the materials of the shape, -1 to keep them. A TLAS needs two instances: a
+    single instance is stored twice.
     """
 
     def __init__(
@@ -47,10 +51,11 @@ class Instances:
         closing: Sequence[np.ndarray | None] | None = None,
         before: "Instances | None" = None,
     ):
-        """Builds the BLASes of the shapes and uploads them; `update` must follow.
+        """Builds the BLASes of the shapes and uploads them; update() must follow.
 
-        `closing` are shapes, or None, to which the vertices of `shapes` move along lines while the shutter is open. The
-        BLASes of shapes that are the same objects in `before` are taken from there.
+        `closing` holds, for each shape, its primitives at shutter close, to which the vertices move along lines, or
+        None. `before` are the Instances of the previous frame, whose BLASes are kept for shapes that are the same
+        array objects.
         """
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
@@ -87,9 +92,9 @@ class Instances:
         self.tlas: HplocBvh2 | None = None
 
     def update(self, matrices: np.ndarray, matrices_close: np.ndarray | None = None) -> None:
-        """Takes matrices (n, 3, 4) from shape to world.
+        """Moves the instances: matrices (n, 3, 4) from shape to world when the shutter opens and when it closes.
 
-        `matrices_close` are those when the shutter closes; without them nothing moves.
+        `matrices_close` is None if nothing moves while the shutter is open.
         """
         self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
         if matrices_close is None:
@@ -118,7 +123,7 @@ def _at_least_two(rows: np.ndarray) -> np.ndarray:
 
 
 def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, moved: bool) -> Blas:
-    """The BLAS of a shape, built on the host; presplit where that pays, but not of one that has `moved`."""
+    """Builds the BLAS of a shape on the host, over presplit references if they pay and the shape has not `moved`."""
     low, high = primitive_boxes(shape)
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)

@@ -1,6 +1,9 @@
-"""Node layouts of BVHs on a device: what all of them offer, and BVH2, the layout that every builder writes.
+"""Node layouts of BVHs on a device: BVH2, which every builder writes, and BVH8, which is collapsed from a BVH2.
 
-bvh8.py makes the other layout from a BVH2. The names follow tinybvh.
+The names follow tinybvh. BVH8 is for CPUs with wide vector registers: a ray is tested against the eight boxes of a node
+or the eight primitives of a leaf in vector registers, and 32 coherent rays traverse as a packet behind their common
+frustum (shaders/bvh/traverse_packet.h). On two cores it traces 5.9 times the camera rays and 2.2 times the incoherent
+rays a second of a BVH2, in a Menger sponge (tests/fps/results/cpu_2cores_rays.jsonl). build.py chooses the layout.
 """
 
 import numpy as np
@@ -9,28 +12,61 @@ from renderer.bvh.host_sah import HostBvh
 from renderer.gpu import Buffer, Device
 
 GROUP = 256
-COLLAPSE_GROUP = 16  # threads of bvh/collapse_bvh8.cu
+MAX_LEVELS = 64  # largest depth of a BVH
+COLLAPSE_GROUP = 16  # threads of a group of bvh/collapse_bvh8.cu
+MAX_COLLAPSE_THREADS = 1 << 12
+LINE = 16  # floats of a cache line of 64 bytes: BVH8 nodes take four lines
+ROOT_AND_EMPTY_LEAF = 10  # lines of the root and of the empty leaf that follows it
 
 
 class Bvh:
     """A BVH on a device: its nodes, and its primitives in the order of its leaves.
 
     `primitives` holds records of primitives.PRIMITIVE, (count, 12) float32. A presplit BVH has more of them than the
-    scene: a primitive occurs once for each of its references. `cost` is the SAH cost, in visits of a node or tests of a
-    primitive by a ray that hits the root's box and nothing else; 0 where it was not computed.
+    scene: a primitive occurs once for each of its references. `cost` is the SAH cost: the expected number of node
+    visits and primitive tests of a ray that hits the root's box; 0 where it was not computed.
     """
 
     layout = ""
 
     def __init__(self, device: Device, nodes: Buffer, primitives: Buffer, count: int, cost: float):
-        """Keeps what a builder has made."""
+        """Keeps the buffers that a builder has filled."""
         self.device, self.nodes, self.primitives, self.count, self.cost = device, nodes, primitives, count, cost
 
 
 class Bvh2(Bvh):
-    """A binary BVH: nodes (n, 16) float32 of shaders/bvh/traverse_bvh2.h, at most 64 levels."""
+    """A binary BVH: nodes (n, 16) float32 of shaders/bvh/traverse_bvh2.h."""
 
     layout = "bvh2"
+
+
+class Bvh8(Bvh):
+    """An eight-wide BVH over the primitives of a Bvh2: nodes and leaves are lines of 64 bytes, (n, 16) float32."""
+
+    layout = "bvh8"
+
+    def __init__(self, device: Device, bvh: Bvh2):
+        """Collapses a Bvh2 in two passes: the first counts lines, the second writes them."""
+        super().__init__(device, device.buffer((1, LINE)), bvh.primitives, bvh.count, bvh.cost)
+        lines = self._collapse(bvh, self.nodes, 0)
+        self.nodes = device.buffer((lines, LINE))
+        assert self._collapse(bvh, self.nodes, lines) == lines
+
+    def _collapse(self, bvh: Bvh2, lines: Buffer, capacity: int) -> int:
+        """Writes at most `capacity` lines into `lines`; returns the number of lines that the BVH takes."""
+        device, max_nodes = self.device, max(self.count, 1)
+        queue = device.buffer((max_nodes, 2), "u4").fill(0)
+        counts = device.buffer(2, "u4").write(np.array([1, ROOT_AND_EMPTY_LEAF], "u4"))  # nodes, lines
+        levels = device.buffer(MAX_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(MAX_LEVELS)).astype("u4"))
+        collapse, next_level = (
+            device.kernel("bvh/collapse_bvh8.cu", entry, group_size=COLLAPSE_GROUP, STRICT=1)
+            for entry in ("collapse_bvh8", "next_level")
+        )
+        for level in range(MAX_LEVELS):
+            threads = min(max_nodes, 8 ** min(level, 8), MAX_COLLAPSE_THREADS)
+            collapse(threads, bvh.nodes, bvh.primitives, queue, counts, levels, level, lines, capacity)
+            next_level(1, counts, levels, level)
+        return int(counts.read()[1])
 
 
 def upload_primitives(device: Device, primitives: np.ndarray) -> Buffer:
@@ -40,17 +76,17 @@ def upload_primitives(device: Device, primitives: np.ndarray) -> Buffer:
 
 
 def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
-    """Uploads a BVH that the host has built over primitives (m,) PRIMITIVE."""
+    """Uploads a BVH that build_host_sah() has built over primitives (m,) PRIMITIVE."""
     nodes = device.buffer((len(host.nodes), 16)).write(host.nodes.view("f4").reshape(-1, 16))
     center_nodes(device, nodes)
     return Bvh2(device, nodes, upload_primitives(device, primitives[host.order]), len(primitives), host.cost)
 
 
 def center_nodes(device: Device, nodes: Buffer) -> None:
-    """Turns nodes (n, 16) of builders, host_sah.NODE, into those of BVH2: boxes by center and half extent."""
+    """Converts builders' nodes (n, 16), host_sah.NODE, to the nodes of BVH2 in place: min and max to center and half.
+
+    On CPUs the kernel comes from the program that collapses BVH2 to BVH8, which is compiled anyway.
+    """
     count = nodes.shape[0]
-    if device.properties.scalar_threads:  # collapse_bvh8.cu has it too
-        center = device.kernel("bvh/collapse_bvh8.cu", "center_nodes", group_size=COLLAPSE_GROUP, STRICT=1)
-    else:
-        center = device.kernel("bvh/center_nodes.cu", "center_nodes", group_size=GROUP, STRICT=1)
-    center(count, nodes, count)
+    file, group = ("collapse_bvh8", COLLAPSE_GROUP) if device.properties.scalar_threads else ("center_nodes", GROUP)
+    device.kernel(f"bvh/{file}.cu", "center_nodes", group_size=group, STRICT=1)(count, nodes, count)

@@ -1,7 +1,8 @@
-"""Presplit references: long thin triangles are split before a BVH is built, because their boxes are nearly empty.
+"""Presplit references: splits long thin triangles before a BVH is built, because their boxes are nearly empty.
 
-A reference is a box and a copy of its triangle's row, so that every builder takes references for primitives, and every
-traversal finds in them what it finds in whole triangles (T. Karras and T. Aila 2013, M. Ganestam and M. Doggett 2016).
+T. Karras and T. Aila 2013, M. Ganestam and M. Doggett 2016. A reference is a box around one piece of a triangle, with a
+copy of the triangle's record. Builders therefore take references as primitives, and traversal needs no change. build.py
+and instances.py ask choose_splits() how often to split each primitive, and PrimRefs splits on the device.
 """
 
 from dataclasses import dataclass
@@ -9,29 +10,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.bvh.layouts import upload_primitives
-from renderer.bvh.primitives import CHUNK
+from renderer.bvh.primitives import CHUNK, bounds
 from renderer.gpu import Device, DeviceProperties
 
 GROUP = 64
-MAX_REFS = 1 << 21  # of a scene; its BVH takes 170 MB then
-BYTES_PER_REF = 4096  # of a device's memory; the build takes an eighth of it
+MAX_REFS = 1 << 21  # most references of a scene; their BVH takes 170 MB
+BYTES_PER_REF = 4096  # device memory required for each reference; a build takes an eighth of it
 SPLITS_PER_PRIM = 1 / 32, 1 / 4, 1, 3, 7, 15  # split budgets that are tried, on average for each primitive
 AREA_EXPONENT = 0.76  # a larger budget is tried if the area falls at least as (number of references)^-AREA_EXPONENT
-MIN_PREDICTED_SAVING = 0.08  # of the SAH cost, for which a presplit BVH is built
-MIN_NEXT_SAVING = 0.25  # of MIN_PREDICTED_SAVING, that a larger budget must save beyond the last one
-MAX_COST_RATIO = 0.9  # of the whole primitives' BVH: a presplit one takes more memory and must cost less than this
-RAY_DISTANCE = 4.0  # diagonals of the scene from which rays may start
+MIN_PREDICTED_SAVING = 0.08  # fraction of the SAH cost that splits must save before a presplit BVH is built
+MIN_NEXT_SAVING = 0.25  # fraction of MIN_PREDICTED_SAVING that each larger budget must save beyond the last one
+MAX_COST_RATIO = 0.9  # a presplit BVH, which takes more memory, is kept if its cost is below this times the unsplit one
+RAY_DISTANCE = 4.0  # largest distance of ray origins, in diagonals of the scene
 
 
 @dataclass(frozen=True)
 class SplitPotential:
-    """Half surfaces (m,) of the boxes of primitives: as they are, and the least that splits can reach in sum."""
+    """Half surface areas (m,): `boxes` of the unsplit primitives' boxes, `least` the limit for ever more splits."""
 
     boxes: np.ndarray
     least: np.ndarray
 
     def splits(self, splits_per_prim: float) -> np.ndarray:
-        """How often (m,) uint32 to split each primitive: in all at most `splits_per_prim` times their number."""
+        """Distributes at most m * `splits_per_prim` splits over the primitives; returns their numbers (m,) uint32."""
         assert 0 <= splits_per_prim < 2**31, f"{splits_per_prim} splits for each primitive are no budget"
         priority = np.cbrt(np.maximum(self.boxes - self.least, 0))
         largest = priority.max(initial=0)
@@ -47,12 +48,12 @@ class SplitPotential:
         return np.floor(priority * low).astype("u4")
 
     def area_after(self, splits: np.ndarray) -> float:
-        """The predicted sum of the half surfaces of all references after splits (m,)."""
+        """Predicts the sum of the half surface areas of all references after `splits` (m,)."""
         return float((self.least + np.maximum(self.boxes - self.least, 0) / (1.0 + splits)).sum())
 
 
 def split_potential(primitives: np.ndarray) -> SplitPotential:
-    """The SplitPotential of primitives (m,) PRIMITIVE; spheres are never split."""
+    """Returns the SplitPotential of primitives (m,) PRIMITIVE; spheres are never split."""
     boxes, least = (np.empty(len(primitives)) for _ in range(2))
     for begin in range(0, len(primitives), CHUNK):
         chunk, rows = primitives[begin : begin + CHUNK], slice(begin, begin + CHUNK)
@@ -66,41 +67,28 @@ def split_potential(primitives: np.ndarray) -> SplitPotential:
     return SplitPotential(boxes, least)
 
 
-def scene_bounds(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Min and max corner (3,) float32 of all primitives (m,) PRIMITIVE."""
-    lows, highs = [], []
-    for begin in range(0, len(primitives), CHUNK):
-        chunk = primitives[begin : begin + CHUNK]
-        corner, edge1, edge2 = (chunk[name][:, :3].T.copy() for name in ("v0", "edge1", "edge2"))
-        radius = np.maximum(chunk["edge2"][:, 3], 0)
-        ends = corner - radius, corner + radius, corner + edge1, corner + edge2
-        lows += [end.min(1) for end in ends]
-        highs += [end.max(1) for end in ends]
-    return np.min(lows, 0), np.max(highs, 0)
-
-
 def max_refs(properties: DeviceProperties) -> int:
-    """The most references of a scene that a device has memory, and the user time, for; a CPU half as many."""
+    """Returns the most references that a device's memory allows, half as many on a CPU, which builds slowly."""
     return min(MAX_REFS // 2 if properties.scalar_threads else MAX_REFS, properties.memory_bytes // BYTES_PER_REF)
 
 
 def least_refs(count: int) -> float:
-    """The fewest references that choose_splits() makes of `count` primitives, if it splits any."""
+    """Returns the fewest references that choose_splits() makes of `count` primitives if it splits any."""
     return (1 + SPLITS_PER_PRIM[0]) * count
 
 
 def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) -> np.ndarray | None:
-    """The splits (m,) of primitives (m,) into at most `limit` references that are predicted to pay, None if none are.
+    """Returns the splits (m,) of primitives (m,) into at most `limit` references; None if splits would not pay.
 
-    `cost` is the SAH cost of the BVH over the whole primitives.
+    `cost` is the SAH cost of the BVH over the unsplit primitives.
     """
     if least_refs(len(primitives)) > limit:
         return None
-    low, high = scene_bounds(primitives)
-    x, y, z = (high - low).astype("f8")
+    low, high = bounds(primitives)
+    x, y, z = high - low
     potential, wanted = split_potential(primitives), MIN_PREDICTED_SAVING * cost * (x * y + y * z + z * x)
-    whole = before = float(potential.boxes.sum())
-    if not whole - potential.least.sum() >= wanted > 0:
+    unsplit = before = float(potential.boxes.sum())
+    if not unsplit - potential.least.sum() >= wanted > 0:
         return None
     best, refs_per_prim = None, 1.0
     for splits_per_prim in SPLITS_PER_PRIM:
@@ -110,22 +98,22 @@ def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) ->
         pays = pays and before - after >= MIN_NEXT_SAVING * wanted
         if pays and (1 + splits_per_prim) * len(primitives) <= limit:
             best, before, refs_per_prim = splits, after, 1 + splits_per_prim
-    return best if whole - before >= wanted else None
+    return best if unsplit - before >= wanted else None
 
 
 class PrimRefs:
-    """References on a device to primitives (m,) PRIMITIVE, of which primitive i is split splits[i] times.
+    """References on a device to primitives (m,) PRIMITIVE; primitive i is split splits[i] times.
 
-    `boxes` (count, 8) are theirs, `primitives` (count, 12) copies of the primitives' rows.
+    `boxes` (count, 8) are the references' boxes, `primitives` (count, 12) copies of the primitives' rows.
     """
 
     def __init__(self, device: Device, primitives: np.ndarray, splits: np.ndarray):
         """Splits in two passes: the first counts references, the second writes them."""
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
-        low, high = scene_bounds(primitives)
+        low, high = bounds(primitives)
         grid = np.zeros((2, 4), "f4")
         grid[0, :3], grid[0, 3] = low, max(float((high - low).max()), 1e-30)
-        grid[1, 0] = RAY_DISTANCE * float(np.linalg.norm((high - low).astype("f8")))
+        grid[1, 0] = RAY_DISTANCE * float(np.linalg.norm(high - low))
         kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
         count = len(splits)
         rows = upload_primitives(device, primitives)

@@ -1,18 +1,19 @@
-"""Primitives, the records that a BVH is built over: triangles and spheres as arrays.
+"""PRIMITIVE, the record over which BVHs are built: triangles and spheres as arrays.
 
-A triangle is a vertex and two edges, a sphere a center and a radius above 0; see shaders/bvh/geometry.h.
+A triangle is a vertex and two edges, a sphere a center and a radius above 0; shaders/bvh/geometry.h reads the records.
+raytracing/shapes.py and the generators of scenes make them; build.py and instances.py build BVHs over them.
 """
 
 import numpy as np
 
 # 48 bytes: vertex 0 or center, primitive id | first edge, index of the material | second edge, radius.
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
-GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # of the 12 of a primitive: no id, material and radius
-CHUNK = 1 << 16  # primitives that are gone through together, so that float64 copies take a few MiB
+GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # of a primitive's 12 words: without id, material and radius
+CHUNK = 1 << 16  # primitives that a NumPy loop handles at once, so that float64 copies take a few MiB
 
 
 def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
-    """Primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or (m,)."""
+    """Makes primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or indices (m,)."""
     vertices = np.asarray(vertices).astype("f4", copy=False)
     out = np.zeros(len(faces), PRIMITIVE)
     rows = out.view("f4").reshape(-1, 12)
@@ -26,27 +27,27 @@ def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarra
 
 
 def joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """All primitives of a list, which is emptied; the only array of a list of one. NumPy copies records field by field.
+    """Concatenates a list of primitive arrays and empties the list.
 
-    Rows of floats are copied ten times as fast. The largest array grows in place where nobody else holds it, so that a
-    mesh that gets a ground is not there twice.
+    The largest array grows in place if no other object holds it, so that a large mesh and a ground beside it never take
+    twice the mesh's memory. Rows of floats are copied, because NumPy copies records field by field, ten times slower.
     """
     sizes = [len(array) for array in arrays]
-    at = int(np.argmax(sizes))
-    out, before, count = arrays.pop(at), sum(sizes[:at]), sum(sizes)
+    largest = int(np.argmax(sizes))
+    out, before, count = arrays.pop(largest), sum(sizes[:largest]), sum(sizes)
     if not arrays:
         return out
     try:
         out.resize(count)
-    except ValueError:  # it is a view, or has one
+    except ValueError:  # `out` is a view, or another array is a view of it
         out = np.concatenate([out, np.empty(count - len(out), PRIMITIVE)])
     rows = _rows(out)
-    for end in range(sizes[at], 0, -CHUNK) if before else ():  # from the end, which the next chunk may overwrite
+    for end in range(sizes[largest], 0, -CHUNK) if before else ():  # backwards: a chunk may overwrite those behind it
         begin = max(end - CHUNK, 0)
         rows[before + begin : before + end] = rows[begin:end].copy()
-    for place, size in enumerate(sizes):
-        if place != at:
-            begin = sum(sizes[:place])
+    for index, size in enumerate(sizes):
+        if index != largest:
+            begin = sum(sizes[:index])
             rows[begin : begin + size] = _rows(arrays.pop(0))
     return out
 
@@ -57,7 +58,7 @@ def _rows(primitives: np.ndarray) -> np.ndarray:
 
 
 def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
-    """Primitives (m,) of spheres: centers (m, 3), radii (m,), material an index or (m,)."""
+    """Makes primitives (m,) of spheres: centers (m, 3), radii (m,), material an index or indices (m,)."""
     out = np.zeros(len(centers), PRIMITIVE)
     out["v0"][:, :3] = centers
     out["edge2"][:, 3] = radii
@@ -66,10 +67,10 @@ def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray =
 
 
 def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
-    """The triangles (m,) of one shape; those equal to an earlier one, but for the material, collapse to points.
+    """Collapses duplicates among the triangles (m,) of one shape to points, which no ray hits; changes the array.
 
-    Ties in t are broken by lower primitive id, so no ray ever hits a duplicate first; but a thousand triangles in one
-    place would cost every ray that gets there a thousand tests. The array is changed in place.
+    A duplicate has the vertices of an earlier triangle; its material may differ. Ties in t are broken by lower
+    primitive id, so rays never report a duplicate, but a thousand equal triangles would cost a thousand tests each.
     """
     words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)
     keys = np.zeros(len(words), "u8")
@@ -91,10 +92,9 @@ def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
 
 
 def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
-    """The primitives with ids from `first` on written into them; ties in t are broken by lower id.
+    """Numbers the primitives from `first` on, in place, and returns them; traversal breaks ties in t by lower id.
 
-    Slivers, triangles whose area is a rounding error, collapse to points, which no ray hits. The array is changed in
-    place.
+    Slivers, triangles whose area is a rounding error, become points, which no ray hits.
     """
     primitives["v0"].view("i4")[:, 3] = np.arange(first, first + len(primitives))
     for begin in range(0, len(primitives), CHUNK):
@@ -108,34 +108,41 @@ def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
 
 
 class HostPrimitives:
-    """Primitives (m,) PRIMITIVE on the host that a builder may free once they are on the device: 48 MB a million.
+    """Primitives (m,) PRIMITIVE that a builder may free once they are on the device; a million take 48 MB.
 
-    `rows` are none after that; `count` stays.
+    free() empties `rows`; `count` stays m.
     """
 
     def __init__(self, rows: np.ndarray):
         self.rows, self.count = rows, len(rows)
 
     def free(self) -> None:
-        """Gives the rows up; the memory is free where nobody else holds them."""
+        """Drops this reference to the rows."""
         self.rows = np.zeros(0, PRIMITIVE)
 
 
 def bounds_by_material(primitives: np.ndarray) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Min and max corners (3,) float64 of the primitives of each material, by its index."""
-    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    """Returns, by material index, the min and max corner (3,) float64 of the material's primitives."""
+    by_material: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
         material = chunk["edge1"].view("i4")[:, 3]
         for index in np.flatnonzero(np.bincount(material)).tolist():
-            low, high = _bounds(chunk if len(chunk) == (material == index).sum() else chunk[material == index])
-            before = found.get(index, (low, high))
-            found[index] = np.minimum(low, before[0]), np.maximum(high, before[1])
-    return found
+            low, high = _chunk_bounds(chunk if len(chunk) == (material == index).sum() else chunk[material == index])
+            before = by_material.get(index, (low, high))
+            by_material[index] = np.minimum(low, before[0]), np.maximum(high, before[1])
+    return by_material
 
 
-def _bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Min and max corner (3,) float64 of a few primitives, axis by axis."""
+def bounds(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the min and max corner (3,) float64 of all primitives (m,) PRIMITIVE, m >= 1."""
+    starts = range(0, len(primitives), CHUNK)
+    lows, highs = zip(*(_chunk_bounds(primitives[begin : begin + CHUNK]) for begin in starts), strict=True)
+    return np.min(lows, 0), np.max(highs, 0)
+
+
+def _chunk_bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Min and max corner (3,) float64 of at most CHUNK primitives, axis by axis."""
     corner, edge1, edge2 = (chunk[field][:, :3].astype("f8").T.copy() for field in ("v0", "edge1", "edge2"))
     radius = np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
     flat = radius <= 0
@@ -145,6 +152,6 @@ def _bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def areas(primitives: np.ndarray) -> np.ndarray:
-    """Surface areas (m,) float64 of triangles and spheres."""
+    """Returns the surface areas (m,) float64 of triangles and spheres (m,) PRIMITIVE."""
     sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
     return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2

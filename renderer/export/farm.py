@@ -1,10 +1,11 @@
 """Distribute frames, tiles, samples and light-field views to local processes or remote workers with dask.distributed.
 
-The files have the same bits as those of a single machine.
+The files have the same bits as an export on a single machine.
 
-A task contains all that its part of the picture depends on, the contents of mesh and image files included, so a worker
-needs nothing but this program (it runs farm_worker.py). A worker that dies has its tasks drawn by another; a
-straggler is drawn by another too, and the first answer counts.
+run.py calls render_on_farm() and render_light_field_on_farm(), flames.py calls render_stills(). A task carries all
+that its result depends on, the contents of mesh and image files included, so a worker needs only this program; it
+runs farm_worker.py. The tasks of a worker that dies go to another worker. A task that takes much longer than the
+median is started on a second worker too, and the first answer counts.
 """
 
 import hashlib
@@ -12,7 +13,9 @@ import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import IncompleteError, UnavailableError, UserError
 from renderer.export.farm_worker import run_task
@@ -21,26 +24,28 @@ from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, open_manifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
-from renderer.farm import KEPT, Farm, Watch, open_client, workers
 from renderer.formats.images import atomic_write
 from renderer.gpu import open_context
-from renderer.pictures import open_picture, recipe_of, tone_table
-from renderer.progress import Progress
+from renderer.pictures import make_recipe, open_picture, tone_table
+from renderer.pictures.picture import AnyPicture, Chunk
+from renderer.plain import Json
 from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
+from renderer.system.farm import KEPT, Client, Farm, Watch, open_client, workers
+from renderer.system.progress import Progress
 
 FARM_TILE = 512
 MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
-STRAGGLER_FACTOR = 3.0  # times the median
-STRAGGLER_GRACE = 1.0  # seconds more
+STRAGGLER_FACTOR = 3.0  # a task is late after this many median durations
+STRAGGLER_GRACE = 1.0  # plus these seconds
 RESULT_TIMEOUT = 20.0  # seconds for an answer to arrive from its worker
 MAX_ATTEMPTS = 3
 CHUNKS_PER_WORKER = 2
-MAX_CHUNKS = 256  # that the samples of one picture are divided into
+MAX_CHUNKS = 256  # most chunks that the samples of one picture are divided into
 
 
 def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:
-    """Render the plan; returns samples and the devices' names."""
+    """Render the plan; returns the samples per picture and the devices' names."""
     if plan.options.time_limit:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
     with open_client(farm) as client:
@@ -49,40 +54,43 @@ def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:
         return (_render_samples if plan.options.split == "samples" else _render_tiles)(client, farm, plan)
 
 
-def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
-    """One picture, tile by tile."""
-    tiles = RenderJob(plan.scene, plan.size, 1, plan.time, plan.options.tile or FARM_TILE).tiles()
+def _render_tiles(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
+    """Render and write one picture, a tile a task; returns the samples and the devices' names."""
+    tiles = replace(plan.job(), tile=plan.options.tile or FARM_TILE).tiles()
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
     image, devices, gpu = TiledImage(plan.size), set[str](), open_context(farm.device)
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
         for index, answer in _counted_results(client, common, tasks, devices, progress):
-            image.merge_tile(tiles[index], answer["linear"], answer["layers"])
-    # A frame of the kind that the workers drew, for tone mapping here.
+            image.merge_tile(tiles[index] or (0, 0, *plan.size), answer["linear"], answer["layers"])
+    # A 1 x 1 frame, a texture or a buffer as on the workers, selects the tone mapping that they would have used.
     prototype = gpu.gl.texture((1, 1)) if answer["texture"] else gpu.device.buffer((1, 1, 4))
     device = ", ".join(sorted(devices))
     rendered = image.result(answer["samples"], device, prototype)
-    write(plan.output, rendered, _job_of(plan, answer["samples"]), plan.frame_depth)
+    write(plan.output, rendered, plan.job(answer["samples"]), plan.frame_depth)
     return answer["samples"], device
 
 
-def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
-    """One picture whose samples are divided among the workers; its bits do not depend on the number of chunks."""
+def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
+    """Render and write one picture, a chunk of its samples a task; returns the samples and the devices' names.
+
+    The bits of the picture do not depend on the number of chunks.
+    """
     picture = open_picture(plan.scene, open_context(farm.device))
-    job = RenderJob(plan.scene, plan.size, 1, plan.time, layers=plan.layers)
-    settings, size = job.settings(), plan.size
+    settings, size = plan.job().settings(), plan.size
     samples = plan.samples or picture.sample_count(settings, size)
     count = min(CHUNKS_PER_WORKER * max(1, len(workers(client))), MAX_CHUNKS)
     chunks = _chunks(picture, plan, settings, samples, count)
     common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices: set[str] = set()
-    extra: tuple = ()
+    extra: tuple[tuple[int, ...], ...] = ()
     with Progress(len(chunks), f"{plan.scene.title}, {len(chunks)} chunks") as progress:
         while True:
             tasks = [{"kind": "chunk", "time": plan.time, "chunk": chunk, "extra_steps": extra} for chunk in chunks]
             picture.start_merge(settings, size, plan.time)
             for _, answer in _counted_results(client, common, tasks, devices, progress):
                 picture.merge(answer["chunk"])
+            # Some pictures know only after merging that more steps are needed: every chunk is rendered again with them.
             missing = picture.missing_steps(extra)
             if not missing:
                 break
@@ -90,12 +98,12 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     frame, device, image = picture.merged_frame(extra), ", ".join(sorted(devices)), TiledImage(size)
     image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
     rendered = image.result(samples, device, frame)
-    write(plan.output, rendered, _job_of(plan, samples), plan.frame_depth)
+    write(plan.output, rendered, plan.job(samples), plan.frame_depth)
     return samples, device
 
 
-def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
-    """The chunks that the samples of the picture are divided into; UserError if they cannot be."""
+def _chunks(picture: AnyPicture, plan: ExportPlan, settings: Any, samples: int, count: int) -> list[Chunk]:
+    """The picture's samples as at most `count` chunks; UserError if the picture cannot be divided."""
     width, height = plan.size
     if plan.options.tile:
         raise UserError(f"--tile {plan.options.tile}: not together with --split samples")
@@ -109,24 +117,19 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
     return chunks
 
 
-def _job_of(plan: ExportPlan, samples: int) -> RenderJob:
-    """What write() asks of the plan's still."""
-    return RenderJob(plan.scene, plan.size, samples, plan.time, transfer=plan.options.transfer)
+def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int, Json]]:
+    """Render the stills of the plans, one a task; yields (index of the plan, answer) when its file is written.
 
-
-def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int, dict]]:
-    """(index, answer) of pictures of scenes without files, one a task, as their files are written.
-
-    An answer has `samples`, `device` and `seconds`.
+    The scenes must name no input files. An answer has the keys samples, device and seconds.
     """
-    own = ("scene", "path", "size", "samples")
+    scene_keys = ("scene", "path", "size", "samples")
     with open_client(farm) as client:
         tasks = []
         for plan in plans:
-            job = _common(farm, plan.scene, plan.size, plan.samples)
-            more = {"bit_depth": plan.frame_depth, "transfer": plan.options.transfer, "tile": plan.options.tile}
+            facts = _common(farm, plan.scene, plan.size, plan.samples)
+            encoding = {"bit_depth": plan.frame_depth, "transfer": plan.options.transfer, "tile": plan.options.tile}
             task = {"kind": "frame", "time": plan.time, "name": plan.output.name, "layers": plan.layers}
-            tasks.append(task | {"own": {name: job[name] for name in own} | more})
+            tasks.append(task | {"overrides": {name: facts[name] for name in scene_keys} | encoding})
         common, devices = {"files": {}, "device": farm.device}, set[str]()
         with Progress(len(tasks), f"{len(tasks)} pictures") as progress:
             for index, answer in _counted_results(client, common, tasks, devices, progress):
@@ -134,8 +137,8 @@ def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int
                 yield index, answer
 
 
-def render_frames(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
-    """The frames that are not done yet, one a task."""
+def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
+    """Render the frames that the manifest does not list, one a task; returns the samples and the devices' names."""
     assert plan.numbers is not None
     manifest = open_manifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
@@ -158,16 +161,16 @@ def render_frames(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
 def render_light_field_on_farm(
     farm: Farm, job: RenderJob, views: LightFieldViews, options: ExportOptions
 ) -> tuple[int, str]:
-    """Every view of a light field that is not done, one a task; returns the samples of one and the devices' names."""
-    array, middle = views.array, views.array.views()[0]
+    """Render the views that the manifest does not list, one a task; returns samples per view and the devices' names."""
+    array, center = views.array, views.array.views()[0]
     asked = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, asked)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
     cells, devices, samples = views.wanted(options.overwrite), set[str](), asked or 0
     with open_client(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
-        rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
+        rounds = [[center], [cell for cell in cells if cell != center]] if center in cells else [cells]
         ev = views.exposure_before(cells)
-        for cells_of_round in rounds:  # the middle view's exposure serves all
+        for cells_of_round in rounds:  # the center view comes first: its exposure is used for all views
             tasks = [
                 {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}
                 for cell in cells_of_round
@@ -184,16 +187,21 @@ def _store(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def _counted_results(client, common: dict, tasks: list[dict], devices: set[str], progress: Progress):
-    """The results() of the tasks; collects the names of devices and advances the progress bar."""
+def _counted_results(
+    client: Client, common: Json, tasks: list[Json], devices: set[str], progress: Progress
+) -> Iterator[tuple[int, Json]]:
+    """Yield the results() of the tasks; adds the devices' names to `devices` and advances the progress bar."""
     for index, answer in results(client, common, tasks):
         yield index, answer
         devices.add(answer["device"])
         progress.advance()
 
 
-def results(client, common: dict, tasks: list[dict]):
-    """(index, answer) of every task as they come; a straggler is submitted again and the first answer counts."""
+def results(client: Client, common: Json, tasks: list[Json]) -> Iterator[tuple[int, Json]]:
+    """Yield (index, answer) of every task in the order of completion.
+
+    A late task is submitted again, and its first answer counts.
+    """
     import distributed
 
     run = hashlib.sha256(repr((time.time_ns(), id(tasks))).encode()).hexdigest()[:16]
@@ -204,7 +212,7 @@ def results(client, common: dict, tasks: list[dict]):
         client.replicate([files])
     common = {name: value for name, value in common.items() if name != "files"}
 
-    def submit(index: int, workers=None):
+    def submit(index: int, workers: Sequence[str] = ()) -> Any:
         key = f"rayfold-{run}-{index}-{attempts[index]}"
         attempts[index] += 1
         options = dict(workers=workers, allow_other_workers=True) if workers else {}
@@ -212,8 +220,8 @@ def results(client, common: dict, tasks: list[dict]):
         return client.submit(run_task, common, files, tasks[index], **options)
 
     waiting = {submit(index): index for index in range(len(tasks))}
-    missing, took = set(range(len(tasks))), []
-    alone_since = None  # when every part that is missing was at work
+    missing, durations = set(range(len(tasks))), []
+    all_running_since = None  # time from which every unfinished task has had a worker
     watch = Watch(client)
     try:
         while missing:
@@ -228,51 +236,54 @@ def results(client, common: dict, tasks: list[dict]):
                     answer = future.result(timeout=RESULT_TIMEOUT)
                 except distributed.scheduler.KilledWorker as error:
                     raise IncompleteError(f"--farm: every worker that drew part {index} died; {KEPT}") from error
-                except TimeoutError:  # its worker hangs before it sent the answer
-                    waiting[submit(index, _idle(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
+                except TimeoutError:  # its worker hangs; after MAX_ATTEMPTS the same future is asked again
+                    waiting[submit(index, _idle_workers(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
                     continue
                 missing.discard(index)
-                took.append(answer["seconds"])
+                durations.append(answer["seconds"])
                 yield index, answer
-            if missing and took and len(missing) <= max(1, len(workers(client))):
-                alone_since = alone_since or time.monotonic()
-                late = STRAGGLER_GRACE + STRAGGLER_FACTOR * statistics.median(took)
-                if time.monotonic() - alone_since > late and max(attempts[i] for i in missing) < MAX_ATTEMPTS:
-                    waiting |= {submit(index, _idle(client)): index for index in missing}
-                    alone_since = time.monotonic()
+            # If no more tasks are missing than there are workers, each runs: those that are late start once more.
+            if missing and durations and len(missing) <= max(1, len(workers(client))):
+                all_running_since = all_running_since or time.monotonic()
+                late = STRAGGLER_GRACE + STRAGGLER_FACTOR * statistics.median(durations)
+                if time.monotonic() - all_running_since > late and max(attempts[i] for i in missing) < MAX_ATTEMPTS:
+                    waiting |= {submit(index, _idle_workers(client)): index for index in missing}
+                    all_running_since = time.monotonic()
     finally:
         client.cancel(list(waiting))
 
 
-def _finished(client, waiting: dict) -> list:
-    """The futures that are done, after a wait of at most some time."""
+def _finished(client: Client, waiting: dict[Any, int]) -> list[Any]:
+    """The futures that are done, after a wait of at most 0.5 s."""
     import distributed
 
     try:
         with client.as_current():
-            distributed.wait(list(waiting), timeout=0.5, return_when="FIRST_COMPLETED")
+            distributed.wait(  # type: ignore[no-untyped-call]
+                list(waiting), timeout=0.5, return_when="FIRST_COMPLETED"
+            )
     except TimeoutError:
         return []
     return [future for future in waiting if future.done()]
 
 
-def _idle(client) -> list[str]:
-    """The workers that have nothing to do; none where all are at work."""
+def _idle_workers(client: Client) -> list[str]:
+    """The addresses of the workers without a task."""
     return [address for address, keys in client.processing().items() if not keys]
 
 
-def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
-    """What all tasks have in common: the scene as a table, the contents of its files, size, samples, device."""
+def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> Json:
+    """The arguments that all tasks share: the scene as JSON, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
     for path in sorted(map(str, scene.files)) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
-            whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
-            raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can be sent")
+            single = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
+            raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {single} can be sent")
         files[path] = Path(path).read_bytes()
         if sum(map(len, files.values())) > MAX_INPUT_BYTES:
             limit = f"the {MAX_INPUT_BYTES >> 20} MiB that can be sent"
             raise UnavailableError(f"--farm: the scene's files are larger than {limit}")
-    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": tone_table(scene)}
+    tables = make_recipe(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": tone_table(scene)}
     return {
         "scene": json.dumps(tables), "path": scene.path.name, "files": files, "size": size, "samples": samples,
         "device": farm.device,

@@ -1,7 +1,7 @@
-"""The code that the workers of a farm run: parts of pictures, each from a task with all that it depends on.
+"""The code that the workers of a farm run: run_task() draws a tile, frame, view or chunk of samples (see farm.py).
 
-All drawing of a process happens on one thread: a GL context belongs to the thread that made it, and a worker that runs
-several tasks at once must not draw two of them with one picture.
+Each process draws on one thread: a GL context belongs to the thread that made it, and a worker that runs several tasks
+at once must not draw two of them with one picture.
 """
 
 import functools
@@ -15,40 +15,42 @@ from dataclasses import replace
 from pathlib import Path
 
 from renderer.export.light_field import camera_array, render_view
-from renderer.export.render import RenderJob, draw, render, write
+from renderer.export.render import RenderJob, RenderResult, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.paths import private_folder, temporary_directory
 from renderer.pictures import open_picture, scene_of_table
-from renderer.pictures.picture import Picture
-from renderer.progress import Progress
+from renderer.pictures.picture import AnyPicture
+from renderer.plain import Json
+from renderer.scene.scene import Scene
+from renderer.system.progress import Progress
 
 
-def run_task(common: dict, files: dict, task: dict) -> dict:
-    """The answer to a task: `common` is what all tasks of an export share, `files` the contents of input files."""
+def run_task(common: Json, files: Json, task: Json) -> Json:
+    """Draws a task and returns the answer; `common`: arguments of all tasks, `files`: input files by path."""
     import distributed
 
     common = common | {"files": files, "number": distributed.get_worker().name}
     return _thread().submit(_run_task, common, task).result()
 
 
-def _run_task(common: dict, task: dict) -> dict:
+def _run_task(common: Json, task: Json) -> Json:
     start = time.monotonic()
-    common = common | task.get("own", {})  # of tasks whose scenes differ
+    common = common | task.get("overrides", {})  # in tasks whose scenes differ
     device = worker_device(common["device"], common["number"])
     scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
     layers = common.get("layers", task.get("name", "").endswith(".exr"))
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
     job = replace(job, transfer=common.get("transfer", "srgb"))
-    draw_part = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
+    draw_task = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
     with Progress(samples, "") as progress:
-        answer = draw_part(picture, job, common, task, progress)
+        answer = draw_task(picture, job, common, task, progress)
     return {"samples": samples, "seconds": time.monotonic() - start} | answer
 
 
-def _tile(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
-    """The linear values of one tile."""
+def _tile(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
+    """Draws one tile; the answer holds its linear values and layers."""
     tile = tuple(task["tile"])
     frame, _ = draw(picture, job, tile, progress)
     layers = picture.layers(job.settings(), job.size, tile) if job.layers else {}
@@ -56,27 +58,27 @@ def _tile(picture: Picture, job: RenderJob, common: dict, task: dict, progress: 
     return {"linear": frame.read(), "device": frame.device.name, "texture": texture, "layers": layers}
 
 
-def _frame(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
-    """The file of one frame, as bytes."""
+def _frame(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
+    """Draws one frame; the answer holds its file as bytes."""
     rendered = render(picture, job, progress)
-    return {"file": _file_of(task["name"], rendered, job, common["bit_depth"]), "device": rendered.device}
+    return {"file": _encode_file(task["name"], rendered, job, common["bit_depth"]), "device": rendered.device}
 
 
-def _view(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
-    """The file of one view of a light field, as bytes, and its exposure."""
+def _view(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
+    """Draws one view of a light field; the answer holds its file as bytes and its exposure in stops."""
     array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
     rendered, drawn = render_view(picture, job, array, tuple(task["cell"]), task["ev"], progress)
-    file = _file_of(task["name"], rendered, drawn, 8)
+    file = _encode_file(task["name"], rendered, drawn, 8)
     return {"file": file, "ev": drawn.scene.tone.ev, "device": rendered.device}
 
 
-def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict, progress: Progress) -> dict:
-    """The state of a picture after one chunk of its samples."""
+def _chunk(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
+    """Draws one chunk of samples; the answer holds the accumulated state for Picture.merge()."""
     chunk = picture.draw_chunk(job.settings(), job.size, job.time, tuple(task["chunk"]), tuple(task["extra_steps"]))
     return {"chunk": chunk, "device": picture.gpu.device.name}
 
 
-def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:
+def _encode_file(name: str, rendered: RenderResult, job: RenderJob, bit_depth: int) -> bytes:
     with temporary_directory("frame") as folder:
         path = Path(folder, name)
         write(path, rendered, job, bit_depth)
@@ -85,13 +87,15 @@ def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:
 
 @functools.cache
 def _thread() -> ThreadPoolExecutor:
-    """The thread that draws, one a process."""
+    """The thread that draws all tasks of this process."""
     return ThreadPoolExecutor(1, "drawing")
 
 
 @functools.lru_cache(maxsize=2)
-def _open_scene_picture(tables: str, name: str, files: tuple[tuple[str, str], ...], device: str):
-    """The scene and its picture, kept from task to task."""
+def _open_scene_picture(
+    tables: str, name: str, files: tuple[tuple[str, str], ...], device: str
+) -> tuple[Scene, AnyPicture]:
+    """Opens the scene and its picture; the cache keeps the last two for later tasks."""
     for sent, here in files:
         tables = tables.replace(json.dumps(sent), json.dumps(here))
     scene = scene_of_table(json.loads(tables), Path(name))
@@ -116,9 +120,9 @@ def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
 
 
 @functools.cache
-def worker_device(device_id: str, number) -> str:
-    """The worker's own device: its number picks among the GPUs of this machine when --device is auto."""
-    gpus = [found.device_id for found in list_devices()[0] if found.device_type == "gpu"]
+def worker_device(device_id: str, number: object) -> str:
+    """Returns the device of worker `number`; --device auto assigns the GPUs of this machine in turn."""
+    gpus = [device.device_id for device in list_devices()[0] if device.device_type == "gpu"]
     gpus = [gpu for gpu in gpus if gpu.startswith("cuda")] or gpus
     if device_id != "auto" or len(gpus) < 2 or not isinstance(number, int):
         return device_id

@@ -1,12 +1,14 @@
-"""`rayfold export pack.flame --flame all`: a picture of every flame of a file, numbered as in flam3-render."""
+"""`rayfold export pack.flame --flame all`: draws every flame of a file, numbered as by flam3-render.
+
+run.py calls export_flames(), which draws the flames one after another, or on a farm, one a task.
+"""
 
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import IncompleteError, UserError
 from renderer.export.farm import render_stills
@@ -14,18 +16,20 @@ from renderer.export.frames import FRAME_PLACEHOLDER, frame_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, make_plan
 from renderer.export.render import InterruptHandler
-from renderer.farm import parse_farm
 from renderer.flames.xml.read import read_library
 from renderer.formats.images import read_digest
 from renderer.paths import find_input
 from renderer.pictures import is_flame_file, picture_class
-from renderer.plain import format_ignored
-from renderer.profile import measured, stage
+from renderer.plain import Json, format_ignored
+from renderer.system.farm import parse_farm
+from renderer.system.profile import measured, stage
 
-DIGITS = 5  # of a number that flam3-render adds to a name
+CarryOut = Callable[[ExportPlan, float, InterruptHandler], tuple[int, str, Json, bool]]
+Drawn = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
+DIGITS = 5  # of the number that flam3-render appends to a file name
 
 
-def export_flames(options: ExportOptions, carry_out: Any) -> int:
+def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:
     """Export every flame that can be read; returns the exit code, 3 if others were left out.
 
     `carry_out(plan, start, interrupt)` draws and writes one picture.
@@ -51,33 +55,30 @@ def export_flames(options: ExportOptions, carry_out: Any) -> int:
     return 0 if len(rows) == len(entries) else IncompleteError.exit_code
 
 
-Drawn = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
-
-
-def _plan_of(options: ExportOptions, index: int) -> ExportPlan:
+def _flame_plan(options: ExportOptions, index: int) -> ExportPlan:
     with stage("reading"):
         return make_plan(replace(options, flame=str(index), output=numbered_path(options.output, index)))
 
 
-def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: Any) -> Drawn:
-    """Draw the flames of those numbers here, one after another."""
+def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Drawn:
+    """Draw the flames numbered `shown` in this process, one after another."""
     interrupt = InterruptHandler()
     for index in shown:
-        began, plan = time.monotonic(), _plan_of(options, index)
+        began, plan = time.monotonic(), _flame_plan(options, index)
         samples, device, _, finished = carry_out(plan, began, interrupt)
         if not finished:
             raise IncompleteError(f"{plan.output}: not all samples were drawn; the pictures before it are complete")
         yield index, plan, samples, device, time.monotonic() - began
 
 
-def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: Any) -> Drawn:
-    """Draw them on a farm, one a task, in the order of their ends."""
+def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Drawn:
+    """Draw the flames numbered `shown` on a farm, one a task; yields in the order of completion."""
     for name in ("split", "time_limit"):
         if getattr(options, name):
             raise UserError(f"--flame all --farm: not together with --{name.replace('_', '-')}; a task is one flame")
     assert options.farm
     farm = parse_farm(options.farm, options.device, options.insecure)
-    plans = [_plan_of(options, index) for index in shown]
+    plans = [_flame_plan(options, index) for index in shown]
     for k, answer in render_stills(farm, plans):
         yield shown[k], plans[k], answer["samples"], answer["device"], answer["seconds"]
 
@@ -89,7 +90,7 @@ def numbered_path(output: Path, index: int) -> Path:
     return output.with_name(f"{output.stem}{index:0{DIGITS}d}{output.suffix}")
 
 
-def _row(index: int, plan: ExportPlan, samples: int, device: str, seconds: float) -> dict[str, Any]:
+def _row(index: int, plan: ExportPlan, samples: int, device: str, seconds: float) -> Json:
     ignored = format_ignored(picture_class("flame").ignored(plan.scene.settings))
     return {
         "flame": index, "name": plan.scene.title, "output": str(plan.output), "size": list(plan.size),
@@ -98,8 +99,8 @@ def _row(index: int, plan: ExportPlan, samples: int, device: str, seconds: float
     }  # fmt: skip
 
 
-def _print_summary(path: Path, rows: list[dict[str, Any]], options: ExportOptions, seconds: float) -> None:
-    """The JSON object of all pictures, and what was ignored, in one line."""
+def _print_summary(path: Path, rows: list[Json], options: ExportOptions, seconds: float) -> None:
+    """Prints what was ignored, one line on stderr, and with --json the object of all pictures."""
     ignored: dict[str, None] = {phrase: None for row in rows for phrase in row["ignored"]}
     if ignored:
         print(f"rayfold: {path}: ignored: {', '.join(list(ignored)[:12])}", file=sys.stderr)

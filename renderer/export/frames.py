@@ -1,16 +1,20 @@
-"""Numbered frames: their numbers, their paths, and the manifest from which a killed run resumes."""
+"""Numbered frames of a video or light field: numbers, paths, and the manifest from which a killed export resumes.
+
+plan.py parses --frames by frame_numbers() and opens the Manifest; run.py and farm.py draw the missing frames.
+"""
 
 import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.files import read_json_lines
 from renderer.formats.images import atomic_write, read_digest
-from renderer.plain import parse_whole
+from renderer.plain import Json, parse_whole
+from renderer.system.files import read_json_lines
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -20,7 +24,7 @@ MAX_MANIFEST_BYTES = 1 << 30
 
 
 def frame_numbers(text: str) -> list[int]:
-    """The numbers of "1-48" or "1-30,47", in order and once each."""
+    """Parses "1-48" or "1-30,47" to numbers, ascending and once each; raises UserError."""
     numbers: set[int] = set()
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
@@ -35,7 +39,7 @@ def frame_numbers(text: str) -> list[int]:
 
 
 def frame_path(pattern: Path, number: int) -> Path:
-    """out_####.png and 7 make out_0007.png."""
+    """Returns the path of a frame: out_####.png and 7 make out_0007.png."""
     return pattern.with_name(FRAME_PLACEHOLDER.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
 
 
@@ -45,7 +49,7 @@ class Manifest:
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    def __init__(self, pattern: Path, recipe: dict, path_of=None):
+    def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None):
         """`path_of(number)` is where a frame goes, if not where the pattern says."""
         stem = FRAME_PLACEHOLDER.sub("", pattern.stem).strip("_-. ") or "frames"
         self.path = pattern.with_name(f"{stem}.frames.jsonl")
@@ -53,7 +57,7 @@ class Manifest:
         self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
         self._rows = {row["frame"]: row for row in self._read()}
 
-    def _read(self) -> list[dict]:
+    def _read(self) -> list[Json]:
         if not os.path.exists(self.path):
             return []
         with suppress(InputError):  # a manifest that cannot be read lists no frame
@@ -61,7 +65,7 @@ class Manifest:
         return []
 
     def done(self, number: int) -> bool:
-        """Whether the frame need not be rendered again."""
+        """True if the frame need not be rendered again."""
         row, path = self._rows.get(number), self._path_of(number)
         if row is None or row.get("recipe") != self._recipe or row.get("file") != path.name or not path.is_file():
             return False
@@ -83,11 +87,11 @@ class Manifest:
 
 
 def joint_digest(paths: list[Path]) -> str:
-    """One digest of many pictures: sha256 of the lines of their own digests."""
+    """Returns one digest of many pictures: SHA-256 of their digests, a line each."""
     return hashlib.sha256("".join(f"{read_digest(path)}\n" for path in paths).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file's bytes."""
+    """Returns the SHA-256 of a file's bytes in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""`rayfold gallery`: the bundled scenes that show what Rayfold draws, as pictures for the web or as posters."""
+"""`rayfold gallery`: draws twenty bundled scenes, as pictures for the web or as posters."""
 
 import argparse
 import json
@@ -7,17 +7,17 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from renderer import arguments
 from renderer.errors import InputError, UserError
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan
 from renderer.export.render import InterruptHandler
 from renderer.export.run import carry_out
 from renderer.formats.images import read_digest, read_recipe
-from renderer.pictures import recipe_of
-from renderer.process import INTERRUPTED
+from renderer.pictures import make_recipe
+from renderer.plain import Json
+from renderer.system import arguments
+from renderer.system.process import INTERRUPTED
 
 SCENES = (
     "jewels", "glassware", "city", "clockwork", "terrace", "grove", "cloth", "orb", "filigree", "petals",
@@ -64,7 +64,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _plan(name: str, args: argparse.Namespace) -> ExportPlan:
-    """The export of one scene at the size of the gallery."""
+    """The export plan of one scene, scaled to the longer side of gallery pictures."""
     output, depth = args.output / f"{name}.png", 16 if args.print else 8
     wanted = ExportOptions(Path(name), output, samples=args.samples, device=args.device, bit_depth=depth)
     size = load_scene(wanted).size or DEFAULT_SIZE
@@ -73,8 +73,8 @@ def _plan(name: str, args: argparse.Namespace) -> ExportPlan:
     return make_plan(ExportOptions(**values))
 
 
-def _draw(plan: ExportPlan, overwrite: bool) -> dict[str, Any] | None:
-    """Facts about the picture, drawn unless it is there; None if Ctrl-C came first, which leaves no part of it."""
+def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
+    """Draw the picture unless its file is done; facts for the JSON row, None after Ctrl-C, which leaves no file."""
     start, interrupt = time.monotonic(), InterruptHandler()
     if not overwrite and _is_done(plan):
         return {"output": str(plan.output), "seconds": 0.0, "device": "none: it was done"} | _digest(plan.output)
@@ -89,16 +89,16 @@ def _draw(plan: ExportPlan, overwrite: bool) -> dict[str, Any] | None:
     return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": device} | _digest(plan.output)
 
 
-def _digest(path: Path) -> dict[str, Any]:
+def _digest(path: Path) -> Json:
     return {"digest": read_digest(path), "bytes": path.stat().st_size}
 
 
 def _is_done(plan: ExportPlan) -> bool:
-    """Whether the file holds this picture: the same scene at the same size, with as many samples."""
+    """True if the file holds this picture: the same scene, size and number of samples."""
     try:
         recipe = read_recipe(plan.output)
-    except (InputError, UserError):  # not there, or not a picture of ours
+    except (InputError, UserError):  # no such file, or a picture of another program
         return False
-    scene = recipe_of(plan.scene, plan.output.resolve().parent)["scene"]
+    scene = make_recipe(plan.scene, plan.output.resolve().parent)["scene"]
     same = recipe.get("scene") == json.loads(json.dumps(scene)) and recipe.get("size") == list(plan.size)
     return same and plan.samples in (None, recipe.get("samples"))

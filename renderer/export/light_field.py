@@ -1,4 +1,4 @@
-"""A light field of a scene: the same camera at every place of an array, and the views under Stanford's names.
+"""Light fields of a scene: an array of parallel cameras, and one PNG a view under Stanford's file names.
 
 All cameras look the same way and move in the picture's plane, so a point at distance z (along the view) moves by
 F * baseline / z pixels between neighbors, F the focal length in pixels, exactly: the two-plane formulas hold with the
@@ -14,9 +14,11 @@ from renderer.errors import UserError
 from renderer.export.frames import Manifest
 from renderer.export.render import RenderJob, RenderResult, render, write
 from renderer.formats.images import read_recipe
-from renderer.progress import Progress
+from renderer.pictures.picture import AnyPicture
+from renderer.plain import Json
 from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
+from renderer.system.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,17 @@ class CameraArray:
     disparity: float
 
     def views(self) -> list[tuple[int, int]]:
-        """Row and column of each camera, the center ones first: what is interrupted is a smaller field."""
+        """(row, column) of each camera, from the center outwards: an interrupted export is a smaller light field."""
         center = (self.rows - 1) / 2, (self.columns - 1) / 2
         indices = [(row, column) for row in range(self.rows) for column in range(self.columns)]
         return sorted(indices, key=lambda index: max(abs(index[0] - center[0]), abs(index[1] - center[1])))
 
     def camera_offset(self, row: int, column: int) -> tuple[float, float]:
-        """Offsets v downwards and u to the right of a camera, from the center of the array, in lengths of the scene."""
+        """Offset (v downwards, u to the right) of a camera from the center of the array, in scene units."""
         return (row - (self.rows - 1) / 2) * self.baseline, (column - (self.columns - 1) / 2) * self.baseline
 
     def camera_at(self, row: int, column: int) -> Camera:
-        """The camera of a view."""
+        """The camera of the view (row, column)."""
         v, u = self.camera_offset(row, column)
         right, up, _ = self.camera.axes()
         return self.camera.shifted(u * right - v * up)
@@ -52,7 +54,10 @@ class CameraArray:
 
 
 def camera_array(scene: Scene, size: tuple[int, int], grid: tuple[int, int], baseline: float | None) -> CameraArray:
-    """The array that --light-field and --baseline ask for; without a baseline the target moves by 2 pixels."""
+    """Returns the array of --light-field and --baseline; without a baseline the target moves by 2 pixels.
+
+    Raises UserError for a picture without a perspective camera, and for a baseline that is too small.
+    """
     camera = scene.settings.view
     if not isinstance(camera, Camera):
         raise UserError(f"--light-field {grid[0]}x{grid[1]}: a {scene.picture} picture has no camera in space")
@@ -69,27 +74,27 @@ def camera_array(scene: Scene, size: tuple[int, int], grid: tuple[int, int], bas
 
 
 def check_folder(folder: Path, array: CameraArray) -> None:
-    """Makes the folder; UserError when it cannot be, or holds pictures that would mix with the views."""
-    own = {array.name(row, column) for row, column in array.views()}
+    """Makes the folder; raises UserError if that fails, or if the folder holds pictures that are no views."""
+    names = {array.name(row, column) for row, column in array.views()}
     try:
         folder.mkdir(exist_ok=True)
-        others = [entry.name for entry in folder.iterdir() if entry.suffix == ".png" and entry.name not in own]
+        others = [entry.name for entry in folder.iterdir() if entry.suffix == ".png" and entry.name not in names]
     except OSError as error:
         raise UserError(f"-o {folder}: cannot be a folder of views: {error.strerror}") from error
     if others:
-        raise UserError(f"-o {folder}: holds other pictures ({others[0]}); the views want a folder of their own")
+        raise UserError(f"-o {folder}: holds other pictures ({others[0]}); the views need an empty folder")
 
 
 def view_scene(scene: Scene, array: CameraArray, row: int, column: int) -> Scene:
-    """The scene as the camera of an index sees it: without a lens, as views are sharp everywhere."""
+    """The scene with the camera of the view (row, column), and without a lens: views are sharp everywhere."""
     lens = {} if scene.settings.lens_radius is None else {"lens_radius": 0.0}
     return replace(scene, settings=replace(scene.settings, view=array.camera_at(row, column), **lens))
 
 
 class LightFieldViews:
-    """The views of an array in a folder: which are done, by a manifest beside them, and the exposure they share."""
+    """The views of an array in a folder: the manifest of finished views, and the exposure that all views share."""
 
-    def __init__(self, folder: Path, array: CameraArray, recipe: dict):
+    def __init__(self, folder: Path, array: CameraArray, recipe: Json):
         self.array, self._folder = array, folder
         pattern = folder / "views_#.png"
         facts = recipe | {"grid": [array.rows, array.columns], "baseline": array.baseline}
@@ -100,18 +105,21 @@ class LightFieldViews:
         return self._folder / self.array.name(*index)
 
     def wanted(self, overwrite: bool) -> list[tuple[int, int]]:
-        """The indices that are not done, the center one first: all of them where that one is not."""
+        """The (row, column) of views to draw, center first.
+
+        The center sets the exposure of all views: without it, all are drawn again.
+        """
         indices = self.array.views()
         if overwrite or not self._manifest.done(self._number(indices[0])):
             return indices
         return [index for index in indices if not self._manifest.done(self._number(index))]
 
     def exposure_before(self, wanted: list[tuple[int, int]]) -> float | None:
-        """The stops that the center view was written with; None if it is wanted itself, and so decides them."""
+        """The exposure in stops of the finished center view; None if the center view is still to be drawn."""
         center = self.array.views()[0]
         if center in wanted or not wanted:
             return None
-        return read_recipe(self.path(center))["scene"]["tone"].get("ev", 0.0)
+        return float(read_recipe(self.path(center))["scene"]["tone"].get("ev", 0.0))
 
     def add(self, index: tuple[int, int], seconds: float, device: str) -> None:
         """List a view whose file is complete in the manifest."""
@@ -121,8 +129,10 @@ class LightFieldViews:
         return index[0] * self.array.columns + index[1]
 
 
-def render_light_field(picture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress) -> str:
-    """Renders and writes every view that is not done; returns the device's name."""
+def render_light_field(
+    picture: AnyPicture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress
+) -> str:
+    """Renders and writes the views that the manifest does not list; returns the device's name."""
     indices, device = views.wanted(overwrite), "none: every view was done"
     ev = views.exposure_before(indices)
     for index in indices:
@@ -136,11 +146,16 @@ def render_light_field(picture, job: RenderJob, views: LightFieldViews, overwrit
 
 
 def render_view(
-    picture, job: RenderJob, array: CameraArray, index: tuple[int, int], ev: float | None, progress: Progress
+    picture: AnyPicture,
+    job: RenderJob,
+    array: CameraArray,
+    index: tuple[int, int],
+    ev: float | None,
+    progress: Progress,
 ) -> tuple[RenderResult, RenderJob]:
-    """One view, and the job with the scene and the tone mapping that its file is written by.
+    """Renders one view; returns the picture, and the job that write() takes for the view's file.
 
-    The tone is plain sRGB with `ev` stops; None, for the center view, takes its own exposure.
+    The file is plain sRGB with an exposure of `ev` stops; None meters the exposure of this view.
     """
     scene = view_scene(job.scene, array, *index)
     rendered = render(picture, replace(job, scene=scene), progress)

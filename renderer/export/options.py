@@ -1,41 +1,92 @@
-"""What `rayfold export` is asked for, as plain data."""
+"""The options of `rayfold export`: each is declared once, as a field of ExportOptions with its argparse settings."""
 
-from dataclasses import dataclass
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
+
+from renderer.system import arguments
+
+INPUT_HELP = "scene .toml, mesh, .flame, .cb program, light field, or a PNG that Rayfold wrote"
+OUTPUT_HELP = ".png, .exr, a video, or frames as out_####.png"
+NOISE_HELP = (
+    "draw until the noise is below this: 1%% of white in a flame, of each pixel's luminance in a ray traced picture"
+)
+
+
+def _option(
+    help: str, metavar: str | None = None, type: object = None, default: object = None, **settings: object
+) -> Any:
+    """Returns a field whose metadata are the keywords of its add_argument() call."""
+    given = {"metavar": metavar, "type": type} | settings
+    keywords = {name: value for name, value in given.items() if value is not None}
+    return field(default=default, metadata={"help": help, "default": default, **keywords})
+
+
+def _flag(help: str) -> Any:
+    return _option(help, default=False, action="store_true")
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """The options of the command (renderer/export/command.py explains each); None where one is not given."""
+    """The options of one export; None for an option that is not given."""
 
-    input: Path
-    output: Path
-    size: tuple[int, int] | None = None
-    samples: int | None = None
-    time: float | None = None
-    frames: str | None = None
-    fps: int = 24
-    animation: str | None = None
-    variant: str | None = None
-    seed: int | None = None
-    device: str = "auto"
-    environment: str | None = None
-    set: tuple[str, ...] | list[str] = ()
-    bit_depth: int = 8
-    transfer: str = "srgb"
-    tile: int = 0  # 0: only large pictures are drawn in tiles
-    time_limit: float | None = None
-    denoise: bool = False
-    overwrite: bool = False
-    dry_run: bool = False
-    light_field: tuple[int, int] | None = None
-    baseline: float | None = None
-    farm: str | None = None
-    insecure: bool = False
-    split: str | None = None
-    flame: str = ""
-    film: bool = False
-    sheet: bool = False
-    noise: float | None = None
-    json: bool = False
-    profile: bool = False
+    input: Path = field(metadata={"metavar": "INPUT", "type": Path, "help": INPUT_HELP})
+    output: Path = field(metadata={"metavar": "OUT", "type": Path, "required": True, "help": OUTPUT_HELP})
+    size: tuple[int, int] | None = _option("in pixels (default: from the scene file)", "WxH", arguments.size)
+    samples: int | None = _option("samples to accumulate (default: from the scene file)", "N", arguments.positive)
+    time: float | None = _option("seconds into an animated scene (default 0)", "T", arguments.seconds)
+    frames: str | None = _option("frame numbers of a video or of out_####.png, such as 1-48", "A-B")
+    fps: int = _option("frames a second of scene time (default 24)", "FPS", arguments.positive, 24)
+    animation: str | None = _option("of a model: name or number, from 0, of what plays (default: the first)", "NAME")
+    variant: str | None = _option("of a model: its material variant (default: the file's own materials)", "NAME")
+    seed: int | None = _option("of the random numbers; the same seed gives the same picture", "S", arguments.seed)
+    device: str = _option("cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto", default="auto")
+    environment: str | None = _option(
+        "light of a model or scene: studio, overcast, sunset, none, or an .exr or .hdr file", "NAME"
+    )
+    set: Sequence[str] = _option("a setting of the scene; repeatable", "KEY=VALUE", action="append", default=())
+    bit_depth: int = _option(
+        "bits per channel: 8 or 16 of a PNG, 8 or 10 of a film (default 8)", type=int, default=8, choices=(8, 10, 16)
+    )
+    transfer: str = _option(
+        "pq writes high dynamic range: Rec. 2020 in PQ, radiance 1 at 203 nits (default srgb)",
+        default="srgb",
+        choices=("srgb", "pq"),
+    )
+    tile: int = _option("draw in tiles of N x N (default: only large pictures)", "N", arguments.positive, 0)
+    time_limit: float | None = _option("stop drawing then; exit code 3 if too early", "SECONDS", arguments.duration)
+    denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
+    overwrite: bool = _flag("draw frames again that are already done")
+    dry_run: bool = _flag("print the plan and the memory it takes, and stop")
+    light_field: tuple[int, int] | None = _option(
+        "export a light field: OUT is a folder of its views", "ROWSxCOLUMNS", arguments.grid
+    )
+    baseline: float | None = _option(
+        "distance of neighboring cameras, in scene units (default: a disparity of 2 pixels at the target)", "B", float
+    )
+    farm: str | None = _option("local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT", "CLUSTER")
+    insecure: bool = _flag("allow a tcp:// farm, where whoever reaches it can run code")
+    split: str | None = _option("what a farm distributes of one picture (default: tiles)", choices=("tiles", "samples"))
+    noise: float | None = _option(NOISE_HELP, "N%", arguments.fraction)
+    flame: str = _option("which flame of a file, from 0; all: numbered pictures", "N|NAME|all", default="")
+    film: bool = _flag("the flames of a file are key frames; frame N shows time N")
+    sheet: bool = _flag("a contact sheet of all flames of a file")
+    json: bool = _flag("print exactly one JSON object")
+    profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the options of `rayfold export`."""
+    names = {"input": ("input",), "output": ("-o", "--output")}
+    for option in fields(ExportOptions):
+        keywords = dict(option.metadata)
+        if option.name == "set":
+            keywords["default"] = []  # a list, to which argparse appends
+        command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
+
+
+def parse_options(args: argparse.Namespace) -> ExportOptions:
+    """Converts argparse's namespace to ExportOptions."""
+    return ExportOptions(**{option.name: getattr(args, option.name) for option in fields(ExportOptions)})

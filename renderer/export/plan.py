@@ -1,6 +1,10 @@
-"""The checked plan of an export: everything that can be wrong is found here, before any work."""
+"""The plan of an export: make_plan() checks options, scene and output before anything is drawn.
+
+run.py, flames.py, gallery.py and verify.py make plans; run.carry_out() and farm.py draw them.
+"""
 
 import json
+import math
 import os
 import tempfile
 from dataclasses import dataclass, fields, replace
@@ -11,24 +15,24 @@ from renderer.errors import UserError
 from renderer.export import video
 from renderer.export.frames import FRAME_PLACEHOLDER, MAX_FRAMES, VIDEO_SUFFIXES, Manifest, frame_numbers
 from renderer.export.options import ExportOptions
-from renderer.export.render import MAX_UNTILED_PIXELS
+from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob
 from renderer.export.video import FILM_SUFFIXES, MIN_AV1_SIDE
 from renderer.images import denoise
-from renderer.pictures import load, picture_class, recipe_of
-from renderer.plain import format_value
-from renderer.raytracing.environment_presets import PRESETS
-from renderer.scene.animation import without_tracks_of
+from renderer.pictures import load, make_recipe, picture_class
+from renderer.plain import Json, format_value
+from renderer.raytracing.lights.environment_presets import PRESETS
+from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 
-MAX_NAME_BYTES = 230  # of the 255 that file systems allow: manifests and folders of frames add to the name
+MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
 DEFAULT_SIZE = (1280, 720)
 
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """What an export will do. `numbers` are the frames, None for a still; the first one shows `time` (seconds)."""
+    """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds."""
 
     options: ExportOptions
     scene: Scene
@@ -45,12 +49,12 @@ class ExportPlan:
 
     @property
     def is_video(self) -> bool:
-        """Whether the frames become a video."""
+        """True if the frames become a video."""
         return self.numbers is not None and self.output.suffix.lower() in VIDEO_SUFFIXES
 
     @property
     def layers(self) -> bool:
-        """Whether the picture's layers are written too."""
+        """True if the picture's layers are written too."""
         return self.output.suffix.lower() == ".exr"
 
     @property
@@ -63,6 +67,12 @@ class ExportPlan:
         """The scene's title and the size, for progress bars."""
         return f"{self.scene.title}, {self.size[0]} x {self.size[1]}"
 
+    def job(self, samples: int = 1, time: float | None = None, deadline: float = math.inf) -> RenderJob:
+        """The job of drawing the still, or the frame at scene time `time`, until `deadline` (of time.monotonic())."""
+        options, scene_time = self.options, self.time if time is None else time
+        job = RenderJob(self.scene, self.size, samples, scene_time, options.tile, deadline, self.layers)
+        return replace(job, denoise=options.denoise, transfer=options.transfer)
+
     def time_of(self, number: int) -> float:
         """Scene time of a frame in seconds."""
         assert self.numbers is not None
@@ -72,7 +82,7 @@ class ExportPlan:
 
 
 def make_plan(options: ExportOptions) -> ExportPlan:
-    """The plan of a still, of frames or of a video. Raises UserError or InputError."""
+    """Makes the plan of a still, of frames or of a video. Raises UserError or InputError."""
     output = options.output
     numbers = _frame_numbers(options)
     _check_encoding(options)
@@ -103,7 +113,7 @@ def make_plan(options: ExportOptions) -> ExportPlan:
 
 
 def _check_encoding(options: ExportOptions) -> None:
-    """Raise for a depth that the output's format has not, and for a high dynamic range in 8 bits."""
+    """Raise UserError for a bit depth that the output's format lacks, and for high dynamic range in 8 bits."""
     depth, suffix = options.bit_depth, options.output.suffix.lower()
     formats = {8: None, 10: FILM_SUFFIXES, 16: (".png",)}[depth]
     if formats and suffix not in formats:
@@ -116,7 +126,7 @@ def _check_encoding(options: ExportOptions) -> None:
 
 
 def _with_noise(options: ExportOptions, scene: Scene, size: tuple[int, int], numbers: list[int] | None) -> Scene:
-    """The scene that is drawn until its noise is low; raises if that cannot be estimated while it is drawn."""
+    """The scene with --noise as its stopping criterion; raises UserError if its noise cannot be estimated."""
     if scene.picture not in ("flame", "flame3d", "raytrace"):
         allowed = "flame, flame3d, raytrace"
         raise UserError(f"--noise: the noise of a {scene.picture} picture is not estimated; allowed are {allowed}")
@@ -133,7 +143,7 @@ def _with_noise(options: ExportOptions, scene: Scene, size: tuple[int, int], num
 
 
 def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) -> None:
-    """Raise if the picture cannot be denoised."""
+    """Raise UserError or UnavailableError if the picture cannot be denoised."""
     if options.farm:
         raise UserError("--denoise: not together with --farm, whose workers draw only parts")
     if scene.picture not in DENOISED:
@@ -146,7 +156,7 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
 
 
 def time_of(options: ExportOptions, scene: Scene) -> float:
-    """Seconds of --time; without it those of the PNG that is the input, or 0."""
+    """Returns the scene time in seconds: --time, else the time in the recipe of a PNG input, else 0."""
     return scene.time if options.time is None else options.time
 
 
@@ -165,7 +175,7 @@ def _frame_numbers(options: ExportOptions) -> list[int] | None:
 
 
 def _placeholders(output: Path) -> list[str]:
-    """The runs of # in the name, which frame numbers replace."""
+    """Returns the runs of # in the name, which frame numbers replace."""
     return FRAME_PLACEHOLDER.findall(output.name)
 
 
@@ -179,7 +189,7 @@ def _film_numbers(scene: Scene) -> list[int]:
 
 
 def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None) -> None:
-    """Raise if frames are asked for of one flame among several, or frames before time 0."""
+    """Raise UserError for frames of one flame among several without --film, and for frames before time 0."""
     if not options.film and scene.part and (numbers or options.output.suffix.lower() in VIDEO_SUFFIXES):
         raise UserError(f"-o {options.output}: frames of {scene.path} need --film, or a scene with an [animation]")
     if options.film and numbers and numbers[0] < 0:
@@ -187,7 +197,7 @@ def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None)
 
 
 def _check_output(output: Path) -> None:
-    """Raise if the output cannot be written."""
+    """Raise UserError if the output cannot be written, UnavailableError for a video without PyAV."""
     suffix = output.suffix.lower()
     if suffix not in (".png", ".exr", *VIDEO_SUFFIXES):
         allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
@@ -226,7 +236,7 @@ def load_scene(options: ExportOptions) -> Scene:
             tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
             settings = set_from_text(settings, key, text)
-            scene = without_tracks_of(scene, key)
+            scene = without_tracks(scene, key)
     if options.seed is not None:
         if "seed" not in [f.name for f in fields(settings)]:
             raise UserError(f"--seed {options.seed}: a {scene.picture} picture has no random numbers")
@@ -250,17 +260,17 @@ def with_environment(scene: Scene, name: str) -> Any:
     return set_from_text(settings, key, json.dumps(name, ensure_ascii=False), "--environment")
 
 
-def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
-    """What all frames have in common and depend on."""
-    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
+def frames_recipe(plan: ExportPlan) -> Json:
+    """Returns the recipe of the frames: everything on which their pixels depend."""
+    facts: Json = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
     facts |= {"transfer": plan.options.transfer} if plan.options.transfer != "srgb" else {}
-    recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
+    recipe = make_recipe(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.options.denoise else {}
     recipe |= {"film": True} if plan.options.film else {}
     return recipe | {"time": plan.time, "fps": plan.options.fps}
 
 
 def open_manifest(plan: ExportPlan) -> Manifest:
-    """The manifest of the plan's frames, in a folder that exists afterwards."""
+    """Opens the manifest of the plan's frames; makes its folder if needed."""
     plan.pattern.parent.mkdir(exist_ok=True)
     return Manifest(plan.pattern, frames_recipe(plan))

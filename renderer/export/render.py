@@ -1,4 +1,8 @@
-"""One picture to linear values and to its file: draw n samples, whole or tile by tile, tone map, write."""
+"""Draws one picture as linear values, at once or tile by tile, tone maps it and writes its .png or .exr file.
+
+A RenderJob goes through render(), which returns a RenderResult, to write(). `rayfold export`, farm workers, lessons and
+the Python API call both.
+"""
 
 import re
 import sys
@@ -7,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,40 +19,41 @@ from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise, denoise_flame
 from renderer.images.tone_mapping import SRGB_8, Encoding, ExposureMeter, tonemap
-from renderer.pictures import recipe_of
-from renderer.pictures.picture import Frame, Tile
-from renderer.process import stop_signals
-from renderer.profile import stage
+from renderer.pictures import make_recipe
+from renderer.pictures.picture import AnyPicture, Frame, Tile
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
+from renderer.system.process import stop_signals
+from renderer.system.profile import stage
+from renderer.system.progress import Progress
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
 ROW_BLOCK_PIXELS = 1 << 22
-DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
-SYNC_SECONDS = 0.15  # about the delay of Ctrl-C and deadlines
-ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing before an estimate, which is printed if above the minimum
+DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
+SYNC_SECONDS = 0.15  # seconds of work between waits for the device: the delay of Ctrl-C and deadlines
+ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds before an estimate; only a longer one is printed
 
 
 class InterruptHandler:
-    """A context in which the first Ctrl-C sets `requested`, so that what is drawn is kept; the second ends at once.
+    """A context in which the first Ctrl-C sets `requested`, so that drawn samples are kept; the second ends at once.
 
-    Until there is a sample, while kernels are compiled, there is nothing to keep, and the first ends at once too.
+    Before the first sample, while kernels are compiled, the first Ctrl-C ends at once too.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.requested = False
-        self.has_drawn = False  # set when there is a sample
+        self.has_drawn = False  # set by draw() after the first sample
 
     def __enter__(self) -> "InterruptHandler":
         self._signals = stop_signals(self._ask)
         self._signals.__enter__()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._signals.__exit__(*error)
 
-    def _ask(self, *_) -> None:
+    def _ask(self, *_: object) -> None:
         if self.requested or not self.has_drawn:
             raise KeyboardInterrupt
         self.requested = True
@@ -56,14 +62,14 @@ class InterruptHandler:
 
 @dataclass
 class NoiseTarget:
-    """A picture ends when its estimated noise is at most `limit`, a fraction of white."""
+    """A stopping criterion: drawing ends when the estimated noise is at most `limit`, a fraction of white."""
 
     limit: float
     estimate: float | None = None
     reached: bool = False
 
-    def is_reached(self, picture) -> bool:
-        """Whether the picture that was drawn last is good enough."""
+    def is_reached(self, picture: AnyPicture) -> bool:
+        """True if the noise of the picture drawn so far is at most the limit."""
         estimate = picture.noise()
         self.estimate = self.estimate if estimate is None else estimate
         self.reached = estimate is not None and estimate <= self.limit
@@ -72,7 +78,7 @@ class NoiseTarget:
 
 @dataclass(frozen=True)
 class RenderJob:
-    """What one picture needs: the scene and its time, size, samples, tile size (0: whole) and a deadline."""
+    """The arguments of one picture; `size` is (width, height), `tile` the side of tiles (0: only large pictures)."""
 
     scene: Scene
     size: tuple[int, int]
@@ -80,20 +86,20 @@ class RenderJob:
     time: float = 0.0  # scene time in seconds
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
-    layers: bool = False  # whether the picture's layers are wanted too
-    stop: InterruptHandler | None = None  # what may end it before
+    layers: bool = False  # draw the layers of an .exr file too
+    stop: InterruptHandler | None = None  # ends drawing after Ctrl-C
     denoise: bool = False
     transfer: str = "srgb"  # of the file: srgb or pq
-    noise: NoiseTarget | None = None  # ends the picture before its samples are drawn
+    noise: NoiseTarget | None = None  # may end drawing before all samples
 
-    def settings(self):
-        """The scene's settings at its time; with the variance of pixels if layers are wanted."""
+    def settings(self) -> Any:
+        """The scene's settings at `time`; with the variance of pixels if layers are drawn."""
         settings = settings_at(self.scene, self.time)
         settings = settings.for_denoising() if self.denoise else settings
         return settings.with_variance() if self.layers else settings
 
     def tiles(self) -> list[Tile | None]:
-        """The parts that are drawn one after another; [None] for the whole picture at once."""
+        """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once."""
         width, height = self.size
         step = self.tile or (TILE if width * height > MAX_UNTILED_PIXELS else 0)
         if not step:
@@ -118,27 +124,27 @@ class RenderResult:
     layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
-def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, int]:
-    """The frame after the job's samples and how many it took until the deadline or until it was asked to stop.
+def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progress) -> tuple[Frame, int]:
+    """Draws the job's samples until the deadline, Ctrl-C or the noise target; returns the frame and the samples drawn.
 
-    Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
+    Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late.
     """
     settings = job.settings()
     picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
     drawn, first = 0, None
-    queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in SYNC_SECONDS seconds
+    queued, max_queued = 0, 1  # samples launched since the last wait; most before the next, SYNC_SECONDS of work
     while drawn < job.samples:
-        where = (settings, job.size, job.time)
-        frame = picture.draw(*where) if tile is None else picture.draw(*where, tile)
+        arguments = (settings, job.size, job.time)
+        frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
         drawn, queued = drawn + 1, queued + 1
         progress.advance()
-        if queued >= most or time.monotonic() > job.deadline:
+        if queued >= max_queued or time.monotonic() > job.deadline:
             frame.device.finish()
             if job.stop is not None:
                 job.stop.has_drawn = True
             took, waited = time.monotonic() - waited, time.monotonic()
-            queued, most = 0, max(1, min(2 * most, int(queued * SYNC_SECONDS / max(took, 1e-9))))
+            queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
             if waited > job.deadline:
                 break
             if first is None:  # the first draw may include compilation and warm-up
@@ -155,29 +161,29 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
 
 
 def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
-    """Print to stderr how long the job will take if that is long, and how to end it early.
+    """Print to stderr the estimated duration of the job if it exceeds MIN_ETA_SECONDS, and how to end it early.
 
-    The fraction that is drawn grew from `before` to `now` in `seconds`; nothing is known while it does not grow.
+    `before` and `now` are the fractions drawn `seconds` ago and now; prints nothing if they are equal.
     """
     if now <= before:
         return
-    whole = seconds / (now - before) * len(job.tiles())
-    if min(whole, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
+    total = seconds / (now - before) * len(job.tiles())
+    if min(total, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
         kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
         print(
-            f"rayfold: this will take about {format_duration(whole)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr
+            f"rayfold: this will take about {format_duration(total)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr
         )
 
 
 def format_duration(seconds: float) -> str:
-    """A time as people say it: 90 minutes, 3 hours, 12 days, 40 years."""
+    """Formats a duration in its largest fitting unit: 90 minutes, 3 hours, 12 days, 40 years."""
     for unit, length in (("years", 31557600.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"
     return f"{seconds:.0f} seconds"
 
 
-def render(picture, job: RenderJob, progress) -> RenderResult:
+def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples
     picture.prepare_export(job.scene.tone)
@@ -185,7 +191,7 @@ def render(picture, job: RenderJob, progress) -> RenderResult:
         with stage("rendering"):
             frame, drawn = draw(picture, job, tile, progress)
         if job.stop is not None and job.stop.requested and len(job.tiles()) > 1:
-            raise KeyboardInterrupt  # there is nothing yet of the other tiles
+            raise KeyboardInterrupt  # the other tiles have no samples yet
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
         with stage("developing"):
             image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
@@ -208,7 +214,7 @@ def _denoise(rendered: "RenderResult") -> None:
 
 
 class TiledImage:
-    """A picture of `size` that comes tile by tile, and its layers."""
+    """A picture of `size` (width, height) and its layers, filled tile by tile."""
 
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
@@ -217,20 +223,20 @@ class TiledImage:
         self._layers: dict[str, np.ndarray] = {}
         self._meter, self._opaque = ExposureMeter(), True
 
-    def merge_tile(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
-        """Copy a tile and its layers into the image, and meter it."""
+    def merge_tile(self, tile: Tile, values: np.ndarray, layers: dict[str, np.ndarray]) -> None:
+        """Copy linear values and layers of the tile (x, y, width, height) into the image; count them in the meter."""
         left, top, wide, high = tile
-        assert part.shape == (high, wide, 4), (part.shape, tile)
-        where = slice(top, top + high), slice(left, left + wide)
-        self._linear[where] = part
-        self._meter.add(part)
-        self._opaque = self._opaque and bool((part[..., 3] >= 1).all())
+        assert values.shape == (high, wide, 4), (values.shape, tile)
+        rectangle = slice(top, top + high), slice(left, left + wide)
+        self._linear[rectangle] = values
+        self._meter.add(values)
+        self._opaque = self._opaque and bool((values[..., 3] >= 1).all())
         for name, layer in layers.items():
-            whole = self._layers.setdefault(name, np.zeros((*self._shape, *layer.shape[2:]), layer.dtype))
-            whole[where] = layer
+            target = self._layers.setdefault(name, np.zeros((*self._shape, *layer.shape[2:]), layer.dtype))
+            target[rectangle] = layer
 
-    def result(self, samples: int, device: str, prototype) -> RenderResult:
-        """The picture, once all of its tiles are there."""
+    def result(self, samples: int, device: str, prototype: Frame) -> RenderResult:
+        """Returns the picture; call it after all tiles were merged."""
         return RenderResult(self._linear, self._meter, self._opaque, samples, device, prototype, self._layers)
 
 
@@ -261,17 +267,17 @@ class FileBackedImage:
 
 
 def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding = SRGB_8) -> Iterator[np.ndarray]:
-    """Tone-mapped pixels (rows, width, 4) in blocks of rows, top to bottom."""
+    """Yields tone-mapped pixels (rows, width, 4) in blocks of rows, top to bottom."""
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
         with stage("developing"):
             pixels = tonemap(_upload_like(rendered.prototype, band), scene.tone, encoding, rendered.meter)
         yield pixels
-        rendered.prototype.device.finish()  # which frees what the band took
+        rendered.prototype.device.finish()  # frees the memory of the band
 
 
-def _upload_like(frame, array: np.ndarray):
+def _upload_like(frame: Frame, array: np.ndarray) -> Frame:
     if isinstance(frame, Texture):
         return frame.gl.texture((array.shape[1], array.shape[0])).write(array)
     return frame.device.buffer(array.shape).write(array)
@@ -280,7 +286,7 @@ def _upload_like(frame, array: np.ndarray):
 def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8) -> None:
     """Writes the picture by the path's suffix: .png tone mapped and with its recipe, .exr linear."""
     height, width, _ = rendered.linear.shape
-    recipe = recipe_of(
+    recipe = make_recipe(
         job.scene,
         path.resolve().parent,
         size=[width, height],

@@ -1,15 +1,15 @@
-"""Carries out an export: in this process or on a farm; prints what was written.
+"""Carries out an export, in this process or on a farm, and prints the written files. command.py calls run().
 
-What only some exports need is imported when they need it: a still of 1 s would wait 0.2 s for farms, films and flames.
+Modules that only some exports need (farms, videos, flames) are imported late: they would add 0.2 s to a still of 1 s.
 """
 
 import json
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,15 +32,15 @@ from renderer.gpu import open_context
 from renderer.images.denoise import INSTALL, is_installed
 from renderer.images.metrics import noise_level
 from renderer.images.tone_mapping import LUMINANCE_WEIGHTS
-from renderer.pictures import open_picture, picture_class, recipe_of
-from renderer.pictures.picture import Picture
-from renderer.plain import format_ignored
-from renderer.profile import measured, stage
-from renderer.progress import Progress
+from renderer.pictures import make_recipe, open_picture, picture_class
+from renderer.pictures.picture import AnyPicture
+from renderer.plain import Json, format_ignored
 from renderer.scene.scene import Scene
+from renderer.system.profile import measured, stage
+from renderer.system.progress import Progress
 
-HINT_SIDE = 1024  # pixels of the middle of a still whose noise is estimated
-VISIBLE_NOISE = 0.012  # standard deviation, of white, from which on a denoiser is offered
+HINT_SIDE = 1024  # side in pixels of the central square whose noise is estimated
+VISIBLE_NOISE = 0.012  # standard deviation as a fraction of white, above which --denoise is offered
 NOISE_SAMPLES = 100  # times the file's own samples, after which --noise gives up
 
 
@@ -71,12 +71,12 @@ def run(options: ExportOptions) -> int:
     return 0 if finished else 130 if interrupt.requested else 3
 
 
-def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tuple[int, str, dict, bool]:
-    """Draw and write the plan's picture or frames; samples, device, the picture's report, and whether all is done."""
+def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tuple[int, str, Json, bool]:
+    """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done."""
     options = plan.options
     if options.farm:
         from renderer.export.farm import render_on_farm
-        from renderer.farm import parse_farm
+        from renderer.system.farm import parse_farm
 
         samples, device = render_on_farm(parse_farm(options.farm, options.device, options.insecure), plan)
         return samples, device, {}, True
@@ -109,11 +109,11 @@ def export_light_field(options: ExportOptions) -> int:
     folder, array = options.output, camera_array(scene, size, options.light_field, options.baseline)
     check_folder(folder, array)
     scene_time = time_of(options, scene)
-    facts: dict[str, Any] = dict(size=list(size), samples=options.samples, time=scene_time)
-    views = LightFieldViews(folder, array, recipe_of(scene, folder.resolve(), **facts))
+    facts: Json = dict(size=list(size), samples=options.samples, time=scene_time)
+    views = LightFieldViews(folder, array, make_recipe(scene, folder.resolve(), **facts))
     if options.farm:
         from renderer.export.farm import render_light_field_on_farm
-        from renderer.farm import parse_farm
+        from renderer.system.farm import parse_farm
 
         job = RenderJob(scene, size, options.samples or 1, scene_time)
         farm = parse_farm(options.farm, options.device, options.insecure)
@@ -126,7 +126,7 @@ def export_light_field(options: ExportOptions) -> int:
         with Progress(samples * len(views.wanted(options.overwrite)), title) as progress:
             device = render_light_field(picture, job, views, options.overwrite, progress)
     seconds, count = time.monotonic() - start, len(array.views())
-    print_ignored(scene.path, ignored_of(scene))
+    print_ignored(scene.path, ignored_statements(scene))
     if options.json:
         digest = joint_digest([views.path(index) for index in sorted(array.views())])
         answer = _answer(scene, str(folder), size, samples, count, seconds, device, digest)
@@ -139,21 +139,12 @@ def export_light_field(options: ExportOptions) -> int:
     return 0
 
 
-def _job(plan: ExportPlan, samples: int, deadline: float, scene_time: float) -> RenderJob:
-    """The job of the plan's picture at a scene time."""
-    tile, clean = plan.options.tile, plan.options.denoise
-    encoded = plan.options.transfer
-    return RenderJob(
-        plan.scene, plan.size, samples, scene_time, tile, deadline, plan.layers, denoise=clean, transfer=encoded
-    )
-
-
 def _export_still(
-    plan: ExportPlan, picture: Picture, samples: int, deadline: float, interrupt: InterruptHandler
+    plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float, interrupt: InterruptHandler
 ) -> tuple[str, int, bool]:
-    """Render and write a still; returns the device's name, the samples drawn, and whether these are all."""
+    """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
     noise = None if plan.options.noise is None else NoiseTarget(plan.options.noise)
-    job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt, noise=noise)
+    job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.frame_depth)
@@ -169,7 +160,7 @@ def _export_still(
 
 
 def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
-    """Say on stderr how to denoise, if the middle of a still is noisy enough to be seen."""
+    """Print on stderr how to denoise, if the noise in the middle of a still is visible."""
     if plan.scene.picture != "raytrace" or plan.options.denoise or plan.options.json:
         return
     (width, height), side = plan.size, HINT_SIDE
@@ -183,8 +174,11 @@ def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
         print(f"rayfold: {plan.output}: {text}", file=sys.stderr)
 
 
-def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: float) -> tuple[str, bool]:
-    """Render the frames that are not done; a file is complete before the manifest lists it."""
+def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float) -> tuple[str, bool]:
+    """Render the frames that the manifest does not list; returns the device's name and True if all are done.
+
+    A file is complete before the manifest lists it.
+    """
     assert plan.numbers is not None
     manifest = open_manifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
@@ -192,7 +186,7 @@ def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: f
     with Progress(len(wanted) * samples, plan.title) as progress:
         for number in wanted:
             start = time.monotonic()
-            job = _job(plan, samples, deadline, plan.time_of(number))
+            job = plan.job(samples, plan.time_of(number), deadline)
             rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
@@ -203,13 +197,13 @@ def _export_frames(plan: ExportPlan, picture: Picture, samples: int, deadline: f
 
 
 def _encode(plan: ExportPlan) -> str:
-    """Encode the video of the plan's frames, then remove the frames; returns the joint digest of these."""
+    """Encode the video of the plan's frames, then remove the frames; returns the joint digest of the frames."""
     assert plan.numbers is not None
     from renderer.export.video import encode_video
 
     frames = [frame_path(plan.pattern, number) for number in plan.numbers]
-    facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.options.fps)
-    recipe = recipe_of(plan.scene, plan.output.resolve().parent, **facts)
+    facts: Json = dict(size=list(plan.size), fps=plan.options.fps)
+    recipe = make_recipe(plan.scene, plan.output.resolve().parent, **facts)
     encode_video(frames, plan.output, plan.options.fps, recipe, plan.options.bit_depth, plan.options.transfer)
     digest = joint_digest(frames)
     shutil.rmtree(plan.pattern.parent)
@@ -217,7 +211,7 @@ def _encode(plan: ExportPlan) -> str:
 
 
 def print_plan(plan: ExportPlan) -> int:
-    """Print what --dry-run shows: the plan, and an estimate of the memory it takes."""
+    """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
     untiled = width * height <= MAX_UNTILED_PIXELS
     step = plan.options.tile or (0 if untiled else TILE)
@@ -225,7 +219,7 @@ def print_plan(plan: ExportPlan) -> int:
         "output": str(plan.output),
         "size": list(plan.size),
         "frames": 1 if plan.numbers is None else len(plan.numbers),
-        "tiles": len(RenderJob(plan.scene, plan.size, 1, tile=plan.options.tile).tiles()),
+        "tiles": len(plan.job().tiles()),
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
@@ -240,7 +234,7 @@ def print_plan(plan: ExportPlan) -> int:
 
 
 def print_result(
-    plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool, digest: Any
+    plan: ExportPlan, samples: int, device: str, seconds: float, facts: Json, finished: bool, digest: object
 ) -> None:
     """Print the paths, or one JSON object; statistics for people go to stderr."""
     if plan.numbers is None:
@@ -268,46 +262,46 @@ def print_result(
         print(f"digest {digests[0]}", file=sys.stderr)
 
 
-def _one(values: list) -> Any:
+def _one(values: Sequence[object]) -> object:
     """The only value of a list of one, else the list."""
     return values[0] if len(values) == 1 else values
 
 
-def ignored_of(scene: Scene) -> list[str]:
-    """What the input's files say and the picture does not honor, a phrase each: the key `ignored` of --json."""
+def ignored_statements(scene: Scene) -> list[str]:
+    """Statements of the input's files that the picture does not honor, a phrase each: the key `ignored` of --json."""
     return format_ignored(picture_class(scene.picture).ignored(scene.settings))
 
 
 def print_ignored(path: Path, phrases: list[str]) -> None:
-    """Print the phrases of ignored_of() in one line on stderr, if there are any; `path` is the input."""
+    """Print the phrases of ignored_statements() in one line on stderr, if there are any; `path` is the input."""
     if phrases:
         print(f"rayfold: {path}: ignored: {', '.join(phrases)}", file=sys.stderr)
 
 
 def print_notes(scene: Scene) -> None:
-    """Print in one line on stderr what was decided for the input, if anything was."""
+    """Print the scene's notes (choices made for the input) in one line on stderr, if there are any."""
     if scene.notes:
         print(f"rayfold: {scene.path}: {'; '.join(scene.notes)}", file=sys.stderr)
 
 
 def _answer(
     scene: Scene,
-    output: Any,
+    output: object,
     size: tuple[int, int],
     samples: int,
     frames: int,
     seconds: float,
     device: str,
-    digest: Any,
-) -> dict[str, Any]:
+    digest: object,
+) -> Json:
     """The keys of --json that every export has."""
     return {
         "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
         "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
-        "ignored": ignored_of(scene), "notes": list(scene.notes),
+        "ignored": ignored_statements(scene), "notes": list(scene.notes),
         **picture_class(scene.picture).choices(scene.settings),
     }  # fmt: skip
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> object:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)

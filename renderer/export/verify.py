@@ -5,18 +5,18 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
 from renderer.export.render import InterruptHandler
-from renderer.export.run import carry_out, ignored_of, print_ignored
-from renderer.files import open_input
+from renderer.export.run import carry_out, ignored_statements, print_ignored
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
 from renderer.paths import temporary_directory
-from renderer.process import INTERRUPTED
+from renderer.plain import Json
+from renderer.system.files import open_input
+from renderer.system.process import INTERRUPTED
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -44,10 +44,11 @@ def command(args: argparse.Namespace) -> int:
     return 0 if answer["same"] else 1
 
 
-def verify(
-    path: Path, device: str, farm: str | None, interrupt: InterruptHandler, insecure: bool = False
-) -> dict[str, Any]:
-    """Whether the picture's recipe gives its samples: same, worst (the largest difference), where ([x, y]) and more."""
+def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandler, insecure: bool = False) -> Json:
+    """Draws the recipe of a picture again; returns the keys of compare(), digests, devices and seconds.
+
+    `intact` is False if the samples differ from the digest in the file. Raises UserError or InputError.
+    """
     start = time.monotonic()
     open_input(path).close()
     recipe, samples = read_recipe(path), read_samples(path)
@@ -70,12 +71,15 @@ def verify(
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}
     answer |= {"intact": noted == found if noted else None, "device": drawn_on, "device_before": recipe.get("device")}
-    answer["ignored"] = ignored_of(plan.scene)
+    answer["ignored"] = ignored_statements(plan.scene)
     return answer | {"seconds": time.monotonic() - start}
 
 
-def compare(before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
-    """The differences of two pictures, (height, width, channels) samples each."""
+def compare(before: np.ndarray, after: np.ndarray) -> Json:
+    """Compares two pictures, (height, width, channels) samples each.
+
+    Keys: same, worst (largest difference), where ([x, y] of the worst), pixels (number that differ), max (white).
+    """
     facts = {"same": False, "worst": None, "where": None, "pixels": None, "max": int(np.iinfo(before.dtype).max)}
     if before.shape != after.shape:
         return facts | {"shapes": [list(before.shape), list(after.shape)]}
@@ -85,8 +89,8 @@ def compare(before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
     return facts | {"same": not worst, "worst": worst, "where": [int(x), int(y)] if worst else None, "pixels": pixels}
 
 
-def describe(path: Path, answer: dict[str, Any]) -> str:
-    """The answer as a sentence."""
+def describe(path: Path, answer: Json) -> str:
+    """Formats the result of verify() as a sentence."""
     changed = " (its samples were changed after it was written)" if answer["intact"] is False else ""
     if answer["same"]:
         return f"{path}: same bits, digest {answer['digest']}{changed}"

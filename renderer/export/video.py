@@ -1,6 +1,6 @@
-"""Frames to a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, and GIF; AV1 with 10 bits.
+"""Encodes PNG frames as a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, GIF, and AV1 for 10 bits.
 
-The only user of av.
+run.py calls encode_video() after the last frame. No other module imports av.
 """
 
 import json
@@ -13,6 +13,7 @@ import numpy as np
 
 from renderer.errors import import_optional
 from renderer.formats.images import atomic_write, read_pixels, read_samples
+from renderer.plain import Json
 
 CODECS = {
     ".mp4": ("libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
@@ -26,18 +27,18 @@ MIN_AV1_SIDE = 16
 FILM_SUFFIXES = tuple(CODECS_10_BITS)
 
 # Code points of ITU-T H.273.
-BT709 = 1  # of primaries, curve and matrix alike
+BT709 = 1  # primaries, transfer curve and matrix
 BT2020, BT2020_MATRIX, PQ = 9, 9, 16
 LIMITED_RANGE = 1
 
 
 def import_av() -> Any:
-    """PyAV; UnavailableError where it is not installed, which a plan asks before the first frame is drawn."""
+    """Imports PyAV; raises UnavailableError if it is not installed. make_plan() calls it before any frame is drawn."""
     return import_optional("av", "videos need PyAV: pip install av")
 
 
 def encode_video(
-    frames: list[Path], output: Path, fps: int, recipe: dict, bit_depth: int = 8, transfer: str = "srgb"
+    frames: list[Path], output: Path, fps: int, recipe: Json, bit_depth: int = 8, transfer: str = "srgb"
 ) -> None:
     """Writes the video of PNG frames, all of one size, at `fps` frames a second, with the recipe as its comment.
 
@@ -58,7 +59,7 @@ def _encode_video(
     fps: int,
     suffix: str,
     codec_choice: tuple[str, str, dict[str, str]],
-    recipe: dict,
+    recipe: Json,
     high_range: bool,
 ) -> None:
     os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
@@ -71,7 +72,7 @@ def _encode_video(
         container.metadata["comment"] = json.dumps(recipe)
         stream = container.add_stream(codec, rate=fps, options=options)
         stream.pix_fmt = pixel_format
-        read = read_samples if pixel_format.endswith("10le") else read_pixels  # which gives 8 bits
+        read = read_samples if pixel_format.endswith("10le") else read_pixels  # 16 or 8 bits per channel
         stream.height, stream.width = _even(read(frames[0])).shape[:2]
         context = stream.codec_context
         context.color_primaries, context.color_trc = (BT2020, PQ) if high_range else (BT709, BT709)
@@ -85,7 +86,7 @@ def _encode_video(
         container.mux(stream.encode(None))
 
 
-def _encode_gif(frames, path: Path, fps: int) -> None:
+def _encode_gif(frames: list[Path], path: Path, fps: int) -> None:
     av = import_av()
     first = read_pixels(frames[0])[..., :3]
     height, width = first.shape[:2]
@@ -113,6 +114,6 @@ def _encode_gif(frames, path: Path, fps: int) -> None:
 
 
 def _even(pixels: np.ndarray) -> np.ndarray:
-    """The pixels with their last row and column doubled where a side is odd, as 4:2:0 needs."""
+    """Repeats the last row or column of pixels where a side is odd, because 4:2:0 needs even sides."""
     height, width = pixels.shape[:2]
     return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

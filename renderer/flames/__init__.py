@@ -1,10 +1,11 @@
-"""Fractal flames, below pictures: genome, .flame files, variations, palettes, kernels of the chaos game, exposure.
+"""Fractal flames: genome, .flame files, variations, palettes, kernels of the chaos game, tone mapping.
+
+renderer/pictures/flame.py draws flames with these modules. Scripts use the names in `__all__`, which are imported at
+their first use (guide: `assets/guides/flames.md`):
 
     from renderer import flames
-    one, two = flames.read("pack.flame")[:2]
-    flames.write("loop.flame", flames.loop(flames.breed(one, two, seed=7), 48))
-
-The names below are for scripts (`assets/guides/flames.md`); they are imported when they are first asked for.
+    first, second = flames.read("pack.flame")[:2]
+    flames.write("loop.flame", flames.loop(flames.breed(first, second, seed=7), 48))
 """
 
 from importlib import import_module
@@ -30,7 +31,7 @@ __all__ = [
     "sequence",
     "write",
 ]
-_HOMES = {
+_MODULES = {
     **dict.fromkeys(("edge", "loop", "rotated", "sequence"), "animation"),
     **dict.fromkeys(("apply", "breed", "mutate", "read", "write"), "studio"),
     **dict.fromkeys(("Flame", "Xform"), "genome"),
@@ -39,6 +40,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'renderer.flames' has no attribute {name!r}")
-    return getattr(import_module(f"renderer.flames.{_HOMES[name]}"), name)
+    return getattr(import_module(f"renderer.flames.{_MODULES[name]}"), name)

@@ -1,49 +1,50 @@
-"""Transforms from points of a flame to the buckets of a picture.
+"""Transforms from points of a flame to the buckets (histogram cells) of a picture, as flame.cu reads them.
 
-Flames of the plane have 2D views; flames with z a 2D view after the camera of Apophysis and JWildfire, or a pinhole.
+A 2D flame has a 2D view. A flame with z has the camera of Apophysis or JWildfire followed by a 2D view, or a pinhole
+camera. renderer/pictures/flame.py calls bucket_transform() for each temporal sample. In all functions `supersample` is
+buckets per pixel along each axis, and `gutter` the number of buckets beyond the picture on each side.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from renderer.flames.genome import Flame
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.schema import setting
 
 Size = tuple[int, int]  # width, height in pixels
-NEAR = 1e-6  # least depth of points that are seen
+NEAR = 1e-6  # points at a smaller depth are not plotted
 
 
 @dataclass(frozen=True)
 class FlameView(View2D):
-    """A rectangle of the plane that a flame's camera sees; in flames with z a drag orbits: it turns the camera."""
+    """The rectangle of the plane that a picture shows. If `orbits`, a drag turns the camera and does not pan."""
 
     pitch_degrees: float = setting(0.0, -1e4, 1e4, "added to the pitch of the flame's camera")
     yaw_degrees: float = setting(0.0, -1e4, 1e4, "added to the yaw of the flame's camera")
     orbits: bool = setting(False, help="a drag turns the camera instead of moving the view")
 
     def drag(self, dx: float, dy: float) -> Self:
-        """Pans, or orbits: a drag over the panel's height turns half a circle."""
+        """The view after a drag by (dx, dy) panel heights: panned, or orbited by 180 degrees per panel height."""
         if not self.orbits:
             return super().drag(dx, dy)
         return replace(self, pitch_degrees=self.pitch_degrees - 180 * dy, yaw_degrees=self.yaw_degrees + 180 * dx)
 
     def pan(self, dx: float, dy: float) -> Self:
-        """Pans, so that the plane follows the pointer."""
+        """The view after a drag by (dx, dy) panel heights, panned so that the plane follows the pointer."""
         return super().drag(dx, dy)
 
 
 def bucket_transform(
-    view: View2D | Camera, flame: Any, y_axis: str, size: Size, supersample: int, gutter: int,
+    view: View2D | Camera, flame: Flame, y_axis: str, size: Size, supersample: int, gutter: int,
     pixel_aspect: float = 1.0,
 ) -> np.ndarray:  # fmt: skip
-    """The transform of a view as the kernels take it: (6,) for 2D flames; for 3D ones (13,), with a lens (40,).
+    """The transform of a view as the kernels read it: (6,) for 2D flames; for flames with z (13,), with a lens (40,).
 
-    What the flame needs more follows: depth, fading, jitter.
-
-    `flame`: a Flame, for its camera.
+    The numbers for depth, fading and jitter are appended if the flame has these. `y_axis`: "up" or "down".
     """
     if isinstance(view, Camera):
         camera = world_to_buckets(view, size, supersample, gutter)
@@ -55,7 +56,7 @@ def bucket_transform(
 
 
 def pixels_per_unit(view: View2D | Camera, size: Size) -> float:
-    """Pixels per unit of the flame; in 3D at the camera's target."""
+    """Pixels per unit of the flame; with a pinhole camera, at its target."""
     if isinstance(view, Camera):
         half = math.tan(math.radians(view.fov_degrees) / 2) * view.fit_scale(size[0] / size[1])
         return size[1] / (2 * half * math.dist(view.position, view.target))
@@ -63,21 +64,21 @@ def pixels_per_unit(view: View2D | Camera, size: Size) -> float:
 
 
 def world_to_buckets(view: Camera, size: Size, supersample: int, gutter: int) -> np.ndarray:
-    """(13,) float64: three rows of four; column and row of the bucket are the first two over the third, the depth.
+    """(13,) float64 of a pinhole camera: a 3 x 4 matrix by rows, then the least depth that is plotted.
 
-    The last number is the least depth that is seen.
+    The matrix maps a point to (column x depth, row x depth, depth); column and row are in buckets.
     """
     right, up, forward = view.axes()
     half = math.tan(math.radians(view.fov_degrees) / 2) * view.fit_scale(size[0] / size[1])
     focal = size[1] / 2 / half * supersample
-    middle = np.array(size) / 2 * supersample + gutter
-    rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
+    center = np.array(size) / 2 * supersample + gutter
+    rows = np.array([focal * right + center[0] * forward, -focal * up + center[1] * forward, forward])
     matrix = np.concatenate([rows, -rows @ np.array(view.position)[:, None]], 1)
     return np.append(matrix.ravel(), NEAR)
 
 
 def plane_in_space(plane: np.ndarray) -> np.ndarray:
-    """(13,) float64: a transform (6,) of the plane as one of space, which drops z."""
+    """(13,) float64: the transform of space that drops z and then applies `plane` (6,), a transform of the plane."""
     a, b, c, d, e, f = plane
     return np.array([a, b, 0, c, d, e, 0, f, 0, 0, 0, 1, NEAR])
 
@@ -98,15 +99,16 @@ def camera_rotation(pitch: float, yaw: float, roll: float, bank: float) -> np.nd
 
 
 def space_to_buckets(
-    view: View2D, flame: Any, y_axis: str, size: Size, supersample: int, gutter: int, pixel_aspect: float = 1.0
+    view: View2D, flame: Flame, y_axis: str, size: Size, supersample: int, gutter: int, pixel_aspect: float = 1.0
 ) -> np.ndarray:
     """The transform of a flame with z: (13,) float64 as world_to_buckets(), with depth of field (40,) as in flame.cu.
 
-    Where flame.cu needs them, the row of z before the camera (4,) and JWildfire's fading (5,) follow.
+    Solid flames and fading flames append the row of the camera's z (4,); fading flames also JWildfire's fading (5,):
+    strength, z at which it starts, and red, green and blue of the color that points fade to.
 
-    A point's place on the plane is x / w, y / w with (x, y, z) its place before the camera and w = 1 - perspective z.
-    Apophysis subtracts cam_zpos from z before the rotation and draws points behind the camera; JWildfire adds
-    cam_pos_x, cam_pos_y, cam_pos_z after it, and drops them.
+    A point is projected to (x / w, y / w) with (x, y, z) in camera coordinates and w = 1 - perspective z. Apophysis
+    subtracts cam_zpos from z before the rotation and draws points behind the camera; JWildfire adds cam_pos_x,
+    cam_pos_y, cam_pos_z after the rotation and drops points behind the camera.
     """
     pitch, yaw = flame.cam_pitch, flame.cam_yaw
     if isinstance(view, FlameView):
@@ -117,49 +119,58 @@ def space_to_buckets(
     rotation = camera_rotation(pitch, yaw, roll if y_axis == "down" else -roll, flame.cam_roll)
     position = np.array([flame.cam_pos_x, flame.cam_pos_y, flame.cam_pos_z])
     offset = position if jwildfire else rotation @ np.array([0.0, 0.0, -flame.cam_zpos])
-    place = np.concatenate([rotation, offset[:, None]], 1)
-    depth = -flame.cam_perspective * place[2]
+    to_camera = np.concatenate([rotation, offset[:, None]], 1)
+    depth = -flame.cam_perspective * to_camera[2]
     depth[3] += 1.0 + (position[2] if jwildfire else 0.0)
     a, b, c, d, e, f = plane_to_buckets(flat_view, y_axis, size, supersample, gutter, pixel_aspect)
-    rows = [a * place[0] + b * place[1] + c * depth, d * place[0] + e * place[1] + f * depth, depth]
+    rows = [a * to_camera[0] + b * to_camera[1] + c * depth, d * to_camera[0] + e * to_camera[1] + f * depth, depth]
     camera = np.append(np.concatenate(rows), NEAR if jwildfire else -3e38)
-    depth = place[2] if flame.solid or flame.cam_zdimish else np.empty(0)
+    depth = to_camera[2] if flame.solid or flame.cam_zdimish else np.empty(0)
     if flame.cam_zdimish:
         depth = np.concatenate([depth, [flame.cam_zdimish, flame.cam_zdimdist], 255 * np.array(flame.cam_zdimcolor)])
     if flame.cam_dof == 0 or flame.solid:
         return np.append(camera, depth)
     strength = 0.1 * flame.cam_dof
     half = (np.array(size) / 2 + gutter / supersample) * view.height / size[1] * (pixel_aspect, 1.0)
-    lens = _lens(flame, place), strength * np.array([a, b, d, e]), _focus(flame), _blur_curve(flame, place, half)
+    lens = (
+        _lens(flame, to_camera),
+        strength * np.array([a, b, d, e]),
+        _focus(flame),
+        _blur_curve(flame, to_camera, half),
+    )
     return np.concatenate([camera, *lens, depth])
 
 
-def _lens(flame: Any, place: np.ndarray) -> np.ndarray:
-    """(12,) float64: three rows of four, the vector from the focus; `place`: the rows (3, 4) of the place."""
+def _lens(flame: Flame, to_camera: np.ndarray) -> np.ndarray:
+    """(12,) float64: three rows of four that map a point to its vector from the focus.
+
+    `to_camera` (3, 4) maps a point to camera coordinates.
+    """
     rows = np.zeros((3, 4))
     if flame.cam_model == "apophysis":
-        rows[2] = place[2]
+        rows[2] = to_camera[2]
     elif not flame.new_dof:
-        rows[2] = -place[2]
+        rows[2] = -to_camera[2]
         rows[2, 3] += flame.cam_zpos
     else:
-        rows[:] = place
+        rows[:] = to_camera
         rows[:, 3] -= (flame.cam_xfocus, flame.cam_yfocus, flame.cam_zfocus)
     return rows.ravel()
 
 
-def _blur_curve(flame: Any, place: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """(8,) float64: two rows of four, whose vector's squared length is a factor on the blur.
+def _blur_curve(flame: Flame, to_camera: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """(8,) float64: a 2 x 4 matrix by rows; the squared length of its product with a point is a factor on the blur.
 
-    Fractorium's: 25 / blur_curve times the squared distance from the middle, in halves (2,) of the picture's sides.
+    Fractorium's factor: 25 / blur_curve times the squared distance from the picture's center, in units of `half` (2,),
+    half the picture's width and height. `to_camera` (3, 4) maps a point to camera coordinates.
     """
     if flame.blur_curve == 0:
         return np.array([0, 0, 0, 1, 0, 0, 0, 0], "f8")
-    return (place[:2] / half[:, None] * 5 / math.sqrt(abs(flame.blur_curve))).ravel()
+    return (to_camera[:2] / half[:, None] * 5 / math.sqrt(abs(flame.blur_curve))).ravel()
 
 
-def _focus(flame: Any) -> tuple[float, float, float]:
-    """Exponent of the squared distance, the distance that is sharp, and whether only one side is blurred."""
+def _focus(flame: Flame) -> tuple[float, float, float]:
+    """Exponent of the squared distance from the focus; distance that stays sharp; 1 if only one side blurs, else 0."""
     if flame.cam_model == "apophysis":
         return 0.5, 0.0, 0.0
     return (1 / flame.cam_dof_exponent, flame.cam_dof_area, 0.0) if flame.new_dof else (0.5, 0.0, 1.0)

@@ -1,7 +1,9 @@
-"""The chaos game on a device: chains of points, their histogram, and its exact sums.
+"""The chaos game on a device: iterates chains of points and sums their colors in a histogram of buckets, exactly.
 
-The sums depend only on the flame, the seed and the number of chains. Device, launch sizes and chunking do not change a
-bit. Chunks are ranges of chains, whose sums are added.
+renderer/pictures/flame.py runs a ChaosGame; postprocess.py turns the sums into a picture. The kernels are iterate
+(shaders/flames/flame.cu) and flush (flush.cu), which adds the 32-bit histogram to the 64-bit sums and clears it.
+The sums depend only on the flame, the seed and the number of chains, to the bit. A chunk is a range of the chains that
+one device or process runs; the sums of all chunks are added.
 """
 
 from collections.abc import Sequence
@@ -13,24 +15,25 @@ import numpy as np
 from renderer.flames.genome import Flame
 from renderer.flames.kernel_arguments import adjusted_opacity, pack_parameters, xform_distributions
 from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, KernelCache
-from renderer.flames.kernel_source import Specialization, specialization_of
+from renderer.flames.kernel_source import Specialization, specialize
 from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
-from renderer.gpu.device import Kernel
+from renderer.gpu.device import Buffer, Kernel
 
-MAX_FLUSH_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
+MAX_FLUSH_SAMPLES = 1 << 24  # limit between two flushes: 255 * 2^24 < 2^32, even if all samples fall into one bucket
 FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
-FLOAT_INTEGER_LIMIT = 2.0**24  # smaller integers are exact in float32
+FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
 INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of float sums
-MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of them is known well enough
-MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer are done before a second kernel has compiled
-MAX_INTERVAL_COUNT = 4096  # of one advance()
+MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of all samples is known well enough
+MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer finish sooner than the float kernel would compile
+MAX_INTERVAL_COUNT = 4096  # flush intervals of one advance()
 MAX_PRIVATE_BYTES = 1 << 30  # of private histograms, one per CPU core
+PartialResult = dict[str, np.ndarray | int]
 
 
 @dataclass(frozen=True)
 class BucketRect:
-    """The buckets that a histogram covers, out of a picture's whole grid."""
+    """The rectangle of a picture's grid of buckets that a histogram covers."""
 
     left: int
     top: int
@@ -39,13 +42,17 @@ class BucketRect:
 
     @property
     def buckets(self) -> int:
-        """Their number."""
+        """The number of buckets."""
         return self.columns * self.rows
 
 
 @dataclass(frozen=True)
 class SampledSums:
-    """The sums of some samples, on the host: what Postprocess needs of a ChaosGame, after on_device()."""
+    """Sums that Postprocess accepts in place of a ChaosGame after on_device().
+
+    `sums`, `hit_sums`: (buckets, 4) uint64 as in ChaosGame, NumPy arrays at first and buffers after on_device().
+    `samples`: plotted samples, `bad_values` of them replaced because they were not finite.
+    """
 
     rect: BucketRect
     samples: int
@@ -55,13 +62,13 @@ class SampledSums:
     bad_value_total: Any = None
 
     def __sub__(self, first: "SampledSums") -> "SampledSums":
-        """The later samples, without the first ones."""
+        """The sums without `first`, the sums of the samples plotted first."""
         bad, samples = self.bad_values - first.bad_values, self.samples - first.samples
         return SampledSums(self.rect, samples, bad, self.sums - first.sums, self.hit_sums - first.hit_sums)
 
     def on_device(self, device: Device) -> "SampledSums":
-        """The same with buffers of a device."""
-        sums, hits = (device.buffer(each.shape, "u8").write(each) for each in (self.sums, self.hit_sums))
+        """These sums in buffers of a device."""
+        sums, hits = (device.buffer(array.shape, "u8").write(array) for array in (self.sums, self.hit_sums))
         bad = device.buffer(1, "u8").write(np.array([self.bad_values], "u8"))
         return SampledSums(self.rect, self.samples, self.bad_values, sums, hits, bad)
 
@@ -72,7 +79,7 @@ def seed_to_u32(seed: int) -> int:
 
 
 def plotted_colors(flame: Flame) -> np.ndarray:
-    """(256, 3) float64: the palette's colors by the part of 0 to 1 in which a coordinate lies.
+    """(256, 3) float64: entry k is the color that is plotted for palette coordinates from k / 256 to (k + 1) / 256.
 
     JWildfire plots entry 254 x, rounded, for a coordinate x.
     """
@@ -81,7 +88,7 @@ def plotted_colors(flame: Flame) -> np.ndarray:
 
 
 def premultiplied_palette(flame: Flame) -> np.ndarray:
-    """(256, 4) red, green, blue, alpha of the plotted palette, 0 to 255, times its alphas."""
+    """(256, 4) float64: red, green, blue, alpha of the plotted palette, 0 to 255, each times the entry's alpha."""
     alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
     return np.concatenate([plotted_colors(flame), np.full((256, 1), 255.0)], 1) * alphas
 
@@ -97,35 +104,37 @@ class ChaosGame:
     as fast.
     """
 
+    # restart() sets these.
+    spec: Specialization
+    sums: Buffer
+    bad_value_total: Buffer
+    nearest: Buffer  # of solid flames: by bucket, the keys of shaders/flames/point_attributes.h
+    camera: np.ndarray  # of the first temporal sample
+    _parameters: Buffer
+    _table: Buffer
+    _palettes: Buffer
+    _histogram: Buffer
+    _bad_values: Buffer
+    _inexact: Buffer
+    _max_sum: Buffer
+
     def __init__(self, device: Device, kernels: KernelCache | None = None):
         self.device, self.kernels = device, kernels or KernelCache(device)
         self._hit_counter: ChaosGame | None = None
         self._flushes = [device.kernel("flames/flush.cu", "flush", 64, STRICT=1, SUMS=kind) for kind in (1, 2)]
         self._check_exactness = device.kernel("flames/flush.cu", "check_exactness", 256, STRICT=1, SUMS=2)
-        # Made by restart():
-        self.spec: Any = None
         self.rect = BucketRect(0, 0, 0, 0)
         self.seed = self.fuse = self.steps = self.first_chain = self.chains = 0
-        self.sums: Any = None
-        self.bad_value_total: Any = None
-        self._allocated: tuple = ()
-        self._points: list = []
-        self._parameters: Any = None
+        self._allocated: tuple[int | bool, ...] = ()
+        self._points: list[Buffer] = []
         self._parameter_stride = self._temporal_samples = 0
-        self._table: Any = None
-        self._palettes: Any = None
-        self._histogram: Any = None
-        self._bad_values: Any = None
-        self.nearest: Any = None  # keys of shaders/flames/carried.h by bucket, of solid flames
-        self.camera: Any = None  # of the first temporal sample
-        self._inexact: Any = None
-        self._max_sum: Any = None
         self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
         self._merged_samples: int | None = None  # of load_result()
 
     def restart(
-        self, flames: Sequence[Flame], cameras: Sequence[np.ndarray], temporal_weights: Any, rect: BucketRect,
-        chains: int, seed: int, chunk: tuple[int, int] = (0, 1), sample_weights: Any = None,
+        self, flames: Sequence[Flame], cameras: Sequence[np.ndarray], temporal_weights: Sequence[float] | np.ndarray,
+        rect: BucketRect, chains: int, seed: int, chunk: tuple[int, int] = (0, 1),
+        sample_weights: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Clear the sums and start new chains.
 
@@ -140,7 +149,7 @@ class ChaosGame:
             hits[..., 3] = 255 * np.asarray(sample_weights)[:, None]
         fractions = any(0 < adjusted_opacity(x.opacity) < 1 for flame in flames for x in flame.xforms)
         fractions = fractions or any(bool((values != np.floor(values)).any()) for values in (colors, hits))
-        run = (specialization_of(flames, fractions), flames, cameras, rect, chains, seed, chunk)
+        run = (specialize(flames, fractions), flames, cameras, rect, chains, seed, chunk)
         self._start(colors, *run)
         if sample_weights is None:
             self._hit_counter = None
@@ -155,8 +164,8 @@ class ChaosGame:
         """Start chains with palettes (temporal samples, 256, 4)."""
         device = self.device
         self.spec, self.fuse, self.rect = spec, fuse_steps(list(flames)), rect
-        k, n = chunk
-        self.first_chain, end = (chains // BLOCK * i // n * BLOCK for i in (k, k + 1))
+        chunk_index, chunks = chunk
+        self.first_chain, end = (chains // BLOCK * i // chunks * BLOCK for i in (chunk_index, chunk_index + 1))
         self.chains = end - self.first_chain
         self.seed, self.steps = seed_to_u32(seed), 0
         self._allocate()
@@ -176,22 +185,22 @@ class ChaosGame:
         self._merged_samples = None
 
     @property
-    def hit_sums(self) -> Any:
+    def hit_sums(self) -> Buffer:
         """(buckets, 4) uint64.
 
         Channel 3 counts hits in 1/255 of a sample, independent of palette alpha and temporal weights.
         """
         return (self._hit_counter or self).sums
 
-    def partial_result(self) -> dict[str, Any]:
-        """The sums, bad values and, if counted, hits of the steps so far; those of chunks are added."""
-        result = {"sums": self.sums.read(), "bad": self.bad_values()}
+    def partial_result(self) -> PartialResult:
+        """The sums, bad values and, if counted, hits of the steps so far; chunks' results are added up."""
+        result: PartialResult = {"sums": self.sums.read(), "bad": self.bad_values()}
         if self.spec.solid:
             result["nearest"] = self.nearest.read()
         return result | {"hits": self.hit_sums.read()} if self._hit_counter else result
 
-    def load_result(self, merged: dict[str, Any], samples: int) -> None:
-        """Continue as if all chunks had run here: `merged` is the sum of their partial results, of so many samples."""
+    def load_result(self, merged: PartialResult, samples: int) -> None:
+        """Continue as if all chunks had run here: `merged` is the sum of their partial results, `samples` in all."""
         self.sums.write(merged["sums"])
         self.bad_value_total.write(np.array([merged["bad"]], "u8"))
         if self.spec.solid:
@@ -201,6 +210,7 @@ class ChaosGame:
         self._merged_samples = samples
 
     def _allocate(self) -> None:
+        """Allocate the buffers, or keep them if their sizes are unchanged. CPUs have one private histogram per core."""
         device, buckets = self.device, self.rect.buckets
         copies, stride = 1, buckets
         if device.simd_width > 1:
@@ -209,8 +219,9 @@ class ChaosGame:
             copies = max(1, min(device.properties.compute_units, max_copies, self.chains // BLOCK))
         key = (buckets, copies, self.chains, self.spec.state_floats, self.spec.solid)
         if key != self._allocated:
-            self.sums = self._histogram = self._inexact = None  # free before allocating
-            self._points = []
+            if self._allocated:
+                del self.sums, self._histogram, self._inexact  # free before allocating
+                self._allocated, self._points = (), []
             self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
             self.sums = device.buffer((buckets, 4), "u8")
             self.nearest = device.buffer(buckets if self.spec.solid else 1, "u8")
@@ -221,7 +232,7 @@ class ChaosGame:
         self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
-        """So many more steps of every chain, plotted; the first call runs the discarded steps of the fuse before."""
+        """Run and plot `steps` more steps of every chain. The first call runs the unplotted fuse steps before them."""
         if self._hit_counter:
             self._hit_counter.advance(steps)
         iterate = self.kernels.best_kernel(self.spec)
@@ -233,14 +244,17 @@ class ChaosGame:
             steps -= self._advance_in_floats(steps, float_kernel, iterate) if float_kernel else 0
         limit = max(1, MAX_FLUSH_SAMPLES // self.chains)
         while steps > 0:
-            now = min(steps, limit)
-            self._launch(iterate, now)
+            launched = min(steps, limit)
+            self._launch(iterate, launched)
             self._flush(0, FLUSH_ALWAYS)
-            self._end_steps(now)
-            steps -= now
+            self._end_steps(launched)
+            steps -= launched
 
     def _advance_in_floats(self, steps: int, float_kernel: Kernel, iterate: Kernel) -> int:
-        """The number of steps made with float sums; 0 if so few buckets are hit that intervals would be inexact."""
+        """Run up to `steps` steps with float sums and return how many were run.
+
+        Returns 0 if so few buckets are hit that an interval with exact float sums would be too short.
+        """
         if self._measured:
             self._choose_interval()
         limit = self._interval // self.chains
@@ -250,16 +264,16 @@ class ChaosGame:
         self._max_sum.fill(0)
         done, interval, buckets = 0, 0, self.rect.buckets
         while done < steps and interval < MAX_INTERVAL_COUNT:
-            now = min(steps - done, limit)
-            self._launch(float_kernel, now)
+            launched = min(steps - done, limit)
+            self._launch(float_kernel, launched)
             threads = min(buckets, 1 << 18)
             self._check_exactness(threads, self._histogram, buckets, self._inexact, interval, self._max_sum)
             self._flush(1, FLUSH_IF_EXACT, interval)
-            self._launch(iterate, now, interval, True)
+            self._launch(iterate, launched, interval, True)
             self._flush(0, FLUSH_IF_INEXACT, interval)
-            self._end_steps(now)
-            self._measured = max(self._measured, now * self.chains)
-            done, interval = done + now, interval + 1
+            self._end_steps(launched)
+            self._measured = max(self._measured, launched * self.chains)
+            done, interval = done + launched, interval + 1
         return done
 
     def _choose_interval(self) -> None:
@@ -273,6 +287,11 @@ class ChaosGame:
         self._measured = 0
 
     def _flush(self, kind: int, when: int, interval: int = 0) -> None:
+        """Add the histogram to the sums and clear it.
+
+        `kind`: 0 for a histogram of integers, 1 for floats. `when`: FLUSH_ALWAYS, or depending on whether the float
+        sums of `interval` were exact.
+        """
         buckets = self.rect.buckets
         self._flushes[kind](
             buckets, self._histogram, *self._histogram.shape[:2], self.sums, buckets, self._bad_values,
@@ -280,6 +299,10 @@ class ChaosGame:
         )  # fmt: skip
 
     def _launch(self, kernel: Kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
+        """Run `steps` steps of all chains.
+
+        With `only_if_inexact` the kernel does nothing if the float sums of `interval` were exact.
+        """
         rect, spec = self.rect, self.spec
         threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains
         kernel(
@@ -291,7 +314,7 @@ class ChaosGame:
         )  # fmt: skip
 
     def _end_steps(self, steps: int) -> None:
-        """The states after the steps become those before the next."""
+        """Swap the two buffers of chain states, so that the next launch starts from the result, and count the steps."""
         self._points.reverse()
         self.steps += steps
 
@@ -303,5 +326,5 @@ class ChaosGame:
         return max(0, self.steps - self.fuse) * self.chains
 
     def bad_values(self) -> int:
-        """Points that were not finite and were replaced; waits for the device."""
+        """The number of points that were not finite and were replaced; waits for the device."""
         return int(self.bad_value_total.read()[0])

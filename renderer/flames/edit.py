@@ -6,22 +6,25 @@ FINAL_XFORM is the index of the final one.
 
 import math
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from renderer.errors import UserError
 from renderer.flames import palettes
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform, read_only
+from renderer.flames.interpolation import KeyFrame
+from renderer.flames.settings import Settings
 
 FINAL_XFORM = -1
 Point = tuple[float, float]
 Triangle = tuple[Point, Point, Point]
 AnyFlame = TypeVar("AnyFlame", bound=Flame)
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def xform_at(flame: Flame, index: int) -> Xform:
-    """The xform of that index; UserError if there is none."""
+    """The xform with that index; UserError if there is none."""
     if index == FINAL_XFORM and flame.final_xform is not None:
         return flame.final_xform
     if not 0 <= index < len(flame.xforms):
@@ -29,9 +32,9 @@ def xform_at(flame: Flame, index: int) -> Xform:
     return flame.xforms[index]
 
 
-def with_xform(flame: AnyFlame, index: int, **changes: Any) -> AnyFlame:
+def with_xform(flame: AnyFlame, index: int, **changes: object) -> AnyFlame:
     """The flame with fields of one xform replaced: weight, color, color_speed, opacity, affine, post, ..."""
-    changed = replace(xform_at(flame, index), **changes)
+    changed = replace(xform_at(flame, index), **changes)  # type: ignore[arg-type]
     if index == FINAL_XFORM:
         return replace(flame, final_xform=changed)
     return replace(flame, xforms=(*flame.xforms[:index], changed, *flame.xforms[index + 1 :]))
@@ -44,13 +47,13 @@ def with_variation(flame: AnyFlame, index: int, name: str, weight: float) -> Any
 
 
 def with_parameter(flame: AnyFlame, index: int, name: str, value: float) -> AnyFlame:
-    """The flame with a variation's parameter of an xform set."""
+    """The flame with one parameter of an xform's variations set."""
     parameters = {**xform_at(flame, index).parameters, name: value}
     return with_xform(flame, index, parameters=read_only(parameters))
 
 
 def with_xaos(flame: AnyFlame, index: int, to_xform: int, factor: float) -> AnyFlame:
-    """The flame with the factor on the probability that `to_xform` follows xform `index` set."""
+    """The flame with the xaos factor from xform `index` to xform `to_xform` set."""
     factors = list(xform_at(flame, index).xaos)
     factors += [1.0] * (len(flame.xforms) - len(factors))
     factors[to_xform] = factor
@@ -67,14 +70,14 @@ def triangle(xform: Xform, post: bool = False) -> Triangle:
 
 
 def with_triangle(flame: AnyFlame, index: int, corners: Triangle, post: bool = False) -> AnyFlame:
-    """The flame with the triangle of one xform set."""
+    """The flame with the affine (or post-affine) of one 2D xform set by the triangle of its corners O, X, Y."""
     (ox, oy), (xx, xy), (yx, yy) = corners
     affine = (xx - ox, yx - ox, ox, xy - oy, yy - oy, oy)
     return with_xform(flame, index, **{"post" if post else "affine": affine})
 
 
 def move_corner(flame: AnyFlame, index: int, corner: int, position: Point, post: bool = False) -> AnyFlame:
-    """The flame with a corner of an xform's triangle moved: O (0) moves all three, X (1) and Y (2) themselves."""
+    """The flame with a corner of an xform's triangle moved: 0 (O) moves all corners, 1 (X) and 2 (Y) only that one."""
     o, x, y = triangle(xform_at(flame, index), post)
     if corner == 0:
         dx, dy = position[0] - o[0], position[1] - o[1]
@@ -111,7 +114,7 @@ def add_final_xform(flame: AnyFlame) -> AnyFlame:
 
 
 def delete_xform(flame: AnyFlame, index: int) -> AnyFlame:
-    """The flame without an xform and without its column of the others' xaos; UserError for the only one."""
+    """The flame without an xform and its entries in the other xforms' xaos; UserError if it is the only xform."""
     if index == FINAL_XFORM:
         return replace(flame, final_xform=None)
     xform_at(flame, index)
@@ -130,7 +133,7 @@ def with_palette(flame: AnyFlame, name: str) -> AnyFlame:
 
 
 def with_palette_colors(flame: AnyFlame, colors: np.ndarray) -> AnyFlame:
-    """The flame with a palette (256, 3) of its own, 0 to 255."""
+    """The flame with the palette `colors` (256, 3), 0 to 255."""
     return replace(flame, colors=tuple(map(tuple, np.clip(colors, 0, 255).tolist())))
 
 
@@ -142,13 +145,13 @@ def rotate_palette(colors: np.ndarray, entries: int = 0, hue: float = 0.0) -> np
 # ---- key frames, of a picture's settings
 
 
-def add_keyframe(settings: Any, keyframe: Any) -> Any:
-    """The settings with one more key frame, sorted by time; it replaces one of the same time."""
-    others = (each for each in settings.keyframes if each.time != keyframe.time)
-    return replace(settings, keyframes=tuple(sorted((*others, keyframe), key=lambda each: each.time)))
+def add_keyframe(settings: AnySettings, keyframe: KeyFrame) -> AnySettings:
+    """The settings with one more key frame, sorted by time; a key frame of the same time is replaced."""
+    others = (key for key in settings.keyframes if key.time != keyframe.time)
+    return replace(settings, keyframes=tuple(sorted((*others, keyframe), key=lambda key: key.time)))
 
 
-def delete_keyframe(settings: Any, index: int) -> Any:
-    """The settings without a key frame; if only one would remain, a still without key frames."""
+def delete_keyframe(settings: AnySettings, index: int) -> AnySettings:
+    """The settings without a key frame; without any if only one would remain, so that the flame is a still."""
     kept = tuple(keyframe for k, keyframe in enumerate(settings.keyframes) if k != index)
     return replace(settings, keyframes=kept if len(kept) > 1 else ())

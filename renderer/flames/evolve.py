@@ -1,4 +1,7 @@
-"""Random flames, and flames made from others: mutation, symmetry, crossover, as flam3-genome does."""
+"""Makes random flames, and new flames from given ones by mutation, symmetry and crossover, as flam3-genome does.
+
+The flame editor, renderer.flames.studio and framing.py call these functions with a NumPy generator of random numbers.
+"""
 
 import math
 from dataclasses import replace
@@ -8,10 +11,10 @@ import numpy as np
 from renderer.flames import edit, palettes
 from renderer.flames.edit import AnyFlame
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform, read_only
-from renderer.flames.variations import variation_table
+from renderer.flames.variations.catalog import variation_table
 from renderer.flames.xml.read import symmetry_xforms
 
-# Variations of random flames: those whose default parameters give a shape, without those that only blur.
+# Variations of random flames: with their default parameters each forms shapes and does not only blur.
 RANDOM_VARIATIONS = (
     "linear", "sinusoidal", "spherical", "swirl", "horseshoe", "polar", "handkerchief", "heart", "disc", "spiral",
     "hyperbolic", "diamond", "ex", "julia", "bent", "waves", "fisheye", "popcorn", "exponential", "power", "cosine",
@@ -56,7 +59,7 @@ def random_xform(rng: np.random.Generator, color: float, shared: str | None = No
 
 
 def random_affine(rng: np.random.Generator, strength: float = 1.0) -> tuple[float, ...]:
-    """A rotation, scales of 0.4 to 1.1 and a translation; `strength` below 1 is nearer to the identity."""
+    """A random affine (6,): rotation, scales of 0.4 to 1.1, translation; lower `strength` is nearer to the identity."""
     angle = strength * rng.uniform(-math.pi, math.pi)
     skew = angle + strength * rng.normal(scale=0.3)
     x, y = 1 - strength * rng.uniform(-0.1, 0.6, 2)
@@ -66,19 +69,19 @@ def random_affine(rng: np.random.Generator, strength: float = 1.0) -> tuple[floa
 
 
 def random_parameters(rng: np.random.Generator, name: str) -> dict[str, float]:
-    """Random parameters of a variation near their defaults; integers where they are counts."""
-    found = {}
+    """Random parameters of a variation, parameter -> value: integers for counts, else values near the defaults."""
+    values = {}
     for parameter, default in variation_table()[name].parameters.items():
         word = parameter.removeprefix(f"{name}_")
         if word in ("power", "count", "sides", "petals", "slices", "waves", "m"):
-            found[parameter] = float(rng.integers(2, 7)) * (1 if rng.uniform() < 0.8 else -1)
+            values[parameter] = float(rng.integers(2, 7)) * (1 if rng.uniform() < 0.8 else -1)
         else:
-            found[parameter] = float(default + rng.normal(scale=0.5))
-    return found
+            values[parameter] = float(default + rng.normal(scale=0.5))
+    return values
 
 
 def mutate(flame: AnyFlame, rng: np.random.Generator, kind: str | None = None, strength: float = 0.3) -> AnyFlame:
-    """The flame with one random change to one xform or to the palette; `kind` is one of MUTATIONS, None any of them."""
+    """The flame with one random change to an xform or the palette; `kind`: one of MUTATIONS, None for a random one."""
     kind = kind or str(rng.choice(MUTATIONS))
     index = int(rng.integers(len(flame.xforms)))
     xform, table = flame.xforms[index], variation_table()
@@ -119,11 +122,11 @@ def add_symmetry(flame: AnyFlame, kind: int) -> AnyFlame:
     return replace(flame, xforms=(*flame.xforms, *(replace(xform, weight=weight) for xform in added)))
 
 
-def cross(one: AnyFlame, two: Flame, rng: np.random.Generator) -> AnyFlame:
-    """A child of two flames: each xform is one parent's or the other's, all other fields are the first's."""
-    count = len(one.xforms) if rng.uniform() < 0.5 else len(two.xforms)
+def cross(first: AnyFlame, second: Flame, rng: np.random.Generator) -> AnyFlame:
+    """A child of two flames: each xform and the final xform come from a random parent, the rest from `first`."""
+    count = len(first.xforms) if rng.uniform() < 0.5 else len(second.xforms)
     xforms = []
     for k in range(count):
-        parents = [flame.xforms[k] for flame in (one, two) if k < len(flame.xforms)]
+        parents = [flame.xforms[k] for flame in (first, second) if k < len(flame.xforms)]
         xforms.append(replace(parents[int(rng.integers(len(parents)))], xaos=()))
-    return replace(one, xforms=tuple(xforms), final_xform=(one if rng.uniform() < 0.5 else two).final_xform)
+    return replace(first, xforms=tuple(xforms), final_xform=(first if rng.uniform() < 0.5 else second).final_xform)

@@ -1,4 +1,7 @@
-"""flam3's filters (its filters.c): spatial, temporal, and the kernels of density estimation."""
+"""flam3's filters (its filters.c): spatial filters, temporal filters and the kernels of density estimation.
+
+postprocess.py uploads the spatial filter and the kernels; temporal.py weights temporal samples.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,9 +19,9 @@ SINGLE_HIT_KERNELS = 100  # hit counts below this have a kernel each; above, a k
 
 def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
     """The cubic filters of Mitchell and Netravali, 1988."""
-    near = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t * t + (6 - 2 * b)) / 6
-    far = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t * t + (-12 * b - 48 * c) * t + (8 * b + 24 * c)) / 6
-    return np.where(t < 1, near, np.where(t < 2, far, 0))
+    inner = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t * t + (6 - 2 * b)) / 6
+    outer = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t * t + (-12 * b - 48 * c) * t + (8 * b + 24 * c)) / 6
+    return np.where(t < 1, inner, np.where(t < 2, outer, 0))
 
 
 def _bell(u: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -26,17 +29,17 @@ def _bell(u: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def _windowed_sinc(u: np.ndarray, t: np.ndarray, constant: float, first: float, second: float) -> np.ndarray:
-    """Of support 1; the window is a sum of cosines."""
+    """A sinc times a window of support 1: constant + first cos(pi u) + second cos(2 pi u)."""
     window = constant + first * np.cos(np.pi * u) + second * np.cos(2 * np.pi * u)
     return np.where(t <= 1, window * np.sinc(u), 0)
 
 
 def _lanczos(u: np.ndarray, t: np.ndarray, lobes: float) -> np.ndarray:
-    """As in flam3, which multiplies by the window twice."""
+    """Lanczos' filter with its window squared: flam3 multiplies by the window twice."""
     return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
 
 
-# The support of each filter, and its value at distances u, t = |u|.
+# Filter name -> (radius of its support, its values at signed distances u; t = |u|), in units of the filter radius.
 FILTERS: dict[str, tuple[float, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = {
     "gaussian": (1.5, lambda u, t: np.exp(-2 * u * u) * np.sqrt(2 / np.pi)),
     "hermite": (1.0, lambda u, t: np.where(t < 1, (2 * t - 3) * t * t + 1, 0)),
@@ -57,7 +60,7 @@ FILTERS: dict[str, tuple[float, Callable[[np.ndarray, np.ndarray], np.ndarray]]]
 
 
 def spatial_filter(flame: Flame) -> np.ndarray:
-    """(width, width) float32 over buckets, sum 1; the width has the parity of `supersample`."""
+    """The spatial filter (width, width) float32 in buckets, of sum 1; width is even if and only if `supersample` is."""
     support, evaluate = FILTERS[flame.filter_shape]
     width = 2 * support * flame.supersample * flame.filter_radius
     taps = int(width) + 1
@@ -66,7 +69,7 @@ def spatial_filter(flame: Flame) -> np.ndarray:
     u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
     row = evaluate(u, np.abs(u))
     kernel = np.outer(row, row)
-    if not kernel.sum() > 0:  # a narrow filter none of whose samples is inside its support: the middle bucket alone
+    if not kernel.sum() > 0:  # no sample of a narrow filter lies in its support: use only the middle bucket
         kernel = np.zeros((taps, taps))
         kernel[taps // 2, taps // 2] = 1
     return (kernel / kernel.sum()).astype("f4")
@@ -81,11 +84,11 @@ def density_filter_radius(flame: Flame) -> int:
 
 @dataclass(frozen=True)
 class DensityFilter:
-    """Density estimation filters, one quadrant each, (count, side, side) float32, widest first.
+    """Filters of density estimation: `kernels` (count, side, side) float32, one quadrant each, widest first.
 
-    `radii`: (count,) int32, in buckets. Buckets of more than `max_hits` hits use the last filter. Mirrored to four
-    quadrants a filter sums to 1. If its width is an integer it sums to less: flam3 includes the outermost ring in the
-    normalization and then drops it.
+    `radii`: (count,) int32, in buckets. Buckets of more than `max_hits` hits use the last filter. The four quadrants of
+    a filter sum to 1, or to less if its width is an integer, because flam3 drops the outermost ring after the
+    normalization.
     """
 
     kernels: np.ndarray
@@ -132,14 +135,14 @@ def density_filter(flame: Flame) -> DensityFilter | None:
 
 
 def gutter(flame: Flame, filter_width: int) -> tuple[int, int]:
-    """Buckets beyond the picture on each side, and the first of them that the first pixel's spatial filter covers."""
-    beside = (filter_width - flame.supersample) // 2
-    width = max(beside, density_filter_radius(flame))
-    return width, width - beside
+    """The count of buckets beyond the picture on each side; the first bucket of the first pixel's spatial filter."""
+    filter_margin = (filter_width - flame.supersample) // 2
+    width = max(filter_margin, density_filter_radius(flame))
+    return width, width - filter_margin
 
 
 def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times (passes * samples,) relative to the frame's and their weights, the largest 1."""
+    """(passes * samples,) times of temporal samples relative to the frame's, and their weights, scaled to maximum 1."""
     count = flame.passes * samples
     if count == 1:
         return np.zeros(1), np.ones(1)

@@ -1,4 +1,9 @@
-"""The view that encloses a flame, from a short chaos game; random flames worth rendering, by rejection sampling."""
+"""Finds the view that encloses a flame by a short chaos game, and proposes random flames with such views.
+
+The flame editor calls fit_view() to show all of a flame, and propose_flame() for new flames.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,8 +17,11 @@ CHAINS, STEPS = 4096, 64
 COVERAGE = 0.97  # fraction of the points that the view encloses along each axis
 
 
-def bucket_counts(game: ChaosGame, flame: Flame, center, half_size: float) -> np.ndarray:
-    """(RESOLUTION, RESOLUTION) float64: color sums' alpha of a short game over the square around `center`."""
+def bucket_counts(game: ChaosGame, flame: Flame, center: Sequence[float] | np.ndarray, half_size: float) -> np.ndarray:
+    """(RESOLUTION, RESOLUTION) float64: alpha sums of a short chaos game, rows by columns.
+
+    The buckets cover the square around `center` whose sides are 2 `half_size`, in the flame's units.
+    """
     scale = RESOLUTION / (2 * half_size)
     middle = RESOLUTION / 2
     to_buckets = np.array([scale, 0, middle - scale * center[0], 0, scale, middle - scale * center[1]])
@@ -23,7 +31,7 @@ def bucket_counts(game: ChaosGame, flame: Flame, center, half_size: float) -> np
 
 
 def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "up") -> FlameView:
-    """A view of width over height `aspect` that encloses nearly all points; the default view if none are found."""
+    """A view of ratio `aspect` (width over height) that encloses nearly all points; height 4 if no point is plotted."""
     center, half_size, height = np.zeros(2), 16.0, 4.0
     for _ in range(3):  # each round zooms in
         counts = bucket_counts(game, flame, center, half_size)
@@ -45,11 +53,14 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
 
 
 def propose_flame(game: ChaosGame, rng: np.random.Generator) -> tuple[Flame, FlameView, bool]:
-    """A random flame, its view, and whether it neither fills the view evenly nor gathers in a few buckets."""
+    """A random flame, its view, and True if the flame is worth showing.
+
+    A flame is not if it fills the view evenly, gathers in a few buckets, or is too small or too large.
+    """
     flame = random_flame(rng)
     view = fit_view(game, flame)
     if not 1e-3 < view.height < 30:
         return flame, view, False
     counts = bucket_counts(game, flame, view.center, view.height / 2)
-    lit = (counts > 0).mean()
-    return flame, view, bool(0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum())
+    hit_fraction = (counts > 0).mean()
+    return flame, view, bool(0.08 < hit_fraction < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum())

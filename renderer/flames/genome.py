@@ -1,33 +1,40 @@
-"""The genome of a flame: xforms, palette, exposure settings. Frozen plain data with flam3's defaults.
+"""The genome of a flame: xforms, palette, camera and exposure settings, as frozen dataclasses with flam3's defaults.
 
-The words are flam3's (S. Draves and E. Reckase, "The Fractal Flame Algorithm"). An edit makes a new genome.
+The terms are flam3's (S. Draves and E. Reckase, "The Fractal Flame Algorithm"). xml/read.py makes genomes from .flame
+files; settings.py adds a view and key frames for scene files; edit.py and evolve.py make changed copies.
 """
 
 import difflib
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
 from renderer.flames import palettes
 from renderer.flames.solid import Solid
-from renderer.flames.variations import parameter_owners, variation_table
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.scene.schema import setting
 
 IDENTITY_2D = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 IDENTITY_3D = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
-def read_only(table: dict) -> Any:
-    """A read-only view of a dict, for the fields of frozen genomes. Typed Any: scene files read such fields as dict."""
-    return types.MappingProxyType(table)
+Value = TypeVar("Value")
 
 
-MODIFIERS = ("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue", "material")  # carried by points like colors
+def read_only(table: Mapping[str, Value]) -> dict[str, Value]:
+    """A read-only view of a dict, for fields of frozen genomes; typed as dict because scene files parse such fields."""
+    return cast("dict[str, Value]", types.MappingProxyType(table))
+
+
+# JWildfire's attributes of a point beside its color. Each xform blends them as it blends the palette coordinate.
+MODIFIERS = ("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue", "material")
 MAX_CURVE_POINTS = 256
-LINEAR, EMPTY = read_only({"linear": 1.0}), read_only({})
+LINEAR = read_only({"linear": 1.0})
+EMPTY: dict[str, Any] = read_only({})
 SPATIAL_FILTERS = Literal[
     "gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman", "catrom", "hanning", "hamming",
     "lanczos3", "lanczos2", "quadratic", "mitchell_smooth",
@@ -40,7 +47,7 @@ class Xform:
     """One function of the system: an affine map, then the weighted sum of its variations, then the post-affine.
 
     `affine`: a b c d e f with x' = a x + b y + c, y' = d x + e y + f; a 3D xform has 12 coefficients, three rows of
-    four. So has `post`, 6 or 12.
+    four. `post` has the same layout.
     """
 
     affine: tuple[float, ...] = IDENTITY_2D
@@ -77,11 +84,11 @@ class Xform:
             raise ValueError(f"xaos is {list(self.xaos)}; factors must be at least 0")
 
     def parameter_value(self, parameter: str) -> float:
-        """A variation's parameter: the xform's own value, or the default."""
+        """The value of a variation's parameter: from `parameters` if set there, else the variation's default."""
         return self.parameters.get(parameter, variation_table()[parameter_owners()[parameter]].parameters[parameter])
 
 
-def _require_known(name: str, known: dict, kind: str) -> None:
+def _require_known(name: str, known: Mapping[str, object], kind: str) -> None:
     if name not in known:
         nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
         raise ValueError(f"unknown {kind} {name!r}; the nearest known is {nearest!r}")
@@ -89,7 +96,7 @@ def _require_known(name: str, known: dict, kind: str) -> None:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a further layer has of its own: xforms and palette. Camera and exposure are the flame's."""
+    """Xforms and palette of one more layer of a flame; camera and exposure are the flame's."""
 
     xforms: tuple[Xform, ...] = (Xform(),)
     final_xform: Xform | None = None
@@ -101,15 +108,18 @@ class Layer:
 
 @dataclass(frozen=True)
 class Flame:
-    """One flame. Its palette is `colors`, 256 of red, green, blue, 0 to 255, or the built-in one named by `palette`."""
+    """One flame.
+
+    Its palette is `colors`, 256 triples of red, green and blue, 0 to 255; if empty, the built-in one named `palette`.
+    """
 
     xforms: tuple[Xform, ...] = (Xform(),)
     final_xform: Xform | None = None
-    further_finals: tuple[Xform, ...] = ()  # applied one after another to what final_xform gives (JWildfire)
+    further_finals: tuple[Xform, ...] = ()  # applied in this order after final_xform (JWildfire)
     layers: tuple[Layer, ...] = ()  # drawn into the same picture (JWildfire)
     palette: str = setting("ember", None, None, "a palette of assets/palettes.json; `colors` overrides it")
     colors: tuple[tuple[float, float, float], ...] = ()
-    alphas: tuple[float, ...] = ()  # of the palette's entries, 0 to 1; empty: all 1
+    alphas: tuple[float, ...] = ()  # of the 256 palette entries, 0 to 1; empty: all 1
     palette_mode: Literal["step", "linear"] = "step"
     quality: float = setting(50.0, 1e-3, 1e9, "samples per pixel", logarithmic=True)
     brightness: float = setting(4.0, 0.0, 1e6, "exposure of the log-density", logarithmic=True)
@@ -124,7 +134,7 @@ class Flame:
     estimator_radius: float = setting(0.0, 0.0, 100.0, "largest radius of density estimation in pixels; 0: off")
     estimator_minimum: float = setting(0.0, 0.0, 100.0, "smallest radius of density estimation in pixels")
     estimator_curve: float = setting(0.4, 0.01, 10.0, "exponent by which the radius falls with the density")
-    passes: int = setting(1, 1, 1000, "number of passes; each is log-density scaled on its own, then all are averaged")
+    passes: int = setting(1, 1, 1000, "number of passes; each is log-density scaled by itself, then all are averaged")
     temporal_samples: int = setting(1, 1, 10000, "temporal samples per pass, for motion blur")
     temporal_filter_type: Literal["box", "gaussian", "exp"] = "box"
     temporal_filter_width: float = 1.0
@@ -133,7 +143,9 @@ class Flame:
     cam_pitch: float = setting(0.0, None, None, "rotation of the camera about the x axis, radians")
     cam_yaw: float = setting(0.0, None, None, "rotation of the camera about the z axis, radians")
     cam_roll: float = setting(0.0, None, None, "JWildfire's bank, radians")
-    cam_perspective: float = setting(0.0, None, None, "strength of perspective: places are divided by 1 - this times z")
+    cam_perspective: float = setting(
+        0.0, None, None, "strength of perspective: x and y are divided by 1 - this times z"
+    )
     cam_zpos: float = setting(0.0, None, None, "z of the camera's plane; for JWildfire's older lens: of the focus")
     cam_pos_x: float = setting(0.0, None, None, "JWildfire's camera: added to x before perspective")
     cam_pos_y: float = setting(0.0, None, None, "JWildfire's camera: added to y before perspective")
@@ -155,14 +167,14 @@ class Flame:
     cam_zdimdist: float = setting(0.0, None, None, "z before which points fade")
     cam_zdimcolor: tuple[float, float, float] = (0.0, 0.0, 0.0)
     antialias_amount: float = setting(
-        0.0, 0.0, 1.0, "JWildfire's: the part of points that are plotted beside their place"
+        0.0, 0.0, 1.0, "JWildfire's: fraction of points that are plotted at a random offset"
     )
     antialias_radius: float = setting(
-        0.0, 0.0, 100.0, "how far: buckets are e^(this times the root of a logarithm) - 1"
+        0.0, 0.0, 100.0, "scale of that offset: buckets are e^(this times the root of a logarithm) - 1"
     )
-    solid: Solid | None = None  # JWildfire's solid rendering: the nearest points alone, shaded
+    solid: Solid | None = None  # JWildfire's solid rendering: only each bucket's nearest point is drawn, shaded
     preserve_z: bool = setting(False, help="z passes through variations that do not define it")
-    # What other programs add to flam3's tone curve; the defaults leave it as it is.
+    # Additions of other programs to flam3's tone curve; with the defaults the curve is flam3's.
     exposure: Literal["flam3", "jwildfire"] = "flam3"
     contrast: float = setting(1.0, 0.01, 100.0, "of exposure jwildfire: times the brightness, over the density")
     white_level: float = setting(255.0, 1.0, 1e4, "palette value that is displayed as white")
@@ -180,7 +192,7 @@ class Flame:
         if self.curves and (len(self.curves) != 4 or any(len(points) > MAX_CURVE_POINTS for points in self.curves)):
             raise ValueError(f"curves has {len(self.curves)} entries; it must have 4, each of at most 256 points")
         for points in self.curves:
-            if any(two[0] - one[0] < 1e-6 for one, two in pairwise(points)) or len(points) == 1:
+            if any(after[0] - before[0] < 1e-6 for before, after in pairwise(points)) or len(points) == 1:
                 raise ValueError("curves: the points of a curve must be 2 or more whose x increase")
         if not self.colors and self.palette not in palettes.builtin_names():
             raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.builtin_names())}")
@@ -199,7 +211,10 @@ class Flame:
 
     @property
     def layer_flames(self) -> tuple["Flame", ...]:
-        """One flame for each layer, this one's own first, with equally many xforms, which share the samples equally."""
+        """One flame for each layer: this flame without `layers`, then copies with each layer's xforms and palette.
+
+        All are padded to the same number of xforms with xforms of weight 0. Every layer gets equally many samples.
+        """
         if not self.layers:
             return (self,)
         count = max(len(self.xforms), *(len(layer.xforms) for layer in self.layers))
@@ -207,22 +222,22 @@ class Flame:
         for layer in self.layers:
             values = {f.name: getattr(layer, f.name) for f in fields(Layer)}
             flames.append(replace(self, layers=(), **values))
-        idle = [(Xform(weight=0.0),) * (count - len(flame.xforms)) for flame in flames]
-        return tuple(replace(f, xforms=(*f.xforms, *more)) for f, more in zip(flames, idle, strict=True))
+        paddings = [(Xform(weight=0.0),) * (count - len(flame.xforms)) for flame in flames]
+        return tuple(replace(f, xforms=(*f.xforms, *padding)) for f, padding in zip(flames, paddings, strict=True))
 
     @property
     def palette_colors(self) -> np.ndarray:
-        """(256, 3) float64, 0 to 255."""
+        """(256, 3) float64: red, green and blue of the palette's entries, 0 to 255."""
         return np.array(self.colors, "f8") if self.colors else palettes.builtin(self.palette)
 
     @property
     def is_3d(self) -> bool:
-        """Whether the xforms are 3D."""
+        """True if an xform has a 3D affine map (12 coefficients)."""
         return any(len(xform.affine) == 12 for xform in self.all_xforms)
 
     @property
     def has_camera(self) -> bool:
-        """Whether its camera shows z."""
+        """True if z changes the picture: by the camera's rotation or lens, fading or `solid`."""
         if self.solid or self.cam_zdimish:
             return True
         numbers = (self.cam_pitch, self.cam_yaw, self.cam_roll, self.cam_perspective, self.cam_dof)
@@ -230,12 +245,12 @@ class Flame:
 
     @property
     def jitters(self) -> bool:
-        """Whether points are plotted beside their places."""
+        """True if points are plotted at a random distance from their positions (JWildfire's antialiasing)."""
         return self.antialias_amount > 0 and self.antialias_radius > 0 and self.solid is None
 
     @property
     def has_z(self) -> bool:
-        """Whether its points need z: it is 3D, its camera shows z, or a variation reads it."""
+        """True if points need z: an xform is 3D, has_camera holds, or a variation reads z."""
         table = variation_table()
         names = {name for xform in self.all_xforms for name, weight in xform.variations.items() if weight != 0}
         return self.is_3d or self.has_camera or any(table[name].reads_z for name in names)

@@ -1,7 +1,11 @@
-"""Key frames: a flame with its camera and time, and the interpolation between them (flam3's interpolation.c)."""
+"""Key frames (a flame with its camera and time), and interpolation between them as in flam3's interpolation.c.
+
+interpolate_at() gives the key frame of any time: temporal.py calls it for motion blur, animation.py interpolate().
+Xforms are matched by index; align() pads the flame with fewer xforms. The weights of an interpolation sum to 1.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -10,13 +14,14 @@ import numpy as np
 from renderer.flames.camera import FlameView
 from renderer.flames.genome import EMPTY, IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.palettes import interpolate_hsv
-from renderer.flames.variations import parameter_owners, variation_table
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 
 
 @dataclass(frozen=True)
 class KeyFrame:
-    """One <flame> of a file: `scale` pixels per unit at `size`, both times 2^zoom; y points down.
+    """One <flame> of a .flame file; y points down.
 
+    A picture of `size` (width, height in pixels) shows `scale` times 2^`zoom` pixels per unit. `rotate`: degrees.
     `extra`: unknown attributes, kept for writing.
     """
 
@@ -32,7 +37,7 @@ class KeyFrame:
     interpolation_type: Literal["log", "linear", "compat", "old", "older"] = "log"
     palette_interpolation: Literal["hsv_circular", "hsv", "rgb", "sweep"] = "hsv_circular"
     hsv_rgb_palette_blend: float = 0.0
-    palette_number: int = -1  # of flam3's palettes, -1: none; the flame holds the colors too
+    palette_number: int = -1  # number in flam3's palette file, -1: none; the flame also holds the colors
     hue: float = 0.0
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)
 
@@ -44,7 +49,7 @@ class KeyFrame:
 
     @property
     def quality(self) -> float:
-        """Samples per pixel."""
+        """Samples per pixel at `zoom`."""
         return self.flame.quality * 4.0**self.zoom
 
 
@@ -60,15 +65,15 @@ def interpolate_at(keyframes: Sequence[KeyFrame], time: float) -> KeyFrame:
     if len(keyframes) == 1:
         return keyframes[0]
     first = min(max(sum(key.time <= time for key in keyframes) - 1, 0), len(keyframes) - 2)
-    one, two = keyframes[first], keyframes[first + 1]
-    weight = (two.time - time) / (two.time - one.time)
-    if one.interpolation == "smooth" and 0 < first < len(keyframes) - 2:
+    before, after = keyframes[first], keyframes[first + 1]
+    weight = (after.time - time) / (after.time - before.time)
+    if before.interpolation == "smooth" and 0 < first < len(keyframes) - 2:
         t = 1 - weight  # Catmull-Rom over four key frames
         weights = (
             (-t + 2 * t**2 - t**3) / 2, (2 - 5 * t**2 + 3 * t**3) / 2, (t + 4 * t**2 - 3 * t**3) / 2, (t**3 - t**2) / 2,
         )  # fmt: skip
         return interpolate(keyframes[first - 1 : first + 3], weights, time)
-    return interpolate((one, two), (weight, 1 - weight), time)
+    return interpolate((before, after), (weight, 1 - weight), time)
 
 
 def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
@@ -76,9 +81,10 @@ def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
 
 
 def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: float) -> KeyFrame:
-    """The weighted mean of 2 or 4 key frames; the weights sum to 1. Fields that are no numbers are the base's.
+    """The weighted mean of 2 or 4 key frames, with `time`; the weights sum to 1.
 
-    The base is the key frame at the start of the segment.
+    The key frame at the start of the segment (of 4, the second) chooses the kinds of interpolation and gives all fields
+    that are not numbers.
     """
     base = keyframes[0] if len(keyframes) == 2 else keyframes[1]
     flames = align([key.flame for key in keyframes], base.interpolation_type)
@@ -106,6 +112,8 @@ def _round(value: float) -> int:
 
 
 def _interpolate_xform(xforms: list[Xform], weights: Sequence[float], kind: str) -> Xform:
+    """The weighted mean of the xforms of one index in all key frames; `kind`: the interpolation_type."""
+
     def mean(values: Iterable[float]) -> float:
         return _mean(values, weights)
 
@@ -140,10 +148,10 @@ def _interpolate_xform(xforms: list[Xform], weights: Sequence[float], kind: str)
 
 
 def _parameter_sources(xforms: list[Xform], parameter: str, kind: str) -> list[Xform]:
-    """For each key frame the xform to read this parameter from.
+    """The xforms to read a parameter from, one for each key frame's xform of `xforms`.
 
-    Its own, or, if it lacks the variation, that of the previous key frame (for the first: the next) if that one has it.
-    Legacy interpolation types always use their own.
+    A key frame whose xform lacks the parameter's variation takes the xform of the previous key frame (the first key
+    frame: of the second) if that xform has the variation. Legacy interpolation types always take the key frame's xform.
     """
 
     def has(xform: Xform) -> bool:
@@ -152,17 +160,19 @@ def _parameter_sources(xforms: list[Xform], parameter: str, kind: str) -> list[X
     if kind in LEGACY_INTERPOLATIONS:
         return xforms
     neighbors = [xforms[1], *xforms[:-1]]
-    return [other if has(other) and not has(own) else own for own, other in zip(xforms, neighbors, strict=True)]
+    return [near if has(near) and not has(xform) else xform for xform, near in zip(xforms, neighbors, strict=True)]
 
 
-def _union(tables: Iterable[dict]) -> list[str]:
+def _union(tables: Iterable[Mapping[str, object]]) -> list[str]:
+    """The keys of all tables, each once, in the order of their first occurrence."""
     return list(dict.fromkeys(name for table in tables for name in table))
 
 
 def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[float], kind: str) -> tuple[float, ...]:
-    """The weighted mean of affines.
+    """The weighted mean of affines, all of 6 or all of 12 coefficients; `kind`: the interpolation_type.
 
-    With "log", columns are interpolated in polar coordinates: angles by the shorter rotation, lengths geometrically.
+    With "log", the columns of 2D affines are interpolated in polar coordinates: angles by the shorter rotation, lengths
+    geometrically.
     """
     rows, factors = np.array(affines, "f8"), np.asarray(weights, "f8")
     out = factors @ rows
@@ -171,24 +181,26 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
     for column in (0, 1):  # the translation stays linear
         x, y = rows[:, column], rows[:, 3 + column]
         lengths, angles = np.hypot(x, y), np.arctan2(y, x)
-        other = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])
-        angles = np.where(lengths == 0, other, angles)  # a zero column takes the other column's angle
-        for k in range(1, len(angles)):  # relative to the previous one; half a revolution is clockwise (y is down)
+        other_angles = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])  # of the other column
+        angles = np.where(lengths == 0, other_angles, angles)  # a zero column has no angle
+        for k in range(
+            1, len(angles)
+        ):  # within half a revolution of the previous one; exactly half is clockwise (y is down)
             difference = angles[k] - angles[k - 1]
             if difference > math.pi + 1e-10:
                 angles[k] -= 2 * math.pi
             elif difference < -math.pi + 1e-10:
                 angles[k] += 2 * math.pi
         logarithms = np.log(np.maximum(lengths, 1e-300))
-        exponent = min(factors @ logarithms, MAX_LOGARITHM)  # weights beyond 0 to 1 extrapolate
+        exponent = min(factors @ logarithms, MAX_LOGARITHM)  # large if weights outside 0 to 1 extrapolate
         length = factors @ lengths if (logarithms < -10).any() else math.exp(exponent)
         angle = factors @ angles
         out[column], out[3 + column] = length * math.cos(angle), length * math.sin(angle)
     return tuple(map(float, out))
 
 
-def interpolate_palette(flames: list[Flame], weights: Sequence[float], base: KeyFrame) -> dict[str, tuple]:
-    """`colors` and `alphas` between the flames' palettes, by the base's palette_interpolation.
+def interpolate_palette(flames: list[Flame], weights: Sequence[float], base: KeyFrame) -> dict[str, tuple[object, ...]]:
+    """The fields `colors` and `alphas` interpolated between the flames' palettes by `base.palette_interpolation`.
 
     As in flam3, colors are multiplied by their alphas before they are interpolated.
     """
@@ -212,7 +224,9 @@ def interpolate_palette(flames: list[Flame], weights: Sequence[float], base: Key
 
 # ---- padding: the flame with fewer xforms gets identity xforms of weight 0
 
+# Variations whose identity is approached best from linear -1 after a rotation by 180 degrees, as in flam3.
 ROTATED_IDENTITIES = ("spherical", "ngon", "julian", "juliascope", "polar", "wedge_sph", "wedge_julia")
+# Variations that are the identity with these parameters.
 IDENTITY_PARAMETERS = {
     "rectangles": {"rectangles_x": 0.0, "rectangles_y": 0.0},
     "rings2": {"rings2_val": 0.0},
@@ -228,7 +242,7 @@ IDENTITY_PARAMETERS = {
 
 
 def align(flames: list[Flame], kind: str) -> list[Flame]:
-    """The flames padded to equally many xforms, and to a final xform each if one has one."""
+    """The flames padded to equally many xforms and, if any flame has a final xform, to one final xform each."""
     count, has_final = max(len(f.xforms) for f in flames), any(f.final_xform is not None for f in flames)
     out = []
     for index, flame in enumerate(flames):
@@ -247,7 +261,7 @@ def align(flames: list[Flame], kind: str) -> list[Flame]:
 
 
 def padding_xform(partners: list[Xform], kind: str, is_3d: bool) -> Xform:
-    """An identity xform of weight 0.
+    """An identity xform of weight 0; `partners`: the xforms of its index in the neighboring key frames.
 
     It uses the partners' variations where these can express the identity, so that the interpolation looks smooth.
     """

@@ -1,27 +1,30 @@
-"""The arguments that describe a flame to the chaos game's kernels: records of xforms, cameras, tables of choices."""
+"""Packs a flame into the arrays that the chaos game's kernels read: xforms, cameras, probabilities of xforms.
+
+chaos_game.py uploads the arrays. shaders/flames/flame.cu describes the layout of an xform's record at its top; its
+lengths depend on the kernel's Specialization (kernel_source.py).
+"""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.flames import stamps
 from renderer.flames.camera import plane_in_space
 from renderer.flames.genome import Flame, Xform
-from renderer.flames.kernel_source import Specialization, signature_of
-from renderer.flames.variations import Variation, variation_table
+from renderer.flames.kernel_source import Specialization, xform_signature
+from renderer.flames.variations.catalog import Variation, variation_table
 
-COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/carried.h
-MAX_PACKED_FLOATS = 1 << 24  # of all temporal samples: distances between them are exact in float32
+COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/point_attributes.h
+MAX_PACKED_FLOATS = 1 << 24  # for all temporal samples: differences of their indices are exact in float32
 
 
 def adjusted_opacity(opacity: float) -> float:
-    """flam3's adjust_percentage: 0 hidden, 0.5 a tenth, 1 fully plotted."""
+    """The probability of plotting a point of an xform of this opacity: 0, 0.5, 1 -> 0, 0.1, 1 (adjust_percentage)."""
     return 0.0 if opacity <= 0 else min(1.0, 10.0 ** np.log2(opacity))
 
 
 def in_space(affine: Sequence[float]) -> tuple[float, ...]:
-    """The 12 coefficients of an affine, which may have 6: then z stays."""
+    """The 12 coefficients of an affine of 12 or 6 coefficients; 6 leave z unchanged."""
     if len(affine) == 12:
         return tuple(affine)
     a, b, c, d, e, f = affine
@@ -33,10 +36,10 @@ def pack_xform(
 ) -> np.ndarray:
     """(record_floats,) float32: the record of one xform.
 
-    The opacity of an xform that is no final one is a uint in 1/65536, stored in a float's bits. `table_distance`: how
-    far after the record's first float a variation's table lies.
+    The opacity of an xform is stored as the bits of a uint32 in 1/65536, of a final xform as a float.
+    `table_distance`: a function from a variation to the number of floats between the record's start and its table.
     """
-    signature = signature_of(xform)
+    signature = xform_signature(xform)
     affine = in_space(xform.affine) if spec.is_3d else xform.affine
     speed = 0.0 if xform.color_type in ("none", "distance") else xform.color_speed
     values = [*affine, xform.color, speed, xform.opacity if final else 0.0]
@@ -51,25 +54,25 @@ def pack_xform(
     out = np.zeros(spec.record_floats, "f4")
     out[: len(values)] = np.clip(values, -3e38, 3e38)
     if spec.extra_record_floats:
-        out[-spec.extra_record_floats :] = _carried_values(xform, spec)
+        out[-spec.extra_record_floats :] = _attribute_values(xform, spec)
     if not final:
         out.view("u4")[len(affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
     return out
 
 
-def _carried_values(xform: Xform, spec: Specialization) -> list[float]:
-    """The end of a record: kind of color, its offset and factor; then of each carried modifier a factor and a term."""
+def _attribute_values(xform: Xform, spec: Specialization) -> list[float]:
+    """The end of a record: if spec.shown, color type, color and factor; then factor and term of each modifier."""
     symmetry = 1 - 2 * xform.color_speed
     kind = COLOR_TYPES.index(xform.color_type)
     values = [kind, xform.color, symmetry + (xform.color_type == "distance")] if spec.shown else []
-    for name in spec.carried:
+    for name in spec.modifiers:
         keep = (1 + xform.modifiers.get(f"{name}_speed", 0.0)) / 2
         values += [keep, xform.modifiers.get(name, 0.0) * (1 - keep)]
     return values
 
 
 def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
-    """A flame's camera as the kernel of all temporal samples reads it."""
+    """(n,) float32: a flame's camera, padded with the numbers that only other temporal samples of the picture have."""
     camera = np.asarray(camera, "f8").ravel()
     if spec.is_3d and not flame.has_z:
         camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])
@@ -81,19 +84,20 @@ def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np
 def pack_parameters(
     flames: Sequence[Flame], cameras: Sequence[np.ndarray], spec: Specialization
 ) -> tuple[np.ndarray, int]:
-    """The parameters of all temporal samples, and the floats of one: camera, final xforms, xforms.
+    """(n,) float32 parameters of all temporal samples, and the number of floats of one sample.
 
-    (n,) float32. The tables of variations follow the last sample, equal ones once.
+    A sample has its camera, the records of the final xforms, and the records of the xforms. The tables of variations
+    follow the last sample; equal tables are stored once.
     """
-    shown = [_packed_camera(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
+    packed_cameras = [_packed_camera(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
     records = len(flames[0].xforms) + spec.finals
-    stride = len(shown[0]) + records * spec.record_floats
-    parts: list[np.ndarray] = []
+    stride = len(packed_cameras[0]) + records * spec.record_floats
+    arrays: list[np.ndarray] = []
     tables: dict[bytes, int] = {}
     end = stride * len(flames)
 
-    def place(table: np.ndarray) -> int:
-        """Where a table lies among all floats."""
+    def table_start(table: np.ndarray) -> int:
+        """The index of a table's first float among all floats; equal tables share one."""
         nonlocal end
         key = table.tobytes()
         if key not in tables:
@@ -103,13 +107,13 @@ def pack_parameters(
             end += table.size
         return tables[key]
 
-    for number, (flame, camera) in enumerate(zip(flames, shown, strict=True)):
-        parts.append(camera)
-        idle = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
-        for k, xform in enumerate((*flame.final_xforms, *idle, *flame.xforms)):
-            start = number * stride + len(camera) + k * spec.record_floats
+    for sample, (flame, camera) in enumerate(zip(flames, packed_cameras, strict=True)):
+        arrays.append(camera)
+        padding = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
+        for k, xform in enumerate((*flame.final_xforms, *padding, *flame.xforms)):
+            record_start = sample * stride + len(camera) + k * spec.record_floats
 
-            def distance(v: Variation, xform: Xform = xform, start: int = start, flame: Flame = flame) -> float:
+            def distance(v: Variation, xform: Xform = xform, start: int = record_start, flame: Flame = flame) -> float:
                 values = {
                     name.removeprefix(f"{v.name}_"): v.limited(name, xform.parameter_value(name))
                     for name in v.parameters
@@ -119,17 +123,20 @@ def pack_parameters(
                     for name, text in xform.extra.items()
                     if name.startswith(f"{v.name}_")
                 }
-                if v.function in stamps.OF_PALETTE and values["Gradient"] == 1:
+                if v.takes_palette and values["Gradient"] == 1:
                     levels = np.clip(np.rint(flame.palette_colors[:256, :3]), 0, 255)
                     texts["palette"] = levels.astype("u1").tobytes().hex()
-                return float(place(stamps.table_of(v.function, values, texts)) - start)
+                return float(table_start(v.table(values, texts)) - start)
 
-            parts.append(pack_xform(xform, spec, k < spec.finals, distance))
-    return np.concatenate([*parts, *(np.frombuffer(key, "f4") for key in tables)]), stride
+            arrays.append(pack_xform(xform, spec, k < spec.finals, distance))
+    return np.concatenate([*arrays, *(np.frombuffer(key, "f4") for key in tables)]), stride
 
 
 def alias_table(weights: np.ndarray) -> np.ndarray:
-    """(n, 2) uint32 for Walker's alias method with weights (n,): a threshold out of 2^32, and the alias above it."""
+    """(n, 2) uint32 for Walker's alias method with weights (n,).
+
+    Entry k: the threshold in 1/2^32 below which k is chosen, and the alias that is chosen otherwise.
+    """
     count = len(weights)
     scaled = weights / weights.sum() * count
     table, order = np.zeros((count, 2), "u4"), range(count)
@@ -139,13 +146,16 @@ def alias_table(weights: np.ndarray) -> np.ndarray:
         table[low] = min(max(round(scaled[low] * 2**32), 0), 2**32 - 1), high
         scaled[high] -= 1 - scaled[low]
         (small if scaled[high] < 1 else large).append(high)
-    for i in small + large:  # these are 1 but for rounding
+    for i in small + large:  # scaled weights of 1, apart from rounding
         table[i] = 2**32 - 1, i
     return table
 
 
 def xform_distributions(flame: Flame, spec: Specialization) -> np.ndarray:
-    """(1 or 1 + xforms, xforms, 2) uint32: the alias table of the first step, and with xaos that after each xform."""
+    """(n, xforms, 2) uint32 alias tables: of the first step, and with xaos one more for the step after each xform.
+
+    n is 1 + xforms with xaos, else 1. Raises InputError if no xform can be chosen.
+    """
     weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:
         raise InputError("flame: the weights of all xforms are 0; at least one must be above 0")

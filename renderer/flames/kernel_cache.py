@@ -1,6 +1,8 @@
-"""Cache of `iterate` kernels on a device: specialized ones, and the generic ones that run while those compile.
+"""Compiles and keeps the `iterate` kernels (shaders/flames/flame.cu) of a device for ChaosGame.
 
-Both add the same integers, so one may replace the other in the middle of a picture.
+A specialized kernel runs flames of one structure (Specialization). A generic kernel, one for 2D and one for 3D, runs
+any flame of flam3's variations while the specialized kernel compiles. Both add the same integers, so one may replace
+the other in the middle of a picture.
 """
 
 import hashlib
@@ -20,18 +22,18 @@ from renderer.gpu.kernel_source import preprocess
 
 BLOCK = 256  # chains that exchange points; as in shaders/flames/flame.cu
 NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains
-REQUESTS_BEFORE_GENERIC = 4  # requests before a generic kernel is compiled that no driver's cache holds
-NAME = "flames/flame.cu:iterate"  # the kernel, for who waits for it
+REQUESTS_BEFORE_GENERIC = 4  # requests after which a generic kernel is compiled that was never compiled for this driver
+NAME = "flames/flame.cu:iterate"  # the name that progress reports show while a kernel compiles
 INTEGER_SUMS, FLOAT_SUMS = 1, 2  # SUMS of flame.cu: integers, or integers stored in float32
 
 
-def _blame_user(what: Specialization | bool, error: KernelError) -> Exception:
-    """A UserError if the kernel has variations of the user's, else the error itself."""
-    used = what.used_variations if isinstance(what, Specialization) else []
-    mine = [v for v in used if v.is_users]
-    if not mine:
+def _blame_user(variant: Specialization | bool, error: KernelError) -> Exception:
+    """A UserError that names the user-defined variations of the kernel; without such variations, `error`."""
+    used = variant.used_variations if isinstance(variant, Specialization) else []
+    user_defined = [v for v in used if v.is_users]
+    if not user_defined:
         return error
-    listed = ", ".join(f"{v.name} of {v.origin}" for v in mine)
+    listed = ", ".join(f"{v.name} of {v.origin}" for v in user_defined)
     reason = next((line for line in str(error).splitlines() if "error:" in line), str(error).splitlines()[0])
     return UserError(f"the device's compiler refuses a kernel with the variations {listed}: {reason.strip()}")
 
@@ -45,22 +47,23 @@ class KernelCache:
 
     def __init__(self, device: Device):
         self.device = device
-        # (specialization, or for the generic kernel whether it is 3D; kind of sums) -> kernel
+        # (variant, kind of sums) -> kernel. The variant is a Specialization, or of a generic kernel True if it is 3D.
         self._futures: dict[tuple[Specialization | bool, int], Future[Kernel]] = {}
-        self._pool: ThreadPoolExecutor | None = None  # of never_block()
+        self._pool: ThreadPoolExecutor | None = None  # after never_block()
         self._prefers_generic = False
         self._latest: Specialization | None = None
         self._requests = 0
 
     def never_block(self) -> None:
-        """From now on compile in the background."""
+        """From now on compile in background threads."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(2, "compiler")
 
     def prefer_generic(self, flames: int = 0) -> None:
-        """From now on run the generic kernel where it was compiled before, and after a few flames: for many flames.
+        """Choose kernels for drawing many different flames, as the contact sheet (pictures/flame_sheet.py) does.
 
-        `flames`: their number, if it is known; of many GPUs run it at once, for it compiles as long as a few others.
+        From now on the generic kernel runs if it was compiled before or after REQUESTS_BEFORE_GENERIC flames; if
+        `flames`, their number, is large, it runs at once: it compiles as long as a few specialized kernels.
         """
         self._prefers_generic = True
         if flames > 2 * REQUESTS_BEFORE_GENERIC:
@@ -71,7 +74,7 @@ class KernelCache:
         self._future(False, INTEGER_SUMS).result()
 
     def best_kernel(self, spec: Specialization) -> Kernel:
-        """The specialized kernel if it is ready, else the generic one; waits for the first of them (compilation.py)."""
+        """The specialized kernel if it is ready, else the generic one; waits until one of the two is ready."""
         if not spec.is_generic:
             return result(self._future(spec, INTEGER_SUMS), NAME)
         if self._prefers_generic:
@@ -88,28 +91,29 @@ class KernelCache:
             return kernel
         generic = self._future(spec.is_3d, INTEGER_SUMS)
         if generic.done() and not generic.exception() and spec != self._latest:
-            self._latest = spec  # its own kernel is compiled after the first picture, which gets all cores
-            own = self._futures.get((spec, INTEGER_SUMS), generic)
-            return own.result() if own.done() else generic.result()
-        own = self._future(spec, INTEGER_SUMS)
-        if not own.done() and not generic.done():
-            wait([own, generic], NAME)
-        return own.result() if own.done() or generic.exception() is not None else generic.result()
+            self._latest = spec  # the specialized kernel compiles after the first picture, which gets all cores
+            specialized = self._futures.get((spec, INTEGER_SUMS), generic)
+            return specialized.result() if specialized.done() else generic.result()
+        specialized = self._future(spec, INTEGER_SUMS)
+        if not specialized.done() and not generic.done():
+            wait([specialized, generic], NAME)
+        return specialized.result() if specialized.done() or generic.exception() is not None else generic.result()
 
     def specialized_kernel(self, spec: Specialization, kind: int) -> Kernel | None:
         """The specialized kernel; None while it compiles in the background."""
         future = self._future(spec, kind)
         return future.result() if future.done() or self._pool is None else None
 
-    def _future(self, what: Specialization | bool, kind: int) -> Future[Kernel]:
-        key = what, kind
+    def _future(self, variant: Specialization | bool, kind: int) -> Future[Kernel]:
+        """The future of a kernel, whose compilation starts if it was not requested before."""
+        key = variant, kind
         if key not in self._futures:
             if self._pool is not None:
-                self._cancel_queued(what)
-                self._futures[key] = self._pool.submit(self._compile, what, kind)
+                self._cancel_queued(variant)
+                self._futures[key] = self._pool.submit(self._compile, variant, kind)
             else:
                 compiled: Future[Kernel] = Future()
-                compiled.set_result(self._compile(what, kind))  # a failed compilation is not cached
+                compiled.set_result(self._compile(variant, kind))  # a failed compilation is not cached
                 self._futures[key] = compiled
         return self._futures[key]
 
@@ -119,30 +123,30 @@ class KernelCache:
             if isinstance(key[0], Specialization) and key[0] != wanted and future.cancel():
                 del self._futures[key]
 
-    def _compile(self, what: Specialization | bool, kind: int) -> Kernel:
-        if isinstance(what, Specialization) or self._pool is None:
-            return self._compile_source(what, kind)
+    def _compile(self, variant: Specialization | bool, kind: int) -> Kernel:
+        if isinstance(variant, Specialization) or self._pool is None:
+            return self._compile_source(variant, kind)
         with background():
-            return self._compile_source(what, kind)
+            return self._compile_source(variant, kind)
 
-    def _compile_source(self, what: Specialization | bool, kind: int) -> Kernel:
+    def _compile_source(self, variant: Specialization | bool, kind: int) -> Kernel:
         width = self.device.simd_width
-        source = specialized_source(what) if isinstance(what, Specialization) else generic_source(what)
+        source = specialized_source(variant) if isinstance(variant, Specialization) else generic_source(variant)
         try:
             kernel = self.device.kernel(source, "iterate", 1 if width > 1 else BLOCK, STRICT=1, LANES=width, SUMS=kind)
         except KernelError as error:
-            raise _blame_user(what, error) from error
+            raise _blame_user(variant, error) from error
         if self._pool is not None:
             spare = self.device.buffer(8 * BLOCK)
             kernel.warm_up(1, *[spare] * 9, *NO_OP_ARGS)
-            if not isinstance(what, Specialization):
-                self._touch_marker(what)
+            if not isinstance(variant, Specialization):
+                self._touch_marker(variant)
         return kernel
 
     def _marker_path(self, is_3d: bool) -> Path:
-        """Marker file: it exists if the generic kernel was compiled before for this device and driver.
+        """The path of a file that exists if the generic kernel was compiled before for this device and driver.
 
-        Then the driver's own cache should hold the kernel, which takes seconds to compile.
+        If so, the driver's own cache should hold the kernel, which otherwise takes seconds to compile.
         """
         text = preprocess(generic_source(is_3d), LANES=self.device.simd_width)
         words = "\0".join([self.device.name, self.device.driver, text])

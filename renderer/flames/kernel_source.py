@@ -1,26 +1,42 @@
-"""Source of the chaos game's kernels; kernel_arguments.py has the arguments that describe a flame to them.
+"""Generates the source of the chaos game's kernels, which kernel_cache.py compiles.
 
-A specialized kernel depends only on a flame's structure: the distinct signatures of its xforms (variations,
-post-affine) and whether it has a final xform, xaos or 3D xforms. Weights, coefficients, parameters, the number of
-xforms and the camera are arguments, so that editing them compiles nothing. The generic kernel runs every flame.
-Both are shaders/flames/flame.cu after a generated apply_xform().
+kernel_arguments.py packs a flame into the arguments of these kernels. A specialized kernel depends only on a flame's
+structure: the distinct signatures of its xforms (variations, post-affine) and whether it has a final xform, xaos or 3D
+xforms. Weights, coefficients, parameters, the number of xforms and the camera are arguments, so that editing them
+compiles nothing. The generic kernel runs every flame that has only flam3's variations and features. Both kernels are
+shaders/flames/flame.cu after a generated apply_xform().
+
+An xform's record is its block of floats in the arguments (layout: flame.cu). The header holds the affine, color, speed
+and opacity, the direct color if any, the signature, and the packed counts. The payload holds the post-affine, if any,
+then for each variation its index, weight, parameters, and the distance of its table, if it has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, MODIFIERS, Flame, Xform
-from renderer.flames.variations import Variation, header_source, sources, variation_table
+from renderer.flames.variations.catalog import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 
 # The generic kernel on CPUs calls each variation instead of inlining it: compiled in a ninth of the time, and faster.
 CALLED = "#if LANES > 1\n#define CALLED DEVICE_NOINLINE_ALWAYS\n#else\n#define CALLED DEVICE\n#endif"
+# Macros of flame.cu -> properties of a Specialization. In the generic kernel the SPECIAL_MACROS are not defined, since
+# their values are arguments, and the FEATURE_MACROS are 0.
+SPECIAL_MACROS = {
+    "HAS_XAOS": "xaos", "FINALS": "finals", "LINEAR_PALETTE": "linear_palette",
+    "STOCHASTIC_ROUNDING": "stochastic_rounding", "RECORD_FLOATS": "record_floats",
+    "EXTRA_RECORD_FLOATS": "extra_record_floats",
+}  # fmt: skip
+FEATURE_MACROS = {
+    "DIRECT_COLOR": "direct_color", "HIDES": "hides", "RGB": "sets_rgb", "DEFOCUS": "defocus", "SHOWN": "shown",
+    "FADES": "fades", "SOLID": "solid", "JITTERS": "jitters", "EXTRA_FLOATS": "extra_floats",
+}  # fmt: skip
 APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
 
 
 @dataclass(frozen=True)
 class XformSignature:
-    """What an xform's source depends on."""
+    """The properties of an xform that change its source: variations in the order of application, and post-affine."""
 
     variations: tuple[str, ...]
     post: bool
@@ -33,13 +49,13 @@ class XformSignature:
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a specialized kernel's source depends on.
+    """The properties of a flame that change its specialized kernel.
 
-    `is_3d`: whether points have z. `stochastic_rounding`: whether a sample may add fractions, because of palette
-    interpolation, opacity or weights. `preserves_z`: whether z passes through variations that do not define it.
-    `defocus`: whether the camera has depth of field. `shown`: whether points show another palette coordinate than they
-    blend. `carried`: the genome.MODIFIERS that they carry. `fades`: whether they fade with depth. `solid`: whether the
-    nearest point of each bucket is kept. `jitters`: whether points are plotted beside their places.
+    `is_3d`: points have z. `stochastic_rounding`: samples add fractions, because of palette interpolation, opacity or
+    weights. `preserves_z`: z passes through variations that do not define it. `defocus`: the camera has depth of field.
+    `shown`: points carry a color to plot beside the color they pass on (JWildfire's color_type). `modifiers`: the
+    genome.MODIFIERS that points have. `fades`: colors fade with depth. `solid`: the nearest point of each bucket is
+    kept. `jitters`: points are plotted at a random distance from their positions.
     """
 
     signatures: tuple[XformSignature, ...]
@@ -51,51 +67,48 @@ class Specialization:
     preserves_z: bool = False
     defocus: bool = False
     shown: bool = False
-    carried: tuple[str, ...] = ()
+    modifiers: tuple[str, ...] = ()
     fades: bool = False
     solid: bool = False
     jitters: bool = False
 
     @property
     def used_variations(self) -> list[Variation]:
-        """The variations of its signatures, without stages, in the table's order."""
+        """The variations of all signatures, without pre_ and post_ forms, in the table's order."""
         table = variation_table()
         used = {table[name].function: table[name] for signature in self.signatures for name in signature.variations}
         return sorted(used.values(), key=lambda v: v.index)
 
     @property
     def direct_color(self) -> bool:
-        """Whether a variation sets colors."""
+        """True if a variation sets colors."""
         return any(v.sets_color for v in self.used_variations)
 
     @property
     def hides(self) -> bool:
-        """Whether a variation hides points."""
+        """True if a variation hides points."""
         return any(v.hides for v in self.used_variations)
 
     @property
     def sets_rgb(self) -> bool:
-        """Whether a variation gives points colors that are not the palette's."""
+        """True if a variation gives points colors that are not the palette's."""
         return any(v.sets_rgb for v in self.used_variations)
 
     @property
     def is_generic(self) -> bool:
-        """Whether the generic kernel runs it: it knows flam3's variations, without stages and without preserved z."""
+        """True if the generic kernel can run this flame: it has only flam3's variations and features."""
         names = {name for signature in self.signatures for name in signature.variations}
         known = all(dict.__contains__(generic_variations(), name) for name in names)
-        return (
-            known
-            and self.finals < 2
-            and not (
-                self.preserves_z
-                or self.defocus
-                or self.shown
-                or self.carried
-                or self.fades
-                or self.solid
-                or self.jitters
-            )
+        other_features = (
+            self.preserves_z,
+            self.defocus,
+            self.shown,
+            self.modifiers,
+            self.fades,
+            self.solid,
+            self.jitters,
         )
+        return known and self.finals < 2 and not any(other_features)
 
     @property
     def record_floats(self) -> int:
@@ -105,25 +118,25 @@ class Specialization:
 
     @property
     def extra_floats(self) -> int:
-        """Floats that points carry besides place and color."""
-        return self.shown + len(self.carried)
+        """Floats of a point besides position and color."""
+        return self.shown + len(self.modifiers)
 
     @property
     def extra_record_floats(self) -> int:
-        """Floats at the end of a record, for what points carry."""
-        return 3 * self.shown + 2 * len(self.carried)
+        """Floats at the end of an xform's record that blend the `extra_floats` of a point."""
+        return 3 * self.shown + 2 * len(self.modifiers)
 
     @property
     def random_per_xform(self) -> int:
-        """Upper bound of the random numbers that one xform consumes, with two that replace a bad value."""
+        """Upper bound of the random numbers that one xform consumes; 2 of them replace a point that is not finite."""
         return max(sum(variation_table()[name].random_count for name in s.variations) for s in self.signatures) + 2
 
     @property
     def random_per_step(self) -> int:
         """Upper bound of the random numbers of one step.
 
-        Those of the xform and the final ones, the final ones' probabilities, one rounding, two of a lens, one of a
-        solid's opacity.
+        The xform, the final xforms and the decisions to apply these consume them, rounding (1), the lens (2), a solid's
+        opacity (1) and the jitter (3).
         """
         finals = max(self.finals, 1)
         return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus + self.solid + 3 * self.jitters
@@ -142,22 +155,19 @@ class Specialization:
         return 3 + self.is_3d + self.xaos + self.extra_floats
 
 
-def signature_of(xform: Xform) -> XformSignature:
-    """The signature of an xform.
+def xform_signature(xform: Xform) -> XformSignature:
+    """The signature of an xform: its variations of weight other than 0, sorted by Variation.order.
 
-    Variations of weight 0 are left out. An xform without variations maps every point to the origin, as in flam3.
-    pre_ variations come first, in the xform's order, pre_blur before all; then the others in the table's order, which
-    gives a sum the same bits in any order of writing; then post_ variations in the xform's order.
+    An xform without variations maps every point to the origin, as in flam3.
     """
     table = variation_table()
     names = [name for name, weight in xform.variations.items() if weight != 0]
-    rank = {"pre_": 1, "": 2, "post_": 3}
-    names.sort(key=lambda name: (0, 0) if name == "pre_blur" else (rank[table[name].stage], table[name].stage_rank))
+    names.sort(key=lambda name: table[name].order)
     return XformSignature(tuple(names), xform.post not in (IDENTITY_2D, IDENTITY_3D))
 
 
 def payload_numbers(v: Variation) -> int:
-    """Floats of a variation in a record after index and weight: parameters, and the distance of its table if any."""
+    """Floats of a variation in a record after its index and weight: parameters, then its table's distance if any."""
     return len(v.parameters) + v.has_table
 
 
@@ -172,18 +182,18 @@ def header_floats(is_3d: bool, direct_color: bool = False) -> int:
 
 
 def generic_variations() -> dict[str, Variation]:
-    """The variations of the generic kernels: flam3's. Others are rare, and their own kernels compile faster."""
+    """The variations of the generic kernels: flam3's. Flames with others are rare; they get specialized kernels."""
     return {v.name: v for v in variation_table().values() if v.origin == "flam3"}
 
 
-def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
-    """The specialization that runs all of these temporal samples of one flame."""
-    signatures = {signature_of(xform) for flame in flames for xform in flame.all_xforms}
+def specialize(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
+    """The specialization that can run all `flames`, the temporal samples of one picture."""
+    signatures = {xform_signature(xform) for flame in flames for xform in flame.all_xforms}
     linear_palette = flames[0].palette_mode == "linear"
     has_z = any(flame.has_z for flame in flames)
-    carried = tuple(n for n in MODIFIERS[:4] if any(x.modifiers.get(n) for flame in flames for x in flame.all_xforms))
+    modifiers = tuple(n for n in MODIFIERS[:4] if any(x.modifiers.get(n) for flame in flames for x in flame.all_xforms))
     fades, solid = any(flame.cam_zdimish != 0 for flame in flames), flames[0].solid is not None
-    recolors = fades or bool(carried)
+    recolors = fades or bool(modifiers)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
         max(len(flame.final_xforms) for flame in flames),
@@ -194,7 +204,7 @@ def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Spe
         has_z and flames[0].preserve_z,
         has_z and not solid and any(flame.cam_dof != 0 for flame in flames),
         any(xform.color_type in ("distance", "cyclic") for flame in flames for xform in flame.all_xforms),
-        carried + ("material",) * solid,
+        modifiers + ("material",) * solid,
         fades,
         solid,
         any(flame.jitters for flame in flames),
@@ -214,37 +224,18 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         f"    return xform_{last}(p, a, random);",
         "}",
     ]
-    return _kernel_source(
-        "flame.cu of this flame",
-        functions,
-        GENERIC=0,
-        IS_3D=int(spec.is_3d),
-        DIRECT_COLOR=int(spec.direct_color),
-        HIDES=int(spec.hides),
-        RGB=int(spec.sets_rgb),
-        DEFOCUS=int(spec.defocus),
-        HAS_XAOS=int(spec.xaos),
-        FINALS=spec.finals,
-        LINEAR_PALETTE=int(spec.linear_palette),
-        STOCHASTIC_ROUNDING=int(spec.stochastic_rounding),
-        RECORD_FLOATS=spec.record_floats,
-        RANDOM_PER_STEP=f"{spec.random_per_step}u",
-        RANDOM_PER_XFORM=f"{spec.random_per_xform}u",
-        SHOWN=int(spec.shown),
-        FADES=int(spec.fades),
-        SOLID=int(spec.solid),
-        JITTERS=int(spec.jitters),
-        EXTRA_FLOATS=spec.extra_floats,
-        EXTRA_RECORD_FLOATS=spec.extra_record_floats,
-        **{f"AT_{name.upper()}": spec.shown + k for k, name in enumerate(spec.carried)},
-    )
+    macros = {macro: int(getattr(spec, name)) for macro, name in (SPECIAL_MACROS | FEATURE_MACROS).items()}
+    offsets = {f"AT_{name.upper()}": spec.shown + k for k, name in enumerate(spec.modifiers)}
+    randoms = {"RANDOM_PER_STEP": f"{spec.random_per_step}u", "RANDOM_PER_XFORM": f"{spec.random_per_xform}u"}
+    head = {"GENERIC": 0, "IS_3D": int(spec.is_3d)}
+    return _kernel_source("flame.cu of this flame", functions, {**head, **macros, **randoms, **offsets})
 
 
 def generic_source(is_3d: bool) -> GeneratedSource:
-    """The source of the kernel that runs any 2D or any 3D flame of flam3's variations: the records say which."""
+    """The source of the kernel that runs any 2D (or 3D) flame of flam3's variations, which it chooses by record."""
     header = header_floats(is_3d)
     table = generic_variations()
-    pre_blur = table["pre_blur"]
+    (pre_blur,) = (v for v in table.values() if v.stage == "pre_")
     cases = []
     for v in table.values():
         if v is not pre_blur:
@@ -274,78 +265,58 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         f"    return has_post ? {apply_post}(sum, a + {header}) : sum;",
         "}",
     ]
-    return _kernel_source(
-        "flame.cu of any flame",
-        functions,
-        GENERIC=1,
-        IS_3D=int(is_3d),
-        DIRECT_COLOR=0,
-        HIDES=0,
-        RGB=0,
-        DEFOCUS=0,
-        SHOWN=0,
-        FADES=0,
-        SOLID=0,
-        JITTERS=0,
-        EXTRA_FLOATS=0,
-    )
+    macros = {"GENERIC": 1, "IS_3D": int(is_3d), **dict.fromkeys(FEATURE_MACROS, 0)}
+    return _kernel_source("flame.cu of any flame", functions, macros)
 
 
-def _kernel_source(name: str, functions: list[str], **macros: int | str) -> GeneratedSource:
-    """The kernel of flame.cu after its macros, the head of the variations and generated functions."""
+def _kernel_source(name: str, functions: list[str], macros: Mapping[str, int | str]) -> GeneratedSource:
+    """The text of a kernel: macros, variation.h, generated functions, then flame.cu."""
     defines = (f"#define {macro} {value}" for macro, value in macros.items())
     return GeneratedSource(name, "\n".join([*defines, header_source(), *functions, '#include "flames/flame.cu"']))
 
 
 def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_z: bool) -> str:
-    """The statements that apply a variation, whose index, weight and parameters are at `offset` of a record.
+    """The C statements that apply a variation, whose index, weight and parameters are `record`[`offset`] and following.
 
-    The affine is `a`; pre_ variations change the point q, post_ ones `sum`; the others add to `sum` for the point q.
+    In the statements `a` is the xform's record, which begins with the affine. pre_ variations change the point q, post_
+    variations the point `sum`; the others add to `sum`. Three cases follow: variations of x, y and z; 2D variations in
+    a pre_ or post_ stage of a 3D flame, which keep z; other 2D variations. `sets`: the result replaces the target's
+    coordinates and is not added.
     """
-    place, target = ("sum" if v.stage == "post_" else "q"), ("q" if is_pre(v) else "sum")
+    argument, target = ("sum" if v.stage == "post_" else "q"), ("q" if v.stage == "pre_" else "sum")
     weight = f"{record}[{offset + 1}]"
     parameters = "".join(f", {record}[{offset + 2 + k}]" for k in range(len(v.parameters)))
     if v.has_table:
         parameters += f", a + (int){record}[{offset + 2 + len(v.parameters)}]"
-    in_stage = v.stage != "" or is_pre(v)
-    sets = v.replaces if not in_stage else not (v.adds or is_pre_blur(v))
+    in_stage = v.stage != ""
+    sets = not v.adds if in_stage else v.replaces
     move = "moved_to" if sets else "moved_by"
     if v.is_plain:
-        call = f"variation_{v.function}({place}.x, {place}.y, {weight}, a, random{parameters})"
+        call = f"variation_{v.function}({argument}.x, {argument}.y, {weight}, a, random{parameters})"
     else:
-        head = f"{place}.x, {place}.y, {place}.z, {weight}, a, random, &color, &hidden, &rgb"
+        head = f"{argument}.x, {argument}.y, {argument}.z, {weight}, a, random, &color, &hidden, &rgb"
         call = f"variation_{v.function}({head}{parameters})"
     if v.in_space:
         z = f" {target}.z = {'' if in_stage and sets else f'{target}.z + '}t.z;" if is_3d else ""
         return f"{{ Triple t = {call}; {target} = {move}({target}, flat(t));{z} }}"
-    z = _z_of_plain(v, place, weight, parameters, preserves_z) if is_3d else ""
+    z = _z_of_plain(v, argument, weight, parameters, preserves_z) if is_3d else ""
     if z and in_stage:
         before = f"real z = {z}; "
         return f"{{ {before}{target} = {move}({target}, {call}); {target}.z = {'z' if sets else f'{target}.z + z'}; }}"
     return f"{target} = {move}({target}, {call});" + (f" sum.z = sum.z + {z};" if z else "")
 
 
-def _z_of_plain(v: Variation, place: str, weight: str, parameters: str, preserves_z: bool) -> str:
-    """What a variation of x and y adds to z, or as a stage sets z to; empty: nothing."""
+def _z_of_plain(v: Variation, argument: str, weight: str, parameters: str, preserves_z: bool) -> str:
+    """The C expression that a 2D variation adds to z (a pre_ or post_ form may set it); empty if z does not change."""
     if v.z_body:
-        return f"z_of_{v.function}({place}.x, {place}.y, {place}.z, {weight}{parameters})"
-    if v.function == "linear" or preserves_z and v.stage == "" and not is_pre_blur(v):
-        return f"{weight} * {place}.z"
+        return f"z_of_{v.function}({argument}.x, {argument}.y, {argument}.z, {weight}{parameters})"
+    if preserves_z and v.stage == "":
+        return f"{weight} * {argument}.z"
     return ""
 
 
-def is_pre_blur(v: Variation) -> bool:
-    """Whether it is flam3's pre_blur, which has its own place in the table."""
-    return v.name == "pre_blur"
-
-
-def is_pre(v: Variation) -> bool:
-    """Whether it changes the point before the other variations."""
-    return v.stage == "pre_" or is_pre_blur(v)
-
-
 def _xform_source(index: int, signature: XformSignature, spec: Specialization) -> str:
-    """The function xform_INDEX: the point p after an xform of this signature, whose record is `a`."""
+    """The C function xform_INDEX(p, a, random): the point p after an xform of this signature; `a` is its record."""
     header = header_floats(spec.is_3d, spec.direct_color)
     offset = header + affine_floats(spec.is_3d) * signature.post
     lines = [

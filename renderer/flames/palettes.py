@@ -1,4 +1,7 @@
-"""Palettes: 256 colors of red, green, blue, 0 to 255. The built-in ones are gradients in assets/palettes.json."""
+"""Palettes of flames: arrays (256, 3) of red, green, blue, 0 to 255; their rotation and interpolation in HSV.
+
+The built-in palettes are gradients in assets/palettes.json; flam3's numbered palettes are read where it is installed.
+"""
 
 import json
 import os
@@ -8,17 +11,17 @@ from functools import lru_cache
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_file
 from renderer.formats.xml import parse_xml
 from renderer.paths import ASSETS
 from renderer.plain import format_value, parse_whole
+from renderer.system.files import read_file
 
 MAX_FILE_BYTES = 16 << 20
 FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
 
 
 @lru_cache(maxsize=1)
-def gradient_stops() -> dict[str, list]:
+def gradient_stops() -> dict[str, list[tuple[float, str]]]:
     """Name -> [[position 0 to 1, "rrggbb"], ...]."""
     return json.loads((ASSETS / "palettes.json").read_text(encoding="utf-8"))
 
@@ -30,7 +33,7 @@ def builtin_names() -> list[str]:
 
 @lru_cache(maxsize=64)
 def builtin(name: str) -> np.ndarray:
-    """(256, 3) float64 of a built-in palette, linear between its stops."""
+    """(256, 3) float64: a built-in palette, linear between its gradient's stops."""
     stops = gradient_stops()[name]
     positions = [position for position, _ in stops]
     colors = np.array([list(bytes.fromhex(color)) for _, color in stops], "f8")
@@ -39,10 +42,10 @@ def builtin(name: str) -> np.ndarray:
 
 
 def rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
-    """(n, 3) hue 0 to 6, saturation, value of red, green, blue (n, 3), 0 to 1."""
+    """(n, 3) hue 0 to 6, saturation 0 to 1, value 0 to 1, from red, green, blue (n, 3), 0 to 1."""
     high, low = rgb.max(1), rgb.min(1)
     span = high - low
-    safe = np.where(span > 0, span, 1.0)
+    safe = np.where(span > 0, span, 1.0)  # no division by 0
     red, green, blue = rgb.T
     hue = np.where(
         red == high, (green - blue) / safe, np.where(green == high, 2 + (blue - red) / safe, 4 + (red - green) / safe)
@@ -52,7 +55,7 @@ def rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
 
 
 def hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
-    """(n, 3) red, green, blue of hue 0 to 6, saturation, value."""
+    """(n, 3) red, green, blue, 0 to 1, from hue 0 to 6, saturation, value (n, 3)."""
     hue, saturation, value = hsv.T
     out = [value * (1 - saturation * np.clip(np.minimum(k, 4 - k), 0, 1)) for k in ((n + hue) % 6 for n in (5, 3, 1))]
     return np.stack(out, 1)
@@ -82,7 +85,7 @@ def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], ci
 
 @lru_cache(maxsize=1)
 def flam3_palettes() -> dict[int, np.ndarray]:
-    """flam3's palettes (256, 3) by number, {} where flam3 is not installed; its license keeps them out of here."""
+    """Number -> flam3's palette (256, 3); {} if flam3 is not installed. Its license forbids copying them into here."""
     for path in (os.environ.get("flam3_palettes"), *FLAM3_PALETTE_PATHS):
         if path and os.path.exists(path):
             return _read_palettes(path)
@@ -90,7 +93,7 @@ def flam3_palettes() -> dict[int, np.ndarray]:
 
 
 def _read_palettes(path: str) -> dict[int, np.ndarray]:
-    found = {}
+    palettes = {}
     for element in parse_xml(read_file(path, MAX_FILE_BYTES), path).iter("palette"):
         number = parse_whole(element.get("number", ""), 0, 1 << 30)
         try:
@@ -101,11 +104,11 @@ def _read_palettes(path: str) -> dict[int, np.ndarray]:
             shown = format_value(element.get("number"))
             raise InputError(f"{path}: a palette has the number {shown}; it must be a whole number")
         if len(data) == 1024:
-            found[number] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
-    return found
+            palettes[number] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
+    return palettes
 
 
 def flam3_palette(number: int, hue: float = 0.0) -> np.ndarray | None:
-    """(256, 3) float64 of a numbered palette of flam3, hues rotated by `hue` revolutions; None if there is none."""
+    """(256, 3) float64: flam3's palette `number` with its hues rotated by `hue` revolutions; None if there is none."""
     colors = flam3_palettes().get(number)
     return colors if colors is None or hue == 0 else rotate_hue(colors, hue)

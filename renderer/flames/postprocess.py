@@ -1,22 +1,23 @@
-"""From a flame's color sums to its picture on the device: log-density, density estimation, spatial filter, tone curve.
+"""Turns the color sums of a ChaosGame into a picture: log-density, density estimation, spatial filter, tone curve.
 
-The kernels are in shaders/flames/postprocess.cu and follow flam3 (rect.c, palettes.c).
+The kernels of shaders/flames/postprocess.cu follow flam3 (rect.c, palettes.c). renderer/pictures/flame.py calls
+Postprocess for each tile of a picture.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import CurvePoints, Flame
-from renderer.flames.solid_pass import SolidPass
+from renderer.flames.settings import Settings
+from renderer.flames.solid_pass import NamedBuffers, SolidPass
 from renderer.flames.temporal import Pass
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
-from renderer.gpu.device import Kernel
+from renderer.gpu.device import Buffer, Kernel
 
 LIT = 2  # of resolve in shaders/flames/postprocess.cu
 TILE = 8  # as in shaders/flames/postprocess.cu
@@ -25,11 +26,12 @@ TONE_CURVE = np.dtype(
     + [("transparent", "i4"), ("has_curves", "i4")]
     + [(name, "f4") for name in ("color_scale", "alpha_scale", "more_saturation")]
 )
-CURVE_ENTRIES = 1025  # of the table of a curve over 0 to 1
+CURVE_ENTRIES = 1025  # of the table of a tone curve over 0 to 1
 ENTRIES = (
     "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
     "tone_map_buckets",
 )  # fmt: skip
+DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
 FLAM3_BRIGHTNESS = 268 / 256
 JWILDFIRE_COLORS = 200 * 255 / 256  # JWildfire plots palette values times 200 / 256
@@ -41,61 +43,61 @@ class BucketGrid:
 
     columns: int
     rows: int
-    gutter: int  # buckets left of the first pixel
+    gutter: int  # buckets beyond the picture on each side
     rect: BucketRect
-    first_column: int  # in the rectangle: where the spatial filter of the tile's first pixel begins
+    first_column: int  # of `rect`, where the spatial filter of the tile's first pixel begins
     first_row: int
 
     @staticmethod
     def for_tile(flame: Flame, size: tuple[int, int], tile: tuple[int, int, int, int]) -> "BucketGrid":
         """The grid of a picture of `size` pixels and a tile (left, top, width, height) of it."""
         filter_width = len(spatial_filter(flame))
-        beyond, offset = gutter(flame, filter_width)
+        margin, offset = gutter(flame, filter_width)
         n = flame.supersample
-        columns, rows = size[0] * n + 2 * beyond, size[1] * n + 2 * beyond
+        columns, rows = size[0] * n + 2 * margin, size[1] * n + 2 * margin
         left, top, width, height = tile
-        reach = density_filter_radius(flame) + n  # buckets that contribute to the filtered ones, and their neighbors
+        reach = density_filter_radius(flame) + n  # buckets around the spatial filter's that change their values
         reach += flame.solid.reach((columns, rows)) if flame.solid else 0
-        starts = [max(0, at * n + offset - reach) for at in (left, top)]
+        starts = [max(0, pixel * n + offset - reach) for pixel in (left, top)]
         ends = [(last - 1) * n + offset + filter_width + reach for last in (left + width, top + height)]
         ends = [min(end, limit) for end, limit in zip(ends, (columns, rows), strict=True)]
         rect = BucketRect(starts[0], starts[1], ends[0] - starts[0], ends[1] - starts[1])
-        return BucketGrid(columns, rows, beyond, rect, left * n + offset - starts[0], top * n + offset - starts[1])
+        return BucketGrid(columns, rows, margin, rect, left * n + offset - starts[0], top * n + offset - starts[1])
 
 
 def is_extended(flame: Flame) -> bool:
-    """Whether a flame uses what other programs add to flam3's exposure and tone curve."""
+    """True if the flame uses what other programs add to flam3's exposure and tone curve (macro EXTENDED)."""
     plain = (flame.exposure, flame.white_level, flame.saturation, flame.fg_opacity) == ("flam3", 255, 1, 1)
     return not plain or bool(flame.curves or flame.solid)
 
 
-def tone_curve(flame: Flame, transparent: bool) -> Any:
-    """The record ToneCurve of shaders/flames/postprocess.cu."""
+def tone_curve(flame: Flame, transparent: bool) -> np.ndarray:
+    """The struct ToneCurve of shaders/flames/postprocess.cu, of dtype TONE_CURVE."""
     numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
     # JWildfire's GammaCorrectionFilter: a foreground of less opacity lets more of the background through.
     alpha_scale = 1 - math.atan(3 * (flame.fg_opacity - 1)) / 1.25
     white = JWILDFIRE_COLORS if flame.exposure == "jwildfire" else 255.0
-    more = (bool(flame.curves), white / flame.white_level, alpha_scale, flame.saturation - 1)
-    return np.array((*numbers, transparent, *more), TONE_CURVE)[()]
+    extensions = (bool(flame.curves), white / flame.white_level, alpha_scale, flame.saturation - 1)
+    return np.array((*numbers, transparent, *extensions), TONE_CURVE)[()]
 
 
 def curve_tables(curves: tuple[CurvePoints, ...]) -> np.ndarray:
-    """(4, CURVE_ENTRIES) float32: the cubic splines through the points of each curve over 0 to 1; () is straight.
+    """(4, CURVE_ENTRIES) float32: a cubic spline over 0 to 1 through the points of each curve; () is a straight line.
 
-    Fractorium's: moments are 3 (slope after - slope before) / (x after - x before), and 0 at both ends, without the
-    equations of a natural spline. Constant before the first point and after the last.
+    As in Fractorium, second derivatives are 3 (slope after - slope before) / (x after - x before) at inner points and 0
+    at both ends; a natural spline has others. A curve is constant before its first point and after its last.
     """
-    at = np.linspace(0, 1, CURVE_ENTRIES)
-    return np.stack([_spline(points, at) if points else at for points in curves]).astype("f4")
+    positions = np.linspace(0, 1, CURVE_ENTRIES)
+    return np.stack([_spline(points, positions) if points else positions for points in curves]).astype("f4")
 
 
-def _spline(points: CurvePoints, at: np.ndarray) -> np.ndarray:
+def _spline(points: CurvePoints, positions: np.ndarray) -> np.ndarray:
     x, y = np.array(points, "f8").T
     width = np.diff(x)
     slope = np.diff(y) / width
     moment = np.zeros(len(x))
     moment[1:-1] = 3 * np.diff(slope) / (width[1:] + width[:-1])
-    u = np.clip(at, x[0], x[-1])
+    u = np.clip(positions, x[0], x[-1])
     k = np.clip(np.searchsorted(x, u) - 1, 0, len(width) - 1)
     d, w = u - x[k], width[k]
     linear = slope[k] - w * (moment[k + 1] + 2 * moment[k]) / 6
@@ -108,15 +110,15 @@ class Postprocess:
 
     def __init__(self, device: Device):
         self.device = device
-        self._variants: dict[bool, dict[str, Kernel]] = {}  # by EXTENDED
+        self._variants: dict[bool, dict[str, Kernel]] = {}  # value of EXTENDED -> kernels by name
         self._kernels = self._compiled(False)
-        self._curves_of: tuple = ()  # the curves that the buffer of that name holds
+        self._uploaded_curves: tuple[CurvePoints, ...] = ()  # in the buffer `curves`
         self._srgb_to_linear = device.buffer(256).write(srgb_to_linear(np.arange(256)))
-        self._buffers: dict[str, Any] = {}
-        self._filters_key: tuple = ()
-        self._filters: tuple = ()
+        self._buffers = NamedBuffers(device)
+        self._filters_key: tuple[float | str, ...] = ()
+        self._filters: tuple[Buffer, DeviceDensityFilter | None]
         self._solid = SolidPass(device)
-        self._latest: Any = None  # the log-density of the last call, without earlier passes
+        self._latest: Buffer  # the log-density of the last call, without earlier passes
 
     def _compiled(self, extended: bool) -> dict[str, Kernel]:
         if extended not in self._variants:
@@ -127,32 +129,34 @@ class Postprocess:
         return self._variants[extended]
 
     def __call__(
-        self, game: ChaosGame, one: Pass, grid: BucketGrid, size: tuple[int, int], settings: Any,
+        self, game: ChaosGame, pass_: Pass, grid: BucketGrid, size: tuple[int, int], settings: Settings,
         pixels_per_unit: float, pass_index: int = 0,
-    ) -> Any:  # fmt: skip
-        """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call.
+    ) -> Buffer:  # fmt: skip
+        """(height, width, 4) float32: linear red, green, blue, alpha of a tile of `size`; valid until the next call.
 
-        `settings`: renderer.flames.settings.Settings. `pass_index`: number of earlier passes, whose log-density
-        buckets are averaged with this one's.
+        `game` holds the sums of `pass_` over `grid.rect`. `pass_index`: the number of earlier passes; the log-density
+        of all passes is averaged.
         """
-        (width, height), flame = size, one.flame
+        (width, height), flame = size, pass_.flame
         self._kernels = self._compiled(is_extended(flame))
         curves = self._upload_curves(flame)
-        buckets = self._log_density(game, one, grid, pixels_per_unit)
-        picture = self._buffer("picture", (height, width, 4))
+        buckets = self._log_density(game, pass_, grid, pixels_per_unit)
+        picture = self._buffers.get("picture", (height, width, 4))
         spatial, density = self._device_filters(flame)
         if density:
-            buckets = self._filter_density(game, buckets, one, grid, density)
+            buckets = self._filter_density(game, buckets, pass_, grid, density)
         self._latest, count = buckets, grid.rect.buckets
         if pass_index:
-            mean, factor = self._buffer("mean", (count, 4)), 1.0 / (pass_index + 1)
-            self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
+            mean, factor = self._buffers.get("mean", (count, 4)), 1.0 / (pass_index + 1)
+            self._kernels["add_pass"](count, buckets, self._buffers.get("passes", (count, 4)), mean, count, factor)
             buckets = mean
         curve = tone_curve(flame, settings.transparent)
         if flame.solid:
-            buckets = self._solid(game, flame, grid, flame.supersample * pixels_per_unit)
+            buckets = self._solid(
+                game, flame, grid.rect, (grid.columns, grid.rows), flame.supersample * pixels_per_unit
+            )
         elif settings.early_clip:
-            toned = self._buffer("toned", (count, 4))
+            toned = self._buffers.get("toned", (count, 4))
             self._kernels["tone_map_buckets"](count, buckets, toned, count, curve, curves)
             buckets = toned
         self._kernels["resolve"](
@@ -163,40 +167,46 @@ class Postprocess:
         return picture
 
     def end_pass(self, pass_index: int) -> None:
-        """Add the log-density of the last call to that of the passes before it, which later calls average."""
+        """Add the last call's log-density to the sum of the earlier passes, for the average of later calls."""
         latest = self._latest
-        passes = self._buffer("passes", latest.shape)
+        passes = self._buffers.get("passes", latest.shape)
         if pass_index == 0:
             passes.copy_from(latest)
         else:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def _log_density(self, game: ChaosGame, one: Pass, grid: BucketGrid, pixels_per_unit: float) -> Any:
+    def _log_density(self, game: ChaosGame, pass_: Pass, grid: BucketGrid, pixels_per_unit: float) -> Buffer:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
         count = game.rect.buckets
-        scaled = self._buffer("log_density", (count, 4))
-        area = (one.flame.supersample * pixels_per_unit) ** 2 / (255.0 * one.weight)
-        brightness, glow = one.flame.brightness * 255 * FLAM3_BRIGHTNESS, 0.0
-        if one.flame.exposure == "jwildfire":
-            contrast = one.flame.contrast
-            brightness, area = one.flame.brightness * contrast * 255 * JWILDFIRE_BRIGHTNESS, area / contrast
-            pixels = (grid.columns - 2 * grid.gutter) * (grid.rows - 2 * grid.gutter) / one.flame.supersample**2
-            glow = one.flame.low_density_brightness * pixels / contrast
+        scaled = self._buffers.get("log_density", (count, 4))
+        area = (pass_.flame.supersample * pixels_per_unit) ** 2 / (255.0 * pass_.weight)
+        brightness, glow = pass_.flame.brightness * 255 * FLAM3_BRIGHTNESS, 0.0
+        if pass_.flame.exposure == "jwildfire":
+            contrast = pass_.flame.contrast
+            brightness, area = pass_.flame.brightness * contrast * 255 * JWILDFIRE_BRIGHTNESS, area / contrast
+            pixels = (grid.columns - 2 * grid.gutter) * (grid.rows - 2 * grid.gutter) / pass_.flame.supersample**2
+            glow = pass_.flame.low_density_brightness * pixels / contrast
         samples = np.uint64(max(game.samples, 1))
         self._kernels["log_density"](
             count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness), float(glow),
         )  # fmt: skip
         return scaled
 
-    def _filter_density(self, game: ChaosGame, buckets: Any, one: Pass, grid: BucketGrid, density: tuple) -> Any:
-        (kernels, radii, max_hits), flame = density, one.flame
+    def _filter_density(
+        self, game: ChaosGame, buckets: Buffer, pass_: Pass, grid: BucketGrid, density: DeviceDensityFilter
+    ) -> Buffer:
+        """(buckets, 4) float32: each bucket of `buckets` spread by the density filter for its hit count."""
+        (kernels, radii, max_hits), flame = density, pass_.flame
         rect, count, side = grid.rect, grid.rect.buckets, kernels.shape[1]
         tiles = [-(-n // TILE) for n in (rect.columns, rect.rows)]
-        kernel_index, filtered = self._buffer("kernel_index", (count,), "i4"), self._buffer("filtered", (count, 4))
-        tile_radii = self._buffer("tile_radii", (tiles[0] * tiles[1],), "i4")
+        kernel_index, filtered = (
+            self._buffers.get("kernel_index", (count,), "i4"),
+            self._buffers.get("filtered", (count, 4)),
+        )
+        tile_radii = self._buffers.get("tile_radii", (tiles[0] * tiles[1],), "i4")
         self._kernels["choose_density_kernel"](
             count, game.hit_sums, kernel_index, rect.columns, rect.rows, rect.left, rect.top, grid.columns, grid.rows,
-            flame.supersample, kernels.shape[0] - 1, max_hits, flame.estimator_curve, 255.0 * one.hits_per_sample,
+            flame.supersample, kernels.shape[0] - 1, max_hits, flame.estimator_curve, 255.0 * pass_.hits_per_sample,
         )  # fmt: skip
         self._kernels["max_tile_radius"](
             tiles[0] * tiles[1], kernel_index, radii, tile_radii, rect.columns, rect.rows, *tiles
@@ -206,33 +216,27 @@ class Postprocess:
         )
         return filtered
 
-    def _device_filters(self, flame: Flame) -> tuple:
-        """The spatial filter, and the density filters with radii and max_hits or None; uploaded when they change."""
+    def _device_filters(self, flame: Flame) -> tuple[Buffer, DeviceDensityFilter | None]:
+        """The spatial filter, and the filters of density estimation or None; uploaded when their settings change."""
         key = (
             flame.filter_radius, flame.filter_shape, flame.supersample, flame.estimator_radius, flame.estimator_minimum,
             flame.estimator_curve,
         )  # fmt: skip
         if self._filters_key != key:
             spatial, density = spatial_filter(flame), density_filter(flame)
-            on_device = density and (self._upload(density.kernels), self._upload(density.radii), density.max_hits)
+            on_device = None
+            if density:
+                on_device = self._upload(density.kernels), self._upload(density.radii), density.max_hits
             self._filters_key, self._filters = key, (self._upload(spatial), on_device)
         return self._filters
 
-    def _upload_curves(self, flame: Flame) -> Any:
-        """The tables of the flame's curves, (4, CURVE_ENTRIES); their content matters only where it has some."""
-        known = "curves" in self._buffers
-        buffer = self._buffer("curves", (4, CURVE_ENTRIES))
-        if flame.curves and (not known or self._curves_of != flame.curves):
+    def _upload_curves(self, flame: Flame) -> Buffer:
+        """(4, CURVE_ENTRIES) tables of the flame's tone curves; the old content, which is not read, if it has none."""
+        buffer = self._buffers.get("curves", (4, CURVE_ENTRIES))
+        if flame.curves and self._uploaded_curves != flame.curves:
             buffer.write(curve_tables(flame.curves))
-            self._curves_of = flame.curves
+            self._uploaded_curves = flame.curves
         return buffer
 
-    def _upload(self, array: np.ndarray) -> Any:
+    def _upload(self, array: np.ndarray) -> Buffer:
         return self.device.buffer(array.shape, array.dtype).write(array)
-
-    def _buffer(self, name: str, shape: tuple[int, ...], dtype: str = "f4") -> Any:
-        """The buffer of that name, allocated anew if its shape changes; the old one is freed first."""
-        if name not in self._buffers or self._buffers[name].shape != shape:
-            self._buffers.pop(name, None)
-            self._buffers[name] = self.device.buffer(shape, dtype)
-        return self._buffers[name]

@@ -1,6 +1,7 @@
-"""How many chains a flame's picture has, how many iterations they discard, and the steps of each batch.
+"""Chains of a flame's picture: how many run, how many first iterations each discards (the fuse), steps of each batch.
 
-A batch is the work of one draw call. The schedule depends only on the number of samples and of temporal samples.
+A chain is one point that the chaos game iterates; a batch is the work of one draw call. temporal.py makes the schedule
+for renderer/pictures/flame.py. It depends only on the numbers of samples and temporal samples and on the fuse.
 """
 
 import math
@@ -8,17 +9,17 @@ import math
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.kernel_cache import BLOCK
 
-FUSE = 64  # iterations with contracting xforms that a chain discards before it is plotted
-MAX_FUSE = 4096  # iterations discarded, those with isometries included
+FUSE = 64  # iterations of contracting xforms that a chain discards before it is plotted
+MAX_FUSE = 4096  # limit of discarded iterations, including iterations of isometries
 MAX_CHAINS = 1 << 20
 FIRST_BATCH = 1 << 20  # samples
-TARGET_MAX_BATCH = 1 << 24  # samples; larger ones only where there would be more than TARGET_BATCHES
+TARGET_MAX_BATCH = 1 << 24  # samples; exceeded if there would be more than TARGET_BATCHES batches
 TARGET_BATCHES = 64
 MAX_BATCH = 1 << 27
 
 
 def chain_count(samples: int, temporal_samples: int, fuse: int = FUSE) -> int:
-    """Chains for a number of samples: whole blocks, equally many for each temporal sample.
+    """The number of chains for a number of samples: whole blocks of BLOCK, equally many for each temporal sample.
 
     Each chain makes about 2048 steps, or 16 times the fuse if that is more.
     """
@@ -39,12 +40,13 @@ def fuse_steps(flames: list[Flame]) -> int:
 
 
 def _non_isometric_weight(flame: Flame) -> float:
+    """The fraction of the xforms' total weight that is not an isometry's."""
     contracting = sum(xform.weight for xform in flame.xforms if not is_isometry(xform))
     return contracting / max(sum(xform.weight for xform in flame.xforms), 1e-300)
 
 
 def is_isometry(xform: Xform) -> bool:
-    """Whether a 2D xform only rotates, mirrors and translates."""
+    """True if the xform is 2D and only rotates, mirrors and translates."""
     names = {name for name, weight in xform.variations.items() if weight != 0}
     if len(xform.affine) != 6 or names != {"linear"}:
         return False
@@ -56,7 +58,10 @@ def is_isometry(xform: Xform) -> bool:
 
 
 class SampleSchedule:
-    """The batches of one pass of a picture: growing ones first, then equal ones."""
+    """The batches of one pass of a picture: batches of growing size for a quick preview, then batches of equal size.
+
+    `quality`: samples per pixel. `size`: width, height in pixels.
+    """
 
     def __init__(self, quality: float, size: tuple[int, int], temporal_samples: int, fuse: int = FUSE):
         self.samples = max(1, math.ceil(quality * size[0] * size[1]))
@@ -73,7 +78,10 @@ class SampleSchedule:
         self.batches = len(self._ends) - 1 + -(-(self.steps_per_chain - self._ends[-1]) // self._largest)
 
     def replacement_steps(self, samples: int, bad_values: int) -> int:
-        """Further steps of every chain that replace bad values; 0 if less than a thousandth of the samples is bad."""
+        """Steps that every chain runs after the schedule to replace bad values (points that were not finite).
+
+        Returns 0 if less than a thousandth of the samples is missing.
+        """
         missing = self.samples - (samples - bad_values)
         if missing < 1e-3 * self.samples:
             return 0
@@ -87,7 +95,7 @@ class SampleSchedule:
         return min(self._largest, self.steps_per_chain - done) if done < self.steps_per_chain else self._largest
 
     def steps_after(self, batches: int) -> int:
-        """Steps of a chain that so many batches make, of which any may be past the last one."""
+        """Total steps of a chain after `batches` batches, which may exceed the schedule's number of batches."""
         if batches < len(self._ends):
             return self._ends[max(batches, 0)]
         if batches > self.batches:

@@ -1,4 +1,7 @@
-"""A flame with its view: the settings of the pictures flame and flame3d, and the key frames of files that they are."""
+"""Settings of the pictures `flame` and `flame3d`: a flame, its view and key frames; conversion from and to KeyFrame.
+
+renderer/pictures/ draws Settings; the flame editor and .flame files exchange KeyFrames, whose y points down.
+"""
 
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
@@ -13,9 +16,10 @@ from renderer.scene.schema import PictureSettings, setting
 
 @dataclass(frozen=True)
 class Settings(Flame, PictureSettings):
-    """A flame and its view. y points up in flames of scene files, down in .flame files.
+    """A flame and its view. `y_axis` is "up" in flames of scene files and "down" in flames of .flame files.
 
-    With key frames, they give the flame of each time, and the view is relative to the first one's.
+    If there are key frames, the flame at each time is interpolated between them, and `view` moves the interpolated view
+    by the difference between `view` and the first key frame's view.
     """
 
     view: FlameView = FlameView()
@@ -25,19 +29,19 @@ class Settings(Flame, PictureSettings):
     early_clip: bool = setting(False, help="tone map and clip buckets before the spatial filter, for sharper edges")
     pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel over its height")
     keyframes: tuple[KeyFrame, ...] = ()
-    ignored: dict[str, int] = field(default_factory=lambda: EMPTY)  # what of a file is not drawn
+    ignored: dict[str, int] = field(default_factory=lambda: EMPTY)  # feature of the file that is not drawn -> count
 
     def __post_init__(self) -> None:
         super().__post_init__()
         times = [key.time for key in self.keyframes]
-        if any(two <= one for one, two in pairwise(times)):
+        if any(after <= before for before, after in pairwise(times)):
             raise ValueError(f"keyframes: the times {times} must increase")
 
     def for_denoising(self) -> Self:
         """The flame with a third of the radius of density estimation.
 
-        The denoiser takes wide blurs for the picture, and loses thin lines among single hits: a third was best of 0, a
-        third and all of the radius for three flames at quality 50.
+        The denoiser keeps wide blurs as if they were detail, and without blur it loses thin lines among single hits. Of
+        0, a third and the full radius, a third was best for three flames at quality 50.
         """
         keyframes = tuple(replace(key, flame=_less_blurred(key.flame)) for key in self.keyframes)
         return replace(self, estimator_radius=self.estimator_radius / 3, keyframes=keyframes)
@@ -48,14 +52,14 @@ def _less_blurred(flame: Flame) -> Flame:
 
 
 def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) -> Settings:
-    """The settings that draw a flame of a file."""
+    """The settings that draw a flame of a .flame file; `keyframes` are the key frames of its animation, if any."""
     values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
     values["quality"] = min(max(key.quality, 1e-3), 1e9)
     return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keyframes)
 
 
 def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "") -> KeyFrame:
-    """The flame and its view as a key frame of `size`, with the settings' y_axis."""
+    """The flame and its view as a key frame of `size`; xforms are unchanged, so y points as `settings.y_axis` says."""
     flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
     view, extra = settings.view, read_only({"name": name} if name else {})
     return KeyFrame(
@@ -73,7 +77,10 @@ def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFra
 
 
 def flip_y(flame: Flame) -> Flame:
-    """The flame whose points have the opposite y, by a mirror after its final xform."""
+    """The flame mirrored in y, by negating the rows of y in the post-affine of its final xform.
+
+    Raises UserError if the final xform is applied with a probability below 1.
+    """
     final = flame.final_xform or Xform(color_speed=0.0)
     if final.opacity != 1:
         raise UserError(

@@ -1,4 +1,7 @@
-"""Solid flames as JWildfire draws them: the nearest point of each bucket, with ambient occlusion and lights."""
+"""Settings of solid flames, as JWildfire draws them: the nearest point of each bucket, with occlusion and lights.
+
+xml/solid.py reads them from files; solid_pass.py packs them for shaders/flames/solid.cu.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ MATERIAL = np.dtype(
 
 @dataclass(frozen=True)
 class Light:
-    """A light from infinitely far; angles in degrees."""
+    """A directional light; angles in degrees."""
 
     altitude: float = 60.0
     azimuth: float = -30.0
@@ -27,9 +30,10 @@ class Light:
     color: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     def direction(self, model: str) -> np.ndarray:
-        """(3,) float64 whose product with a normal is the diffuse answer; `model`: Solid.light_model.
+        """(3,) float64: the unit vector to the light; its dot product with a normal is the cosine of incidence.
 
-        Normals point along -z on a surface that faces the viewer. JWildfire 8 transposed the rotation.
+        `model`: Solid.light_model. Normals point along -z on a surface that faces the viewer. JWildfire 8 transposed
+        the rotation.
         """
         a, b = math.radians(-self.altitude), math.radians(-self.azimuth)
         if model == "jwildfire 8":
@@ -39,7 +43,7 @@ class Light:
 
 @dataclass(frozen=True)
 class Material:
-    """How a surface answers light."""
+    """Reflection of a surface: diffuse, ambient and Phong's highlight."""
 
     diffuse: float = 0.5
     ambient: float = 1.0
@@ -55,7 +59,7 @@ DEFAULT_MATERIALS = (Material(0.7, 0.5, 0.6, 24.0, (1.0, 1.0, 1.0)),)
 
 @dataclass(frozen=True)
 class Solid:
-    """The settings of solid rendering. Radii are in 1/500 of the picture's diagonal."""
+    """The settings of solid rendering. Radii (of ambient occlusion) are in 1/500 of the picture's diagonal."""
 
     occlusion: bool = True
     occlusion_intensity: float = setting(0.6, 0.0, 4.0)
@@ -65,24 +69,24 @@ class Solid:
     azimuth_samples: int = setting(7, 1, 128)
     falloff: float = setting(0.5, 0.0, 10.0)
     occlusion_of_diffuse: float = 0.1
-    light_model: Literal["jwildfire 8", "jwildfire 7"] = "jwildfire 8"  # 7: of that version and the earlier ones
+    light_model: Literal["jwildfire 8", "jwildfire 7"] = "jwildfire 8"  # 7: also of earlier versions
     materials: tuple[Material, ...] = field(default_factory=lambda: DEFAULT_MATERIALS)
     lights: tuple[Light, ...] = field(default_factory=lambda: DEFAULT_LIGHTS)
 
     def __post_init__(self) -> None:
-        for name, found, most in (("materials", self.materials, MAX_MATERIALS), ("lights", self.lights, MAX_LIGHTS)):
-            if len(found) > most:
-                raise ValueError(f"solid has {len(found)} {name}; it must have at most {most}")
+        for name, entries, limit in (("materials", self.materials, MAX_MATERIALS), ("lights", self.lights, MAX_LIGHTS)):
+            if len(entries) > limit:
+                raise ValueError(f"solid has {len(entries)} {name}; it must have at most {limit}")
         if not self.materials:
             raise ValueError("solid has no materials; it must have at least one")
 
     def radii(self, size: tuple[int, int]) -> tuple[float, float]:
-        """Search and blur radius in buckets of a grid of `size`."""
+        """Search and blur radius in buckets, for a picture of `size` (columns, rows) buckets."""
         unit = math.hypot(*size) / 500
         return self.search_radius * unit, self.blur_radius * unit
 
     def reach(self, size: tuple[int, int]) -> int:
-        """Buckets beside one on which its color depends, in a grid of `size`."""
+        """The distance in buckets up to which a bucket's color depends on others, for a picture of `size` buckets."""
         if not self.occlusion:
             return 2
         search, blur = self.radii(size)
@@ -90,14 +94,14 @@ class Solid:
 
 
 def light_records(solid: Solid) -> np.ndarray:
-    """Records of LIGHT, at least one: with none a dark one. `gloss`: the side on which highlights lie."""
+    """(n,) records of LIGHT, a dark one if there are no lights. `gloss`: factor 1 or -1 on the highlight's cosine."""
     model, side = solid.light_model, 1.0 if solid.light_model == "jwildfire 8" else -1.0
     rows = [(*light.direction(model), light.intensity, *light.color, side) for light in solid.lights]
     return np.array(rows or [(0.0,) * 8], LIGHT)
 
 
 def material_records(materials: tuple[Material, ...]) -> np.ndarray:
-    """Records of MATERIAL."""
+    """(n,) records of MATERIAL."""
     return np.array(
         [
             (m.diffuse, m.ambient, m.phong, m.phong_size, *m.phong_color, DIFFUSE_CURVES.index(m.diffuse_curve))
@@ -108,7 +112,7 @@ def material_records(materials: tuple[Material, ...]) -> np.ndarray:
 
 
 def blur_filter(radius: float) -> np.ndarray:
-    """(width, width) float32, sum 1: JWildfire's Gaussian of a radius in buckets, round, of odd or even width."""
+    """(width, width) float32, sum 1, odd width: JWildfire's radially symmetric Gaussian of a radius in buckets."""
     taps = int(2 * 1.5 * radius) + 1
     taps += (taps ^ 1) & 1
     u = ((2 * np.arange(taps) + 1) / taps - 1) * (1.5 * taps / (3 * radius))

@@ -1,14 +1,15 @@
-"""Lighting of solid flames: from the nearest point of each bucket to its color, by shaders/flames/solid.cu."""
+"""Lighting of solid flames: colors each bucket by its nearest point, with the kernels of shaders/flames/solid.cu.
 
-from typing import Any
+postprocess.py runs SolidPass in place of tone mapping if the flame has `solid` settings.
+"""
 
 import numpy as np
 
-from renderer.flames.chaos_game import plotted_colors
+from renderer.flames.chaos_game import BucketRect, ChaosGame, plotted_colors
 from renderer.flames.genome import Flame
 from renderer.flames.solid import LIGHT, MATERIAL, blur_filter, light_records, material_records
 from renderer.gpu import Device
-from renderer.gpu.device import Kernel
+from renderer.gpu.device import Buffer, Kernel
 
 CAMERA = np.dtype(
     [(f"m{row}{column}", "f4") for row in range(3) for column in range(3)]
@@ -17,10 +18,11 @@ CAMERA = np.dtype(
 ENTRIES = ("place_points", "find_normals", "find_occlusion", "blur_occlusion", "shade")
 
 
-def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> Any:
-    """The record Camera of shaders/flames/solid.cu for a camera with the row of z, as space_to_buckets() gives it.
+def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> np.ndarray:
+    """The struct Camera of shaders/flames/solid.cu, which maps a bucket and its z back to a point of space.
 
-    Column and row times depth, and z, are linear in the point; depth is linear in z.
+    `camera`: the transform by space_to_buckets() of a solid flame, which ends with the row of the camera's z. Column
+    times depth, row times depth and z are affine in the point; depth is affine in z.
     """
     rows, z = camera[:12].reshape(3, 4), camera[13:17]
     inverse = np.linalg.inv(np.stack([rows[0, :3], rows[1, :3], z[:3]]))
@@ -29,35 +31,52 @@ def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> Any:
     return np.array(numbers, CAMERA)[()]
 
 
+class NamedBuffers:
+    """Device buffers by name; a buffer is kept until it is requested with another shape."""
+
+    def __init__(self, device: Device):
+        self.device = device
+        self._buffers: dict[str, Buffer] = {}
+
+    def get(self, name: str, shape: tuple[int, ...], dtype: str = "f4") -> Buffer:
+        """The buffer of that name with its last content; zeros if it is new or its shape has changed."""
+        if name not in self._buffers or self._buffers[name].shape != shape:
+            self._buffers.pop(name, None)  # free before allocating
+            self._buffers[name] = self.device.buffer(shape, dtype).fill(0)
+        return self._buffers[name]
+
+
 class SolidPass:
-    """Lights the nearest points that a ChaosGame of a solid flame has kept."""
+    """Computes normals, occlusion and colors of the nearest points that the ChaosGame of a solid flame has kept."""
 
     def __init__(self, device: Device):
         self.device = device
         self._kernels: dict[str, Kernel] = {}
-        self._buffers: dict[str, Any] = {}
+        self._buffers = NamedBuffers(device)
 
-    def __call__(self, game: Any, flame: Flame, grid: Any, buckets_per_unit: float) -> Any:
-        """(buckets, 4) float32: color 0 to 255 and 1, or 0 where no point fell; valid until the next call.
+    def __call__(
+        self, game: ChaosGame, flame: Flame, rect: BucketRect, grid: tuple[int, int], buckets_per_unit: float
+    ) -> Buffer:
+        """(buckets, 4) float32: color 0 to 255 and alpha 1, all 0 where no point fell; valid until the next call.
 
-        `game`: the ChaosGame; `grid`: the postprocess.BucketGrid of its rectangle.
+        `rect`: the buckets of `game`. `grid`: columns and rows of the whole picture's buckets.
         """
-        solid, rect = flame.solid, grid.rect
+        solid = flame.solid
         assert solid
         if not self._kernels:
             types = dict(STRICT=1, Camera=CAMERA, Light=LIGHT, Material=MATERIAL)
             self._kernels = {name: self.device.kernel("flames/solid.cu", name, 64, **types) for name in ENTRIES}
-        count, shape, place = rect.buckets, (rect.columns, rect.rows), (rect.left, rect.top)
-        points, normals, shaded = (self._buffer(name, (count, 4)) for name in ("points", "normals", "shaded"))
-        occlusion, blurred = (self._buffer(name, (count,)) for name in ("occlusion", "blurred"))
+        count, shape, corner = rect.buckets, (rect.columns, rect.rows), (rect.left, rect.top)
+        points, normals, shaded = (self._buffers.get(name, (count, 4)) for name in ("points", "normals", "shaded"))
+        occlusion, blurred = (self._buffers.get(name, (count,)) for name in ("occlusion", "blurred"))
         camera = inverse_camera(game.camera, buckets_per_unit)
-        self._kernels["place_points"](count, game.nearest, points, *shape, *place, camera)
+        self._kernels["place_points"](count, game.nearest, points, *shape, *corner, camera)
         self._kernels["find_normals"](count, points, normals, *shape)
         if solid.occlusion:
-            search, blur = solid.radii((grid.columns, grid.rows))
+            search, blur = solid.radii(grid)
             filter_ = blur_filter(blur)
             self._kernels["find_occlusion"](
-                count, points, normals, occlusion, *shape, *place, search, solid.radius_samples, solid.azimuth_samples,
+                count, points, normals, occlusion, *shape, *corner, search, solid.radius_samples, solid.azimuth_samples,
                 solid.falloff,
             )  # fmt: skip
             on_device = self._write("filter", filter_)
@@ -72,11 +91,5 @@ class SolidPass:
         )  # fmt: skip
         return shaded
 
-    def _write(self, name: str, values: np.ndarray) -> Any:
-        return self._buffer(name, values.shape).write(values)
-
-    def _buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        if name not in self._buffers or self._buffers[name].shape != shape:
-            self._buffers.pop(name, None)
-            self._buffers[name] = self.device.buffer(shape).fill(0)
-        return self._buffers[name]
+    def _write(self, name: str, values: np.ndarray) -> Buffer:
+        return self._buffers.get(name, values.shape).write(values)

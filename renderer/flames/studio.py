@@ -1,4 +1,7 @@
-"""Flames for scripts: files to key frames and back, edits, mutations and children of key frames."""
+"""Functions of renderer.flames for scripts: read and write .flame files, change, mutate and breed key frames.
+
+They wrap xml/, edit.py and evolve.py. A KeyFrame is a flame with its camera and time; random changes depend on a seed.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +21,7 @@ from renderer.formats.images import atomic_write
 
 
 def read(path: str | Path) -> list[KeyFrame]:
-    """The flames of a .flame file that can be read, in its order, each with its camera.
+    """The readable flames of a .flame file in the file's order, each with its camera.
 
     Raises:
         InputError: no flame of the file can be read.
@@ -33,12 +36,12 @@ def write(path: str | Path, keyframes: Iterable[KeyFrame]) -> None:
 
 
 def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: Any) -> KeyFrame:
-    """The key frame with its flame changed by a function of renderer.flames.edit, or by any from Flame to Flame."""
+    """The key frame with its flame replaced by change(flame, *arguments); `change`: often of renderer.flames.edit."""
     return replace(key, flame=change(key.flame, *arguments), palette_number=-1)
 
 
 def mutate(key: KeyFrame, seed: int, kind: str | None = None, strength: float = 0.3) -> KeyFrame:
-    """The key frame with one random change; the same seed gives the same. `kind` is one of evolve.MUTATIONS.
+    """The key frame with one random change, which depends only on `seed`. `kind` is one of evolve.MUTATIONS.
 
     Raises:
         UserError: an unknown kind.
@@ -48,12 +51,12 @@ def mutate(key: KeyFrame, seed: int, kind: str | None = None, strength: float = 
     return apply(key, mutate_flame, np.random.default_rng(seed), kind, strength)
 
 
-def breed(one: KeyFrame, two: KeyFrame, seed: int) -> KeyFrame:
-    """A child: each xform is one parent's or the other's, palette, camera and exposure are the first's.
+def breed(first: KeyFrame, second: KeyFrame, seed: int) -> KeyFrame:
+    """A child of two key frames, which depends only on `seed`.
 
-    The same seed gives the same child.
+    Each xform comes from one parent; `first` gives the palette, camera and exposure.
     """
-    child = cross(one.flame, two.flame, np.random.default_rng(seed))
+    child = cross(first.flame, second.flame, np.random.default_rng(seed))
     if not sum(xform.weight for xform in child.xforms) > 0:
-        return one  # all inherited xforms have weight 0: nothing to draw
-    return replace(one, flame=child)
+        return first  # all inherited xforms have weight 0: nothing to draw
+    return replace(first, flame=child)

@@ -1,8 +1,12 @@
-"""The temporal samples of a picture, their distribution over passes, and each pass's exposure, as in flam3."""
+"""The temporal samples of a picture, their distribution over passes, and each pass's exposure, as in flam3.
+
+Motion blur averages flames at several times. make_temporal_samples() interpolates these flames from the key frames of
+Settings; make_passes() groups them for ChaosGame and Postprocess. renderer/pictures/flame.py calls both.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +14,7 @@ from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame
 from renderer.flames.interpolation import interpolate_at
 from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
+from renderer.flames.settings import Settings
 from renderer.scene.cameras import Camera, View2D
 
 View = View2D | Camera
@@ -31,8 +36,8 @@ class Pass:
 
     `temporal_weights` (n,): temporal filter value times relative sample count. `sample_weights` (n,): relative sample
     counts, the largest 1. `flame` and `weight` (mean temporal weight of one sample) set the exposure, with the view of
-    the last temporal sample. `samples`: number of flam3's samples in this pass per sample of ours, because flam3 varies
-    the count and we vary the weight.
+    the last temporal sample. `samples`: this pass's number of samples in flam3 over its number here. flam3 plots fewer
+    samples of equal weight where quality is lower; this program plots equally many samples of lower weight.
     """
 
     temporal_samples: list[TemporalSample]
@@ -50,17 +55,15 @@ class Pass:
 
     @property
     def needs_hit_counts(self) -> bool:
-        """Whether density estimation needs a histogram of hits, because the color sums' alpha does not count them."""
+        """True if density estimation needs a histogram of hits, because the color sums' alpha does not count hits."""
         uneven = (self.temporal_weights != 1).any() or any(s.flame.alphas for s in self.temporal_samples)
         return bool(self.flame.estimator_radius > 0 and uneven)
 
 
-def make_temporal_samples(settings: Any, time: float) -> tuple[list[TemporalSample], np.ndarray]:
-    """The temporal samples of the picture of a time, and their weights, the largest 1. Stills have one per pass.
+def make_temporal_samples(settings: Settings, time: float) -> tuple[list[TemporalSample], np.ndarray]:
+    """The temporal samples of the picture at `time`, and their weights (n,), the largest 1.
 
-    Layers are temporal samples of one time.
-
-    `settings`: renderer.flames.settings.Settings.
+    Stills have one temporal sample a pass. Each layer is a temporal sample.
     """
     keyframes = settings.keyframes
     if len(keyframes) < 2:
@@ -79,14 +82,14 @@ def make_temporal_samples(settings: Any, time: float) -> tuple[list[TemporalSamp
 
 
 def make_schedule(samples: Sequence[TemporalSample], size: tuple[int, int]) -> SampleSchedule:
-    """The schedule of each pass of a picture with these temporal samples."""
+    """The schedule of each pass of a picture of `size` (width, height in pixels) with these temporal samples."""
     passes = middle_sample(samples).flame.passes
     quality = float(np.mean([s.quality for s in samples]))
     return SampleSchedule(quality / passes, size, len(samples) // passes, fuse_steps([s.flame for s in samples]))
 
 
 def make_passes(samples: Sequence[TemporalSample], weights: np.ndarray) -> list[Pass]:
-    """The passes of a picture.
+    """The passes of a picture, given make_temporal_samples().
 
     As in flam3, a pass takes brightness, scale and sample count from its last temporal sample, and the density
     estimation settings from its first.
@@ -94,9 +97,9 @@ def make_passes(samples: Sequence[TemporalSample], weights: np.ndarray) -> list[
     mean_flame, passes = average_flame([s.flame for s in samples]), []
     count = len(samples) // mean_flame.passes
     for start in range(0, len(samples), count):
-        mine = list(samples[start : start + count])
-        first, last = mine[0].flame, mine[-1].flame
-        sample_weights = np.array([s.quality for s in mine])
+        pass_samples = list(samples[start : start + count])
+        first, last = pass_samples[0].flame, pass_samples[-1].flame
+        sample_weights = np.array([s.quality for s in pass_samples])
         relative = float(sample_weights.mean() / np.mean([s.quality for s in samples]))
         sample_weights = sample_weights / sample_weights.max()
         flame = replace(
@@ -105,12 +108,12 @@ def make_passes(samples: Sequence[TemporalSample], weights: np.ndarray) -> list[
         )  # fmt: skip
         temporal_weights = weights[start : start + count] * sample_weights
         weight = float(weights.mean() * sample_weights[-1])
-        passes.append(Pass(mine, temporal_weights, sample_weights, flame, weight, relative))
+        passes.append(Pass(pass_samples, temporal_weights, sample_weights, flame, weight, relative))
     return passes
 
 
 def middle_sample(samples: Sequence[TemporalSample]) -> TemporalSample:
-    """The temporal sample that decides what is not averaged."""
+    """The middle temporal sample, which gives the settings that average_flame() does not average."""
     return samples[len(samples) // 2]
 
 
@@ -128,7 +131,7 @@ def average_flame(flames: list[Flame]) -> Flame:
 
 
 def relative_view(view: View2D, base: View2D, moved: AnyView) -> AnyView:
-    """The view, moved as `moved` differs from `base`."""
+    """The view with the offset, rotation and zoom that lead from `base` to `moved`."""
     x, y = (v + m - b for v, m, b in zip(view.center, moved.center, base.center, strict=True))
     rotation = view.rotation_degrees + moved.rotation_degrees - base.rotation_degrees
     return replace(moved, center=(x, y), height=view.height * moved.height / base.height, rotation_degrees=rotation)

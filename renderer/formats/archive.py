@@ -1,7 +1,8 @@
-"""Folders and zip files as one thing: sorted names, and the bytes of a name, never more than a limit.
+"""Untrusted folders and zip files behind one interface: sorted file names, and the bytes of a named file.
 
-Archives come from strangers: only the members that are wanted are opened, nothing is unpacked to disk, and a member
-whose compression ratio is suspicious is refused before it is expanded.
+Light fields are read through Folder and Zip; .npz files through open_zip() and open_member(). Only requested members
+are opened, nothing is unpacked to disk, every size is bounded, and a member with a suspicious compression ratio is
+refused before it is expanded.
 """
 
 import io
@@ -15,14 +16,14 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from renderer.errors import InputError, reading
-from renderer.files import open_input, read_file
+from renderer.system.files import open_input, read_file
 
 MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
-MAX_NAMES = 1 << 16  # names looked at in one folder or zip
-MAX_DIRECTORY_BYTES = 8 << 20  # of the list of members at the end of a zip
-TRUSTED_GROWTH = 100  # times a packed member may grow when it ends up larger than TRUSTED_SIZE; images hardly grow
+MAX_NAMES = 1 << 16  # names read from one folder or zip
+MAX_DIRECTORY_BYTES = 8 << 20  # bytes of a zip's central directory
+TRUSTED_GROWTH = 100  # largest ratio of expanded to packed bytes of a member above TRUSTED_SIZE; images hardly grow
 TRUSTED_SIZE = 16 << 20  # bytes
-# zipfile raises NotImplementedError for unknown features, RuntimeError for encrypted files, and what it runs into.
+# zipfile raises NotImplementedError for unknown features, RuntimeError for encrypted files, and its parser's errors.
 ZIP_ERRORS = (
     OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError,
     IndexError, KeyError, struct.error,
@@ -30,18 +31,18 @@ ZIP_ERRORS = (
 
 
 def check_growth(name: str, packed: int, expanded: int) -> None:
-    """InputError for a zip bomb: a member whose size in bytes would grow suspiciously."""
+    """Raises InputError for a zip bomb: `packed` bytes that would expand to suspiciously many."""
     if expanded > max(TRUSTED_SIZE, TRUSTED_GROWTH * packed):
         raise InputError(f"{name}: a zip bomb: its {packed} bytes would grow to {expanded}")
 
 
 class _ZipInput(io.BufferedReader):
-    """A zip file while its directory is read, which zipfile does in one piece of the size that the file claims."""
+    """Bounds the one read() by which zipfile loads the central directory: the file itself states that read's size."""
 
     is_open = False
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """BufferedReader's; BadZipFile for a directory beyond MAX_DIRECTORY_BYTES."""
+        """Reads as BufferedReader does; raises BadZipFile for a directory above MAX_DIRECTORY_BYTES."""
         if not self.is_open and size is not None and size > MAX_DIRECTORY_BYTES:
             raise zipfile.BadZipFile(f"its directory has {size} bytes; {MAX_DIRECTORY_BYTES} are allowed")
         return super().read(size)
@@ -49,7 +50,7 @@ class _ZipInput(io.BufferedReader):
 
 @contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The zip file at a path; InputError when it is none or, within the block, when it is damaged."""
+    """Opens the zip file at `path`; raises InputError if it is not a zip, or proves damaged within the block."""
     try:
         with _ZipInput(open_input(path).detach()) as file, zipfile.ZipFile(file) as archive:
             file.is_open = True
@@ -60,8 +61,8 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 @contextmanager
 def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Iterator[IO[bytes]]:
-    """A member of a zip file for reading; InputError, which begins with `name`, when it is damaged or a zip bomb."""
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # the others expand without a limit
+    """Opens a member for reading; raises InputError, prefixed by `name`, if it is damaged or a zip bomb."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile expands others without a limit
         raise InputError(f"{name}: is packed by method {info.compress_type}; stored and deflate can be read")
     check_growth(name, info.compress_size, info.file_size)
     try:
@@ -72,7 +73,7 @@ def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> I
 
 
 class Folder:
-    """The files of one folder, not of folders inside it."""
+    """The files of one folder, without its subfolders."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
@@ -90,7 +91,7 @@ class Folder:
 
 
 class Zip:
-    """The files of a zip, by their names without folders."""
+    """The members of a zip by file name; the folders in their paths are dropped."""
 
     def __init__(self, path: Path):
         self.path = Path(path)

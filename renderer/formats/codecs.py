@@ -1,8 +1,9 @@
-"""Native decoders of strangers' bytes, Draco, Basis Universal and Zstandard, in child processes.
+"""Draco, Basis Universal and Zstandard, decoded in a child process: a crash costs one file, not the program.
 
-They are written in C and C++ and may crash on damaged input, loop, or allocate what a header asks for: that must cost
-one file and one sentence. A child decodes its jobs in order, and writes each result before it begins the next, so that
-the job at which it ended is known. It has a time limit and, where the system can, a limit of memory.
+The decoders are C and C++ libraries that may crash, loop or exhaust memory on damaged input. The parent (glTF readers,
+by decode()) writes jobs into a temporary folder; the child (main()) decodes them in order and writes each result before
+it begins the next, so that the parent knows which job ended the child. The child has a time limit and, where the
+operating system supports one, a memory limit.
 """
 
 import json
@@ -18,32 +19,32 @@ import numpy as np
 from renderer.errors import InputError, import_optional
 from renderer.host import die_after, end_process_group, limit_memory
 from renderer.paths import temporary_directory
-from renderer.process import module_child, shorten
+from renderer.system.process import module_child, shorten
 
 SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
-MAX_BYTES = 6 << 30  # of the child's memory
+MAX_BYTES = 6 << 30  # limit of the child's memory
 INSTALL = "pip install 'rayfold[models]'"
 PACKAGES = {
     "draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)"),
     "zstd": ("zstandard", "Zstandard (KTX 2)"),
 }  # fmt: skip
-MAX_WINDOW_BYTES = 1 << 27  # that Zstandard looks back
+MAX_WINDOW_BYTES = 1 << 27  # largest back-reference window of Zstandard
 
 
 @dataclass(frozen=True)
 class Job:
-    """Bytes for a codec ("draco", "basis" or "zstd"); `item` names them in errors."""
+    """Bytes to decode by `codec` ("draco", "basis" or "zstd"); errors name them as `item`."""
 
     codec: str
     item: str
     data: bytes
-    max_items: int  # of what it decodes to: vertices and triangles, pixels, or bytes
+    max_items: int  # limit of the decoded vertices and triangles (draco), pixels (basis) or bytes (zstd)
 
 
 def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
-    """The arrays of each job, by name (see decode_draco and the others); InputError names `path` and the item.
+    """Decodes all jobs in one child process; returns one dict of named arrays a job, as the decode_* functions do.
 
-    UnavailableError where the package of a codec is not installed.
+    Raises InputError that names `path` and the job's item, and UnavailableError if a codec's package is not installed.
     """
     for codec in {job.codec for job in jobs}:
         package, name = PACKAGES[codec]
@@ -61,7 +62,7 @@ def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
 
 
 def _run_child(folder: Path, seconds: float) -> str:
-    """Run the decoders; why they ended early, or ""."""
+    """Runs the child; returns why it ended early, or ""."""
     command, environment = module_child("renderer.formats.codecs")
     with open(folder / "stderr", "w+b") as stderr:
         child = subprocess.Popen(
@@ -91,11 +92,11 @@ def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dic
 
 # ---- the child ------------------------------------------------------------------------------------------------------
 class Refused(Exception):
-    """Why a job cannot be decoded."""
+    """The reason why a job cannot be decoded, as a predicate: "is damaged"."""
 
 
 def decode_draco(data: bytes, max_items: int) -> dict[str, np.ndarray]:
-    """`faces` (m, 3) uint32 of a mesh, and its attributes (n, width) by their unique id."""
+    """Decodes a Draco mesh: `faces` (m, 3) uint32, and each attribute (n, width) under its unique id."""
     import DracoPy
 
     try:
@@ -113,7 +114,7 @@ def decode_draco(data: bytes, max_items: int) -> dict[str, np.ndarray]:
 
 
 def decode_basis(data: bytes, max_items: int) -> dict[str, np.ndarray]:
-    """`pixels` (height, width, 4) uint8 of the largest image of a KTX 2 file with ETC1S or UASTC data."""
+    """Decodes `pixels` (height, width, 4) uint8 of the largest image of a KTX 2 file with ETC1S or UASTC data."""
     import opengl_basisu
 
     try:
@@ -128,7 +129,7 @@ def decode_basis(data: bytes, max_items: int) -> dict[str, np.ndarray]:
 
 
 def decode_zstd(data: bytes, max_items: int) -> dict[str, np.ndarray]:
-    """The `bytes` of a frame of Zstandard (RFC 8878)."""
+    """Decodes one Zstandard frame (RFC 8878): `bytes` (n,) uint8."""
     import zstandard
 
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
@@ -148,7 +149,7 @@ CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {
 
 
 def main(folder: str, seconds: str) -> int:
-    """The child: decode the jobs of a folder. Ends after `seconds` if its parent was killed."""
+    """The child's entry point: decodes the jobs in `folder`; ends after `seconds` even if its parent was killed."""
     die_after(float(seconds))
     limit_memory(MAX_BYTES)
     rows: list[Any] = json.loads(Path(folder, "jobs.json").read_text(encoding="utf-8"))

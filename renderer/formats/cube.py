@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_text
 from renderer.plain import format_value, parse_whole
+from renderer.system.files import read_text
 
 MAX_BYTES = 128 << 20
 MAX_SIZES = {1: 65536, 3: 129}  # entries along an axis, of tables of one and of three dimensions
@@ -16,9 +16,10 @@ MAX_SIZES = {1: 65536, 3: 129}  # entries along an axis, of tables of one and of
 
 @dataclass(frozen=True)
 class LookupTable:
-    """Colors (entries, 3) float32 of displayed colors from `low` to `high` (3 each).
+    """A map from displayed colors to colors.
 
-    With three dimensions there are size^3 entries, red running fastest; with one, each channel has its own column.
+    `colors` (entries, 3) float32 are its outputs at inputs spaced evenly from `low` to `high`, one number a channel.
+    With three dimensions there are size^3 entries, red running fastest; with one, each column maps its channel alone.
     """
 
     dimensions: int

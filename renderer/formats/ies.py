@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_file
 from renderer.plain import format_value
+from renderer.system.files import read_file
 
 MAX_FILE = 8 << 20  # bytes; a luminaire measured every degree has 0.5 MiB
 MAX_ANGLES = 1441  # quarters of a degree

@@ -1,6 +1,7 @@
-"""Image files: PNG with a recipe inside, EXR, and comparisons. The only user of Pillow and OpenEXR.
+"""Reads and writes image files: PNG with a recipe (the scene as JSON) inside, EXR, and what Pillow reads.
 
-Files are written beside their target and renamed, so that what was there stays whole until the new one is complete.
+The only module that calls OpenEXR, and the only one that opens image files by Pillow. atomic_write() writes a temporary
+file beside the target and renames it, so that an existing file stays intact until its replacement is complete.
 """
 
 import contextlib
@@ -24,25 +25,29 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import DiskFullError, InputError, UserError, import_optional, reading
-from renderer.files import file_size, open_input, parse_json
+from renderer.plain import Json
+from renderer.system.files import file_size, open_input, parse_json
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
-MAX_PIXELS = 3 << 24  # of a picture that a stranger hands us: 16 bytes each while it is decoded
-MAX_LINEAR_PIXELS = 1 << 25  # of one that becomes float32: 24 bytes each
-MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which only this program draws
+MAX_PIXELS = 3 << 24  # of an untrusted picture: decoding takes 16 bytes a pixel
+MAX_LINEAR_PIXELS = 1 << 25  # of a picture converted to float32: 24 bytes a pixel
+MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which this program has written
 MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
-CICP_PQ = bytes((9, 16, 0, 1))  # Rec. 2020, PQ, no matrix, full range
+CICP_PQ = bytes((9, 16, 0, 1))  # content of a cICP chunk: Rec. 2020 primaries, PQ, no matrix, full range
 MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # of a PNG
-# What guides and README promise. Pillow opens some 40 more, among them EPS, for which it starts another program.
+# The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that becomes it when the block ends well; UserError when it cannot be written."""
+    """Yields a temporary path that replaces `path` if the block ends without an error; else UserError, DiskFullError.
+
+    The temporary file lies in the folder of `path` and is flushed to the disk before it is renamed.
+    """
     path = Path(path)
     if os.path.isdir(path):
         raise UserError(f"{path}: is a folder; an output file is wanted")
@@ -75,7 +80,7 @@ def _umask() -> int:
     return mask
 
 
-def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> None:
+def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> None:
     """Writes (height, width, 3 or 4) uint8 or uint16 sRGB pixels, row 0 on top, with the recipe as text inside."""
     write_png_rows(path, pixels.shape, pixels.dtype, [pixels], recipe)
 
@@ -85,14 +90,14 @@ def write_png_rows(
     shape: Any,
     dtype: DTypeLike,
     row_blocks: Iterable[np.ndarray],
-    recipe: dict | None = None,
+    recipe: Json | None = None,
     transfer: str = "srgb",
 ) -> None:
-    """Writes a PNG of `shape` (height, width, 3 or 4) from row_blocks of rows, one at a time, so that any size fits.
+    """Writes a PNG of `shape` (height, width, 3 or 4) block by block, so that the picture need not fit in memory.
 
-    `transfer` is that of the samples: srgb, or pq, which a cICP chunk says (PNG, third edition; ITU-T H.273).
-
-    Pillow writes neither 16 bits a channel in color nor a picture that is not whole in memory. PNG specification, W3C.
+    `row_blocks` yields arrays (rows, width, channels) of `dtype`, uint8 or uint16. `transfer` names the samples'
+    transfer function: srgb, or pq, which is stated by a cICP chunk (PNG, third edition; ITU-T H.273). Pillow writes
+    neither 16-bit color nor a picture in blocks. Source: PNG specification, W3C.
     """
     height, width, channels = shape
     dtype = np.dtype(dtype)
@@ -115,7 +120,7 @@ def write_png_rows(
 def _write_rows(
     file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype, digest: Any
 ) -> None:
-    """The compressed pixel rows, each under the Up filter: its bytes less those of the row above; digests the rows."""
+    """Writes the IDAT chunks: rows under the Up filter (each byte minus the byte above), deflated; updates `digest`."""
     packer = zlib.compressobj(4)
     above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
     for rows_block in row_blocks:
@@ -143,19 +148,19 @@ def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
 
 
 def _new_digest(shape: Any, dtype: np.dtype) -> Any:
-    """The digest of samples before the first of them: of their shape (height, width, channels) and bytes each."""
+    """Starts a SHA-256 of samples with their shape (height, width, channels) and the bytes of a sample."""
     return sha256("{} {} {} {}\n".format(*shape, dtype.itemsize).encode())
 
 
 def sample_digest(samples: np.ndarray) -> str:
-    """The digest that write_png() notes of (height, width, channels) uint8 or uint16 samples."""
+    """Computes the digest that write_png() stores, of (height, width, channels) uint8 or uint16 samples."""
     digest = _new_digest(samples.shape, samples.dtype)
     digest.update(np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).data)
     return digest.hexdigest()
 
 
 def read_digest(path: Path) -> str:
-    """The digest of its samples that a PNG or EXR file carries since Rayfold wrote it; "" where there is none."""
+    """Reads the digest of the samples that Rayfold stored in a PNG or EXR file; "" if there is none."""
     if path.suffix.lower() == ".exr":
         with _open_exr(path, header_only=True) as file:
             return str(file.header().get("rayfold_digest", ""))
@@ -166,9 +171,9 @@ def read_digest(path: Path) -> str:
 
 
 def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
-    """The samples of a PNG, (height, width, 3 or 4) uint8 or uint16, as they stand in it.
+    """Reads the unconverted samples of a PNG: (height, width, 3 or 4) uint8 or uint16.
 
-    Pillow reads the upper 8 bits of 16; those files are read here, as write_png() writes them.
+    Pillow truncates 16-bit color to 8 bits, so 16-bit files are decoded here; only write_png()'s layout is supported.
     """
     with _open_image(path, max_pixels) as picture:
         if picture.format != "PNG":
@@ -192,7 +197,7 @@ def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
 
 
 def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
-    """The chunks of one kind in a PNG; InputError where one is cut off or damaged."""
+    """Yields the contents of a PNG's chunks of one kind; raises InputError if a chunk is cut off or damaged."""
     with open_input(path) as file, reading(path):
         size = file_size(file)
         if file.read(8) != PNG_SIGNATURE:
@@ -218,26 +223,26 @@ def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:
-    """A PNG file of (height, width, 3 or 4) uint8 sRGB pixels, for pictures that are shown once."""
+    """Encodes (height, width, 3 or 4) uint8 sRGB pixels as PNG, fast and without a recipe, for transient display."""
     return _encoded(pixels, "PNG", compress_level=1)
 
 
 def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
-    """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
+    """Encodes (height, width, 3) uint8 sRGB pixels as JPEG, for streaming to a browser."""
     assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)
     return _encoded(pixels, "JPEG", quality=quality, subsampling=0)
 
 
-def _encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
-    from PIL import Image  # where it is used: it is slow to import, and most exports need none of it
+def _encoded(pixels: np.ndarray, kind: str, **options: object) -> bytes:
+    from PIL import Image  # imported here: the import is slow, and most exports do not use it
 
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, kind, **options)
     return file.getvalue()
 
 
-def read_recipe(path: Path) -> dict:
-    """The recipe inside a PNG that write_png made; InputError when there is none."""
+def read_recipe(path: Path) -> Json:
+    """Reads the recipe that write_png() stored in a PNG; raises InputError if there is none or it is damaged."""
     mark = RECIPE.encode() + b"\0"
     found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
     if found is None:
@@ -257,16 +262,16 @@ def read_recipe(path: Path) -> dict:
 
 
 def read_image(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
-    """Linear float32 (height, width, 4) of an image file: 8-bit ones through the sRGB curve, EXR as it is."""
+    """Reads an image file as linear float32 (height, width, 4): 8-bit samples are decoded as sRGB, EXR is unchanged."""
     if Path(path).suffix.lower() == ".exr":
         return read_exr(path)
     return srgb_to_linear(read_pixels(path, max_pixels), alpha=True)
 
 
 def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
-    """(height, width, 4) uint8 pixels of an image file as they stand in it; InputError names what is wrong.
+    """Reads an image file as (height, width, 4) uint8 without color conversion; raises InputError.
 
-    `data` is the file's content where it does not lie at `path`, which then only names it.
+    If `data`, the content of a file, is given, `path` serves only as its name in messages.
     """
     with _open_image(path, max_pixels, data) as picture:
         return np.asarray(picture.convert("RGBA"))
@@ -274,7 +279,7 @@ def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
 
 @contextlib.contextmanager
 def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator[Any]:
-    """The image by Pillow; InputError for whatever its parsers raise, here and while the block decodes the pixels."""
+    """Opens an image by Pillow; errors of Pillow's parsers, here and in the block, are raised as InputError."""
     from PIL import Image, ImageFile, UnidentifiedImageError
 
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
@@ -297,25 +302,35 @@ def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
         raise InputError(f"{path}: the image is damaged: {error or type(error).__name__}") from error
 
 
+def encode_srgb(linear: np.ndarray) -> np.ndarray:
+    """The transfer function of sRGB (IEC 61966-2-1) of values from 0 to 1."""
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def decode_srgb(encoded: np.ndarray) -> np.ndarray:
+    """The inverse of encode_srgb()."""
+    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+
+
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
-    """uint8 or uint16 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
+    """Encodes linear values as uint8 or uint16 sRGB: clipped to [0, 1], rounded; NaN becomes 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
-    curve = np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
-    return (curve * np.iinfo(dtype).max + 0.5).astype(dtype)
+    return (encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype)
 
 
 def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
-    """float32 of uint8 sRGB values; with `alpha` the fourth channel is only scaled."""
-    x = np.arange(256, dtype="f8") / 255
-    table = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4).astype("f4")
-    linear = table[pixels]
+    """Decodes uint8 sRGB values to linear float32; with `alpha` the fourth channel is scaled without the sRGB curve."""
+    linear = decode_srgb(np.arange(256, dtype="f8") / 255).astype("f4")[pixels]
     if alpha:
         linear[..., 3] = pixels[..., 3] / np.float32(255)
     return linear
 
 
-def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = None) -> None:
-    """Writes linear layers: name -> (height, width) or (height, width, 3 or 4); float32, or uint32 as it is."""
+def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = None) -> None:
+    """Writes an EXR file of linear layers by name, each (height, width) or (height, width, 3 or 4).
+
+    uint32 layers keep their type; all others are stored as float32. Raises UserError or DiskFullError.
+    """
     OpenEXR = _openexr()
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     if recipe is not None:
@@ -332,7 +347,7 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         try:
             file.write(str(temporary))
-        except RuntimeError as error:  # which says neither errno nor, always, why
+        except RuntimeError as error:  # it has no errno, and not always a reason
             free = shutil.disk_usage(temporary.parent).free
             full = free < nbytes
             raise OSError(
@@ -341,7 +356,7 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
 
 
 def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
-    """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
+    """Reads the RGB or RGBA layer of an EXR file as linear float32 (height, width, 4); a missing alpha is 1."""
     with _open_exr(path, header_only=True) as file:
         header = file.header()
         low, high = np.asarray(header["dataWindow"], "i8")
@@ -355,7 +370,7 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     found = channels.get("RGBA", channels.get("RGB"))
     if found is None:
         raise InputError(f"{path}: has the channels {', '.join(channels)}; R, G and B are wanted")
-    with np.errstate(over="ignore"):  # of doubles; what is infinite is judged by who uses it
+    with np.errstate(over="ignore"):  # doubles may overflow to infinity, which callers check for
         if found.shape[2] == 4:
             return np.ascontiguousarray(found, "f4")
         out = np.ones((*found.shape[:2], 4), "f4")
@@ -365,9 +380,9 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
 
 @contextlib.contextmanager
 def _open_exr(path: Path, header_only: bool = False) -> Iterator[Any]:
-    """The EXR file; InputError for what it raises, here and in the block."""
+    """Opens an EXR file; errors of OpenEXR, here and in the block, are raised as InputError."""
     OpenEXR = _openexr()
-    open_input(path).close()  # a regular file: the library opens the path itself
+    open_input(path).close()  # raises unless it is a regular file; the library then opens the path itself
     try:
         with OpenEXR.File(str(path), header_only=header_only) as file:
             yield file

@@ -1,14 +1,17 @@
-"""The files that model files name: pictures, buffers, material libraries. What shows a model watches them for edits."""
+"""A registry of the files that model files refer to: pictures, buffers, material libraries.
+
+Readers of models fill it; the window's file watcher reads it, so that an edited texture reloads the model that uses it.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-MAX_REMEMBERED = 1024  # model files
+MAX_REMEMBERED = 1024  # model files; the oldest are forgotten
 _linked: dict[Path, frozenset[Path]] = {}
 
 
 def remember_links(path: Path, files: Iterable[Path]) -> None:
-    """Notes the files that a file named when it was read last, those that were missing too."""
+    """Records the `files` that the model file `path` refers to, missing ones included; replaces an earlier record."""
     _linked.pop(path, None)
     _linked[path] = frozenset(files)
     while len(_linked) > MAX_REMEMBERED:
@@ -16,5 +19,5 @@ def remember_links(path: Path, files: Iterable[Path]) -> None:
 
 
 def linked_files(path: Path) -> frozenset[Path]:
-    """The files that a file named when it was read last; none for one that was not read. Reads nothing."""
+    """Returns the recorded files of a model file; empty if it was never read. Touches no file."""
     return _linked.get(path, frozenset())

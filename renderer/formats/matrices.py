@@ -1,6 +1,7 @@
-"""Band matrices and right-hand sides in files: .npz, .npy, SciPy's .npz, and Matrix Market's .mtx, as collections have.
+"""Reads band matrices and right-hand sides for `solve`: .npz, .npy, SciPy's sparse .npz, and Matrix Market .mtx.
 
-Each array's size is checked against the free memory and against what the file holds before it is read.
+Before an array is read, its size is checked against the free memory (_check_memory) and against the bytes that the file
+holds (read_header).
 """
 
 import zipfile
@@ -13,28 +14,28 @@ from typing import IO
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError, reading
-from renderer.files import file_size, open_input
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.images import atomic_write
 from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, read_data, read_header
 from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import available_memory, format_bytes
+from renderer.system.files import file_size, open_input
 
 ONE_NUMBER = "one whole number of at least 0"
 
 
 def is_matrix_market(path: Path) -> bool:
-    """Whether a file's name says that it is a Matrix Market file."""
+    """True if a file's name says that it is a Matrix Market file."""
     return path.name.lower().endswith((".mtx", ".mtx.gz"))
 
 
 @dataclass(frozen=True)
 class Band:
-    """A band matrix ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j]; its numbers may be complex.
+    """A band matrix in LAPACK's layout: ab (kl + ku + 1, n) real or complex, ab[ku + i - j, j] = A[i, j].
 
-    Row and column i of it are row and column order[i] of the file's matrix; without an order they are the file's. The
-    file's own order needs the diagonals `natural`.
+    If `order` (n,) is given, A is the file's matrix symmetrically permuted: A[i, j] = file[order[i], order[j]].
+    `natural` is the (kl, ku) of the file's matrix before the permutation.
     """
 
     ab: np.ndarray
@@ -48,25 +49,26 @@ Reorder = Callable[[Entries], np.ndarray | None]
 
 
 def read_band(path: Path, reorder: Reorder | None = None) -> Band:
-    """Reads a band matrix: the arrays ab, kl and ku of a .npz, or the narrowest band of a sparse or dense matrix.
+    """Reads a band matrix: the arrays ab, kl and ku of a .npz, or the narrowest band around a sparse or dense matrix.
 
-    Those are Matrix Market files, .npz files of scipy.sparse and square arrays in .npy files; `reorder` may choose
-    another order for their rows and columns. InputError for other files.
+    Sparse and dense matrices come from Matrix Market files, .npz files of scipy.sparse and square arrays in .npy files;
+    `reorder` may permute their rows and columns to narrow the band. Raises InputError for other files. Arrays ab, kl
+    and ku are returned as stored: BandedLU checks that their shapes match.
     """
-    found = _read_matrix(path)
-    return found if isinstance(found, Band) else band_of(path, found, reorder)
+    matrix = _read_matrix(path)
+    return matrix if isinstance(matrix, Band) else narrowest_band(path, matrix, reorder)
 
 
 def read_rectangular(path: Path) -> Entries:
-    """Reads the entries of a matrix of any shape: the files of read_band(), arrays ab, kl and ku of (n, n) too."""
-    found = _read_matrix(path)
-    if isinstance(found, Entries):
-        return found
-    ab, n = found.ab, found.ab.shape[1] if found.ab.ndim == 2 else 0
-    if ab.shape != (found.kl + found.ku + 1, n):
-        raise InputError(f"{path}: ab is {ab.shape}; with kl = {found.kl} and ku = {found.ku} it does not fit")
+    """Reads the entries of a matrix of any shape, from any file that read_band() accepts."""
+    matrix = _read_matrix(path)
+    if isinstance(matrix, Entries):
+        return matrix
+    ab, n = matrix.ab, matrix.ab.shape[1] if matrix.ab.ndim == 2 else 0
+    if ab.shape != (matrix.kl + matrix.ku + 1, n):
+        raise InputError(f"{path}: ab is {ab.shape}; with kl = {matrix.kl} and ku = {matrix.ku} it does not fit")
     d, columns = np.nonzero(ab)
-    rows = d + columns - found.ku
+    rows = d + columns - matrix.ku
     inside = (rows >= 0) & (rows < n)
     rows, columns, values = rows[inside], columns[inside], _in_double(ab[d[inside], columns[inside]])
     if not np.isfinite(values).all():
@@ -75,7 +77,7 @@ def read_rectangular(path: Path) -> Entries:
 
 
 def _read_matrix(path: Path) -> Band | Entries:
-    """What a file holds: the arrays of a band as they are, or the entries of a sparse or dense matrix."""
+    """Reads a file: a Band from arrays ab, kl and ku, unchecked, or the entries of a sparse or dense matrix."""
     if is_matrix_market(path):
         return _as_entries(read_matrix_market(path))
     if path.suffix.lower() == ".npy":
@@ -95,7 +97,7 @@ def _as_entries(matrix: np.ndarray | Entries) -> Entries:
 
 
 def _in_double(numbers: np.ndarray) -> np.ndarray:
-    """The same numbers as float64 or complex128."""
+    """Converts numbers to float64 or complex128."""
     return numbers.astype("c16" if numbers.dtype.kind == "c" else "f8", copy=False)
 
 
@@ -113,21 +115,21 @@ def _read_dense(path: Path) -> np.ndarray:
     return array
 
 
-def band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
-    """The narrowest band, in float64 or complex128, that holds all entries of a square matrix."""
+def narrowest_band(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
+    """Stores a square matrix as the narrowest band, float64 or complex128, that holds all entries."""
     n = entries.shape[0]
     if n != entries.shape[1] or n == 0:
         raise InputError(f"{path}: the matrix is {entries.shape}; it must be square")
-    natural = _diagonals_of(entries)
+    natural = _count_diagonals(entries)
     rows, columns, order = entries.rows, entries.columns, None
     if reorder:
         _check_room(path, "an order of the rows", 24 * n, n, len(entries.values))
         order = reorder(entries)
     if order is not None:
-        place = np.empty(n, "i8")
-        place[order] = np.arange(n)
-        rows, columns = place[rows], place[columns]
-    kl, ku = _diagonals_of(Entries(entries.shape, rows, columns, entries.values))
+        position = np.empty(n, "i8")  # the inverse permutation
+        position[order] = np.arange(n)
+        rows, columns = position[rows], position[columns]
+    kl, ku = _count_diagonals(Entries(entries.shape, rows, columns, entries.values))
     name = f"the band of {kl} diagonals below and {ku} above the main one"
     _check_room(path, name, (kl + ku + 1) * n * entries.values.itemsize, n, len(entries.values))
     ab = np.zeros((kl + ku + 1, n), entries.values.dtype)
@@ -135,8 +137,8 @@ def band_of(path: Path, entries: Entries, reorder: Reorder | None) -> Band:
     return Band(ab, kl, ku, natural, order)
 
 
-def _diagonals_of(entries: Entries) -> tuple[int, int]:
-    """The diagonals below and above the main one that hold all entries."""
+def _count_diagonals(entries: Entries) -> tuple[int, int]:
+    """Returns (kl, ku): the number of diagonals below and above the main one up to the outermost entries."""
     below = entries.rows - entries.columns
     return max(int(below.max(initial=0)), 0), max(int(-below.min(initial=0)), 0)
 
@@ -154,7 +156,7 @@ def _read_band_arrays(path: Path, archive: zipfile.ZipFile) -> tuple[np.ndarray,
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, name: str, most: int | None = None) -> np.ndarray:
-    """The numbers of a member, at most `most`."""
+    """Reads a member of the .npz, which may hold `most` elements at most."""
     info, where = archive.getinfo(f"{name}.npy"), f"{path}: {name}"
     with open_member(archive, info, where) as file:
         header = _number_header(where, file, info.file_size)
@@ -165,7 +167,7 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str, most: int | No
 
 
 def _diagonals(path: Path, name: str, array: np.ndarray) -> int:
-    """One number of diagonals."""
+    """Checks that `array` is one whole number of at least 0 and returns it."""
     if array.size != 1 or array.dtype.kind not in "iu" or array.ravel()[0] < 0:
         found = array.ravel()[0] if array.size == 1 else f"an array {array.shape}"
         raise InputError(f"{path}: {name} is {found} ({array.dtype}); it must be {ONE_NUMBER}")
@@ -187,14 +189,18 @@ def _check_memory(path: Path, name: str, needed: int) -> None:
 
 
 def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) -> None:
-    """_check_memory() of a sparse file's array, whose empty rows or columns no byte of the file accounts for."""
+    """Checks the size of an array made from a sparse file, whose empty rows or columns take no bytes in the file.
+
+    Raises InputError if there are fewer entries than `vectors` (rows or columns) and the array exceeds TRUSTED_SIZE: a
+    file of a few bytes must not claim gigabytes.
+    """
     if vectors > entries and needed > TRUSTED_SIZE:
         raise InputError(f"{path}: {name} would take {format_bytes(needed)} for {entries} entries")
     _check_memory(path, name, needed)
 
 
 def read_rhs(path: Path, n: int) -> np.ndarray:
-    """Reads right-hand sides (n,) or (n, m) from a .npy or .mtx file; InputError unless all are finite."""
+    """Reads right-hand sides (n,) or (n, m) from a .npy or .mtx file; raises InputError unless all are finite."""
     array = _read_market_rhs(path, n) if is_matrix_market(path) else _read_npy_rhs(path, n)
     wrong = ~np.isfinite(array) if array.dtype.kind in "fc" else np.zeros(1, bool)
     if wrong.any():

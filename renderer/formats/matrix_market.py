@@ -1,8 +1,8 @@
-"""Matrix Market files, .mtx and .mtx.gz, as public collections of matrices have them.
+"""Reads untrusted Matrix Market files, .mtx and .mtx.gz, the format of public matrix collections, for `solve`.
 
-The file is read in chunks; only numbers that it really holds take memory. It comes from strangers: the structure of
-its lines is checked before NumPy parses them. Format: R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market
-Exchange Formats (1996), https://math.nist.gov/MatrixMarket
+The file is read in chunks, so that memory is allocated for numbers that the file holds and not for those its header
+claims. The bytes of each chunk are checked before NumPy parses them. Format: R. F. Boisvert, R. Pozo and
+K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.gov/MatrixMarket
 """
 
 import gzip
@@ -15,14 +15,14 @@ from typing import IO, NoReturn, cast
 import numpy as np
 
 from renderer.errors import InputError, reading
-from renderer.files import file_size, open_input
 from renderer.formats.archive import check_growth
 from renderer.plain import parse_whole, printable
+from renderer.system.files import file_size, open_input
 
-MAX_LINE = 1 << 10  # bytes; a comment may be longer where it begins the file, a line of numbers may not
+MAX_LINE = 1 << 10  # bytes of a line of numbers; comments before the numbers may be longer
 MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
-CHUNK = 1 << 22  # bytes that are parsed at a time
+CHUNK = 1 << 22  # bytes parsed at a time
 NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -30,7 +30,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 @dataclass(frozen=True)
 class Entries:
-    """A sparse matrix of `shape`: the row, column and value of each entry; those at one place add up."""
+    """A sparse matrix of `shape` in coordinate form: row, column and value of each entry; duplicates add up."""
 
     shape: tuple[int, int]
     rows: np.ndarray
@@ -49,15 +49,15 @@ class _Header:
 
     @property
     def numbers(self) -> int:
-        """Numbers in a line."""
+        """Number of words on each line of numbers."""
         places = 0 if self.is_array else 2
         return places + {"pattern": 0, "complex": 2}.get(self.field, 1)
 
 
 def read_matrix_market(path: Path) -> np.ndarray | Entries:
-    """The dense array (rows, columns), or the entries of a sparse matrix, float64 or complex128.
+    """Reads a dense array (rows, columns), or the entries of a sparse matrix, float64 or complex128.
 
-    InputError for other files.
+    Raises InputError for other files.
     """
     with open_input(path) as packed:
         file = cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if path.suffix.lower() == ".gz" else packed
@@ -94,7 +94,7 @@ def _read_header(path: Path, file: IO[bytes]) -> _Header:
 
 
 def _first_line(path: Path, file: IO[bytes]) -> bytes:
-    """The first line that is neither empty nor a comment."""
+    """Returns the first line that is neither empty nor a comment."""
     left, in_comment = MAX_COMMENTS, False
     while line := file.readline(MAX_LINE):
         left -= len(line)
@@ -107,7 +107,7 @@ def _first_line(path: Path, file: IO[bytes]) -> bytes:
 
 
 def _read_lines(header: _Header, file: IO[bytes], packed: int) -> np.ndarray:
-    """The numbers (per line, lines) of the rest of the file."""
+    """Reads the rest of the file as an array (numbers a line, lines)."""
     parts, lines = [np.zeros((0, header.numbers))], 0
     for chunk in _chunks(header.path, file, packed):
         parts.append(_parse(header, chunk, lines))
@@ -123,7 +123,7 @@ def _read_lines(header: _Header, file: IO[bytes], packed: int) -> np.ndarray:
 
 
 def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
-    """The rest of the file in pieces of whole lines."""
+    """Yields the rest of the file in chunks of complete lines."""
     rest, total = b"", 0
     while data := file.read(CHUNK):
         total += len(data)
@@ -139,7 +139,7 @@ def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
 
 
 def _parse(header: _Header, chunk: bytes, before: int) -> np.ndarray:
-    """The numbers (lines, per line) of whole lines; `before` lines were read before."""
+    """Parses a chunk of complete lines to an array (lines, numbers a line); `before` counts the lines above it."""
     if chunk.translate(None, NUMBER_BYTES):
         _refuse(header, chunk, before)
     characters = np.frombuffer(chunk, "u1")
@@ -156,18 +156,18 @@ def _parse(header: _Header, chunk: bytes, before: int) -> np.ndarray:
         _refuse(header, chunk, before)
     table = numbers.reshape(-1, header.numbers)
     if not header.is_array:
-        places = table[:, :2]
-        wrong = (places < 1) | (places > header.shape) | (places != np.floor(places))
+        indices = table[:, :2]
+        wrong = (indices < 1) | (indices > header.shape) | (indices != np.floor(indices))
         if wrong.any():
-            place = places[np.flatnonzero(wrong.any(1))[0]]
+            index = indices[np.flatnonzero(wrong.any(1))[0]]
             shape = " x ".join(map(str, header.shape))
-            entry = f"an entry at ({place[0]:g}, {place[1]:g}) of a matrix of {shape}"
+            entry = f"an entry at ({index[0]:g}, {index[1]:g}) of a matrix of {shape}"
             raise InputError(f"{header.path}: not a Matrix Market file: {entry}")
     return table
 
 
 def _refuse(header: _Header, chunk: bytes, before: int) -> NoReturn:
-    """InputError that shows the first line of the chunk that is not as it should be."""
+    """Raises InputError that quotes the first malformed line of the chunk."""
     for line in filter(bytes.strip, chunk.split(b"\n")):
         words = line.split()
         try:
@@ -188,21 +188,21 @@ def _shown(line: bytes) -> str:
 
 
 def _values(header: _Header, table: np.ndarray) -> np.ndarray:
-    """The numbers of the lines, without places."""
+    """Extracts the values of the lines, without row and column indices."""
     if header.field == "pattern":
         return np.ones(table.shape[1])
     return table[-2] + 1j * table[-1] if header.field == "complex" else table[-1]
 
 
 def _mirrored(header: _Header, values: np.ndarray) -> np.ndarray:
-    """The elements on the other side of the diagonal."""
+    """Computes the elements mirrored at the diagonal, by the header's symmetry."""
     if header.symmetry == "skew-symmetric":
         return -values
     return values.conj() if header.symmetry == "hermitian" else values
 
 
 def _entries(header: _Header, table: np.ndarray) -> Entries:
-    """All entries of the matrix, the mirrored ones of a symmetric one too."""
+    """Builds all entries of the matrix; a symmetric file stores one triangle, and the other is added."""
     rows, columns = table[0].astype("i8") - 1, table[1].astype("i8") - 1
     values = _values(header, table)
     if header.symmetry != "general":
@@ -213,7 +213,7 @@ def _entries(header: _Header, table: np.ndarray) -> Entries:
 
 
 def _dense(header: _Header, numbers: np.ndarray) -> np.ndarray:
-    """The array of numbers column by column; of a symmetric one the file holds the lower triangle."""
+    """Builds the dense array from numbers in column-major order; a symmetric file stores the lower triangle."""
     rows, columns = header.shape
     if header.symmetry == "general":
         return numbers.reshape(columns, rows).T

@@ -1,11 +1,10 @@
-"""Untrusted mesh files as arrays of triangles: .obj, .ply and .off by formats/meshes, .stl here, .glb by gltf.
+"""Loads untrusted mesh files as arrays of triangles: .glb by renderer.formats.gltf, others by renderer.formats.meshes.
 
-A file may hold anything: its size is bounded before it is read, and what cannot be drawn (no triangle, a coordinate
-that is not finite, a face with an index out of range) is an InputError that names the place. Only files in the folder
-of an .obj, and below, are opened for it; a .glb follows links as renderer.formats.gltf does.
+A file's size is bounded before it is read. A mesh without triangles, with a non-finite coordinate or with an index out
+of range raises an InputError that names the vertex or face. An .obj opens other files (material libraries, textures)
+only in its folder and below; a .glb as renderer.formats.gltf describes.
 """
 
-import io
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,54 +12,52 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_file
 from renderer.formats import gltf
-from renderer.formats.gltf.container import stamp_of
 from renderer.formats.images import read_pixels
 from renderer.formats.linked import remember_links
-from renderer.formats.meshes.contents import MeshError, MeshFile, part_of
+from renderer.formats.meshes.contents import MeshError, MeshFile, plain_primitive
 from renderer.formats.meshes.mtl import find_beside
 from renderer.formats.meshes.obj import read_obj
 from renderer.formats.meshes.off import read_off
 from renderer.formats.meshes.ply import read_ply, texture_names
+from renderer.formats.meshes.stl import read_stl
+from renderer.system.files import file_stamp, read_file
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
 SUFFIXES = (".obj", ".ply", ".stl", ".off", ".glb")
-STL_HEADER = 84  # bytes: a comment and the number of triangles
-STL_TRIANGLE = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # of colored vertices without a material
+PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # for vertex colors without a material
 
 
 def load_mesh(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
+    """Loads vertices (n, 3) float32 and faces (m, 3) int32; the arrays are shared by callers, so read-only."""
     part = load_part(path)
     return part.vertices, part.faces
 
 
 def load_normals(path: Path | str) -> np.ndarray | None:
-    """The vertex normals (n, 3) float32 in a mesh file, (0, 0, 0) for a vertex without; None if the file has none."""
+    """Loads the vertex normals (n, 3) float32, (0, 0, 0) for a vertex without a normal; None if the file has none."""
     return load_part(path).normals
 
 
 def load_part(path: Path | str) -> gltf.MeshPrimitive:
-    """All triangles of a mesh file as one MeshPrimitive without a material; its arrays are read-only."""
+    """Loads all triangles of a mesh file as one MeshPrimitive without a material; its arrays are read-only."""
     return _read(Path(path)).part
 
 
-def ignored_of(path: Path | str) -> dict[str, int]:
-    """What a mesh file says and no picture shows, as renderer.plain.format_ignored takes it."""
+def ignored_statements(path: Path | str) -> dict[str, int]:
+    """Counts the statements of a mesh file that rendering ignores, in the form renderer.plain.format_ignored takes."""
     return _read(Path(path)).ignored
 
 
 def has_materials(path: Path | str) -> bool:
-    """Whether a mesh file has materials or vertex colors, so that load_model() shows more of it than load_part()."""
+    """True if a mesh file has materials or vertex colors, so that load_model() shows more of it than load_part()."""
     file = _read(Path(path))
     return file.face_materials is not None or file.part.colors is not None
 
 
 def load_model(path: Path | str) -> gltf.Model:
-    """A mesh file as a Model: one mesh with a primitive for each material."""
+    """Loads a mesh file as a Model: one mesh with one primitive a material."""
     file = _read(Path(path))
     materials, rows = list(file.materials), file.face_materials
     if file.part.colors is not None and (rows is None or (rows < 0).any()):
@@ -75,11 +72,11 @@ def load_model(path: Path | str) -> gltf.Model:
 
 
 def _read(path: Path) -> MeshFile:
-    """The contents of a file, read again when it or a file that it names has changed."""
-    file = _load(path, stamp_of(path))
-    if any(stamp_of(other) != stamp for other, stamp in file.linked.items()):
+    """Returns the cached contents of a file; reloads them if the file, or a file it refers to, has changed."""
+    file = _load(path, file_stamp(path))
+    if any(file_stamp(other) != stamp for other, stamp in file.linked.items()):
         _load.cache_clear()
-        file = _load(path, stamp_of(path))
+        file = _load(path, file_stamp(path))
     return file
 
 
@@ -87,7 +84,7 @@ def _read(path: Path) -> MeshFile:
 def _load(path: Path, stamp: tuple[int, int] | None) -> MeshFile:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
-    with np.errstate(all="ignore"):  # of numbers that are not finite, which check_mesh() refuses
+    with np.errstate(all="ignore"):  # non-finite numbers warn while they are parsed; check_mesh() refuses them
         file = _checked(path)
     remember_links(path, file.linked)
     return file
@@ -109,7 +106,7 @@ def _checked(path: Path) -> MeshFile:
 
 
 def _merge_nodes(path: Path) -> gltf.MeshPrimitive:
-    """The triangles of all nodes of a .glb in world space."""
+    """Transforms the triangles of all nodes of a .glb to world space and concatenates them."""
     model = gltf.load(path)
     vertices, faces, count = [], [], 0
     for mesh, matrix in model.mesh_nodes:
@@ -117,18 +114,18 @@ def _merge_nodes(path: Path) -> gltf.MeshPrimitive:
             vertices.append(part.vertices @ matrix[:3, :3].T + matrix[:3, 3])
             faces.append(part.faces + count)
             count += len(part.vertices)
-    return part_of(np.concatenate(vertices), np.concatenate(faces))
+    return plain_primitive(np.concatenate(vertices), np.concatenate(faces))
 
 
 def _parse(path: Path) -> MeshFile:
-    """The contents of a file, unchecked."""
+    """Parses a file by its suffix; indices and coordinates are not checked yet."""
     data, kind = read_file(path, MAX_FILE_BYTES), path.suffix.lower()[1:]
     try:
         if kind == "obj":
             return read_obj(data, path)
         if kind == "ply":
             return _read_ply(data, path)
-        return read_off(data) if kind == "off" else _read_stl(data)
+        return read_off(data) if kind == "off" else read_stl(data)
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
     except MeshError as error:
@@ -136,36 +133,16 @@ def _parse(path: Path) -> MeshFile:
 
 
 def _read_ply(data: bytes, path: Path) -> MeshFile:
-    """A .ply file with the picture beside it that its comments name."""
+    """Reads a .ply file and the texture that its first TextureFile comment names."""
     found = {name: find_beside(path.parent, name) for name in texture_names(data)[:1]}
     files = {name: file for name, file in found.items() if file}
-    linked = {file: stamp_of(file) for file in files.values()}
+    linked = {file: file_stamp(file) for file in files.values()}
     textures = {name: gltf.Texture(read_pixels(file)) for name, file in files.items()}
     return replace(read_ply(data, textures), linked=linked)
 
 
-def _read_stl(data: bytes) -> MeshFile:
-    """Binary files by their one record, which their size distinguishes from text; the others by trimesh."""
-    count = int.from_bytes(data[STL_HEADER - 4 : STL_HEADER], "little")
-    if len(data) >= STL_HEADER and len(data) == STL_HEADER + count * STL_TRIANGLE.itemsize:
-        corners = np.frombuffer(data, STL_TRIANGLE, offset=STL_HEADER)["corners"]
-        faces = np.arange(3 * count, dtype="i4").reshape(-1, 3)
-        return MeshFile(part_of(corners.reshape(-1, 3).astype("f4", copy=False), faces))
-    import trimesh  # slow to import, and most scenes have no such mesh
-
-    try:
-        mesh = trimesh.load(io.BytesIO(data), file_type="stl", process=False, maintain_order=True)
-        mesh = mesh.to_mesh() if hasattr(mesh, "to_mesh") else mesh  # trimesh returns scenes or meshes
-        vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
-        return MeshFile(part_of(vertices, np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)))
-    except MemoryError:
-        raise
-    except Exception as error:  # the parser raises anything on a malformed file
-        raise MeshError(f"{type(error).__name__}: {error}") from error
-
-
 def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
-    """Raise InputError if there is no triangle, a coordinate is not finite or a face has an index out of range."""
+    """Raises InputError if there is no triangle, a coordinate is not finite or an index of a face is out of range."""
     if len(faces) == 0:
         raise InputError(f"{where}: has no triangle")
     if len(faces) > MAX_FACES:

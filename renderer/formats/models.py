@@ -1,4 +1,4 @@
-"""Files with materials of their own as Models: glTF, and mesh files with material libraries, textures or colors."""
+"""Loads a file of any supported format as a glTF Model: glTF itself, or a mesh file with its materials and colors."""
 
 from pathlib import Path
 
@@ -11,7 +11,10 @@ GLTF_SUFFIXES = (".glb", ".gltf")
 
 
 def load_model(path: Path | str, variant: str = "") -> gltf.Model:
-    """The Model of a file, with the materials of a variant where that is named; the arrays are shared, so read-only."""
+    """Loads a file as a Model; `variant` selects glTF material variants. Arrays are shared by callers, so read-only.
+
+    Raises InputError for a damaged file, UserError for a variant that the file does not have.
+    """
     path = Path(path)
     if path.suffix.lower() in GLTF_SUFFIXES or not path.suffix:
         return gltf.load(path, variant)

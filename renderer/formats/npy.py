@@ -1,9 +1,9 @@
-"""NumPy's files .npy and .npz, for sums, band matrices and light fields: the one reader, which never unpickles.
+"""Reads untrusted .npy data (files, pipes, .npz members) for sums, band matrices and light fields; never unpickles.
 
-The header is read and judged before any data. Arrays that may be larger than memory are read chunk by chunk, straight
-into the device's staging memory and not mapped: touching a mapped page behind the end of a file that has shrunk kills
-the process, whereas a short read is an error like any other; a mapping's pages count as the process's memory until the
-system takes them back; and staging memory needs the copy that a mapping would save.
+The header is checked before any data is read. Arrays that may exceed memory are ArraySources, read chunk by chunk into
+the device's staging memory. They are not memory-mapped, for three reasons: touching a mapped page beyond the end of a
+file that has shrunk kills the process, whereas a short read raises an error; mapped pages count as the process's memory
+until the system reclaims them; and the data must be copied to staging memory in any case.
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
@@ -20,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 
 from renderer.errors import InputError, reading
-from renderer.files import file_size, open_input, parse_json
 from renderer.plain import format_value, printable
+from renderer.system.files import file_size, open_input, parse_json
 
 NUMBERS = "float16, float32, float64 and integers can be summed"
 SUMMABLE = "float16, float32, float64, integers, complex64 and complex128 can be summed"
@@ -52,9 +52,9 @@ class NpyHeader:
 
 
 def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
-    """The header at the beginning of a .npy stream of `size` bytes, which then stands at the data.
+    """Reads the header of a .npy stream of `size` bytes and leaves the stream at the first byte of the data.
 
-    InputError, with `name`, if it is bad or promises more data than there are.
+    Raises InputError, prefixed by `name`, if the header is malformed or states more data than the stream holds.
     """
     try:
         header, start = _parse_header(file)
@@ -66,7 +66,7 @@ def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
 
 
 def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
-    """The header and the bytes before the data."""
+    """Reads the header; returns it and the byte offset of the data. Raises ValueError."""
     magic = file.read(8)
     if magic[:6] != MAGIC or len(magic) < 8:
         raise ValueError(f"it begins with {magic[:6]!r}, not with {MAGIC!r}")
@@ -93,12 +93,12 @@ def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
 
 
 def _parse_literal(text: str) -> Any:
-    """The Python literal of a header, with lists for its tuples: JSON after a change of marks outside of its texts."""
+    """Parses a header's Python literal without eval: rewrites it as JSON outside its strings; tuples become lists."""
     marks = {"(": "[", ")": "]", "True": "true", "False": "false"}
 
-    def as_json(match: re.Match) -> str:
-        found = match[0]
-        return marks.get(found, "") if found[0] != "'" else json.dumps(found[1:-1])
+    def as_json(match: re.Match[str]) -> str:
+        token = match[0]
+        return marks.get(token, "") if token[0] != "'" else json.dumps(token[1:-1])  # "": a trailing comma
 
     try:
         return parse_json(re.sub(r"'[^'\\]*'|[()]|True|False|,(?=\s*[\])}])", as_json, text))
@@ -106,27 +106,27 @@ def _parse_literal(text: str) -> Any:
         raise ValueError(f"its header is damaged: {printable(text.strip(), 60)!r}") from error
 
 
-def _parse_dtype(description: Any) -> np.dtype:
-    """The dtype of `descr`: a text such as "<f8", or a list of [name, type] or [name, type, shape]."""
+def _parse_dtype(description: object) -> np.dtype:
+    """Converts `descr` to a dtype: a string such as "<f8", or a list of [name, type] or [name, type, shape]."""
 
-    def convert(part: Any) -> Any:
-        if isinstance(part, list):
-            return [(name, convert(kind), *map(tuple, shape)) for name, kind, *shape in part]
-        if isinstance(part, str) and _SCALAR_TYPE.fullmatch(part):
-            return part
+    def convert(entry: object) -> Any:
+        if isinstance(entry, list):
+            return [(name, convert(kind), *map(tuple, shape)) for name, kind, *shape in entry]
+        if isinstance(entry, str) and _SCALAR_TYPE.fullmatch(entry):
+            return entry
         raise ValueError
 
     try:
         dtype = np.dtype(convert(description))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"its elements are {format_value(description)}") from error
-    if not dtype.itemsize:  # texts of no characters: any number of them fits any file, and NumPy gives each a byte
+    if not dtype.itemsize:  # empty strings: any count of them fits any file, yet NumPy allocates a byte for each
         raise ValueError(f"its elements are {format_value(description)}, of no bytes")
     return dtype
 
 
 def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
-    """The array of numbers of a stream that stands behind its header; InputError when it is too short."""
+    """Reads the data of a stream positioned after its header; raises InputError if the stream is too short."""
     data = file.read(header.nbytes)
     if len(data) < header.nbytes:
         raise InputError(f"{name}: ends after {len(data)} of {header.nbytes} bytes")
@@ -136,7 +136,7 @@ def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ArraySource:
-    """Numbers that are read chunk by chunk: `shape` of `dtype`, in C order; `path` names them in messages."""
+    """An array that is read chunk by chunk: its `dtype` and `shape` in C order; error messages name it as `path`."""
 
     path: Path | str
     dtype: np.dtype
@@ -149,17 +149,17 @@ class ArraySource:
 
     @property
     def is_fortran(self) -> bool:
-        """Whether the elements come with the first index fastest, and another order would differ."""
+        """True if the elements are stored first index fastest and the array has two dimensions or more."""
         return False
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fills out, bytes (n,) uint8, from element `first` on; InputError when a file has shrunk."""
+        """Fills `out` (n,) uint8 with the bytes from element `first` on; raises InputError if the file has shrunk."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class NpyFile(ArraySource):
-    """The numbers of a .npy file, from byte `start` on, in native byte order once they are read."""
+    """The array of a .npy file, whose data begin at byte `start`; read_into() converts to native byte order."""
 
     start: int
     fortran: bool = False
@@ -186,16 +186,16 @@ class NpyFile(ArraySource):
 
 @dataclass(frozen=True, eq=False)
 class PipeSource(ArraySource):
-    """The numbers of a .npy stream that can be read once, from the first to the last: a pipe.
+    """The array of a .npy pipe, which can be read once, from the first element to the last.
 
-    Threads that read pieces of it wait for their turn.
+    Several threads may call read_into() for disjoint chunks: each waits until the pipe has reached its chunk.
     """
 
     file: IO[bytes]
     fortran: bool
     is_swapped: bool
     changed: threading.Condition = field(default_factory=threading.Condition)
-    position: list[int] = field(default_factory=lambda: [0])
+    position: list[int] = field(default_factory=lambda: [0])  # [next element]; [-1] once the pipe has ended early
 
     @property
     def is_fortran(self) -> bool:
@@ -203,7 +203,7 @@ class PipeSource(ArraySource):
         return self.fortran and len(self.shape) > 1
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """See ArraySource; InputError where the stream ends too early, for all who wait too."""
+        """See ArraySource; if the pipe ends too early, every waiting thread raises InputError."""
         with self.changed:
             self.changed.wait_for(lambda: not 0 <= self.position[0] < first)
             assert self.position[0] in (first, -1), "a pipe is read once, in order"
@@ -223,7 +223,7 @@ class PipeSource(ArraySource):
 
 
 def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = REAL) -> PipeSource:
-    """The numbers of a .npy stream; InputError for others."""
+    """Opens a .npy pipe; raises InputError, which states what is `wanted`, unless the dtype's kind is in `kinds`."""
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
@@ -232,7 +232,7 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = RE
 
 @dataclass(frozen=True)
 class HostArray(ArraySource):
-    """The numbers of a C-order array in memory, in either byte order."""
+    """A C-order array in memory, in either byte order."""
 
     array: np.ndarray
 
@@ -242,10 +242,10 @@ class HostArray(ArraySource):
         np.copyto(out.view(self.dtype), flat)
 
 
-def as_source(numbers: Any, wanted: str = NUMBERS, kinds: str = REAL) -> ArraySource:
-    """What can be read chunk by chunk: an ArraySource as it is, the path of a .npy file, or an array.
+def as_source(numbers: object, wanted: str = NUMBERS, kinds: str = REAL) -> ArraySource:
+    """Converts `numbers` to an ArraySource: an ArraySource unchanged, the path of a .npy file, or an array-like.
 
-    InputError, which says what is `wanted`, for others than numbers of the kinds.
+    Raises InputError, which states what is `wanted`, unless the dtype's kind is one of `kinds`.
     """
     if isinstance(numbers, ArraySource):
         check_numbers(numbers.dtype, numbers.path, wanted, kinds)
@@ -259,26 +259,26 @@ def as_source(numbers: Any, wanted: str = NUMBERS, kinds: str = REAL) -> ArraySo
 
 
 def as_reals(source: ArraySource) -> ArraySource:
-    """A source of complex numbers as one of their real and imaginary parts in turn; any other as it is."""
+    """Views a complex source as real numbers (..., 2), real and imaginary parts; returns other sources unchanged."""
     if source.dtype.kind != "c":
         return source
     dtype, shape = real_dtype(source.dtype), (*source.shape, 2)
     if isinstance(source, HostArray):
-        own = dtype if source.array.dtype.isnative else dtype.newbyteorder()
-        return HostArray(source.path, dtype, shape, source.array.reshape(-1).view(own))
+        stored = dtype if source.array.dtype.isnative else dtype.newbyteorder()
+        return HostArray(source.path, dtype, shape, source.array.reshape(-1).view(stored))
     return replace(source, dtype=dtype, shape=shape)
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """That of the parts of complex numbers; any other as it is."""
+    """Returns the dtype of a complex dtype's real part; other dtypes unchanged."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, kinds: str = REAL) -> NpyFile:
-    """The file, its header read and its length checked.
+    """Opens a .npy file: reads its header and checks its length.
 
-    InputError, which says what is `wanted`, for other files than arrays of numbers; those that are empty, in Fortran
-    order or in the other byte order are taken with `any_layout`.
+    Raises InputError, which states what is `wanted`, for arrays of other kinds. Without `any_layout`, empty arrays and
+    arrays in Fortran order or the other byte order are refused too.
     """
     with open_input(path) as file, reading(path):
         header = read_header(file, str(path), file_size(file))
@@ -295,9 +295,9 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, 
 
 
 def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = REAL) -> None:
-    """InputError, which says what is `wanted`, unless these are native numbers of the kinds.
+    """Raises InputError, which states what is `wanted`, unless `dtype` is native and its kind is one of `kinds`.
 
-    At most 8 bytes long, complex ones 16.
+    Real numbers may have 8 bytes at most, complex numbers 16.
     """
     if dtype.hasobject:
         raise InputError(f"{path}: holds Python objects; {wanted}")

@@ -1,4 +1,7 @@
-"""Light fields in .npy and .npz files: arrays (rows, columns, height, width[, channels]), for lightfields."""
+"""Reads light fields stored as one array (rows, columns, height, width[, channels]) in a .npy or .npz file.
+
+For renderer.lightfields; rows and columns count the cameras of the grid.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError, reading
-from renderer.files import file_size, open_input
 from renderer.formats.archive import open_member, open_zip
 from renderer.formats.npy import NpyHeader, read_data, read_header
+from renderer.system.files import file_size, open_input
 
 MAX_FIELD_BYTES = 1 << 36
-MAX_CONVERTED_BYTES = 1 << 32  # of a field of other numbers than bytes, which is converted in memory
-MAX_MEMBERS = 16  # of an .npz file that are looked at
+MAX_CONVERTED_BYTES = 1 << 32  # limit of a field that is not uint8 and is converted in memory
+MAX_MEMBERS = 16  # members of a .npz file that are read
 
 
 def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The views (rows, columns, height, width, 3 or 4) uint8 and the camera positions (n, 2) v, u; NaN where unknown.
+    """Reads the views (rows, columns, height, width, 3 or 4) uint8 and the camera positions (rows * columns, 2): v, u.
 
-    A .npy file is memory-mapped. A .npz file holds the views under any name, and the positions, if at all, under "u"
-    and "v", each (rows, columns).
+    Positions are NaN where the file gives none. A .npy file is memory-mapped. A .npz file holds the views under any
+    name and, optionally, the positions under "u" and "v", each (rows, columns). Raises InputError for other files.
     """
     if path.suffix.lower() == ".npy":
         array = _map(path)
@@ -57,7 +60,7 @@ def _map(path: Path) -> np.ndarray:
 
 
 def _check_header(name: str, header: NpyHeader) -> None:
-    """InputError for arrays that are no light field or too large."""
+    """Raises InputError for an array of other elements than numbers, or of too many bytes."""
     dtype, needed = header.dtype, header.nbytes
     if dtype.kind not in "uif":
         raise InputError(f"{name}: its elements are {dtype}; numbers are wanted")
@@ -81,7 +84,7 @@ def _read_members(path: Path) -> dict[str, np.ndarray]:
 
 
 def _views(array: np.ndarray, name: str) -> np.ndarray:
-    """The field as bytes with 3 or 4 channels; gray becomes three equal channels."""
+    """Converts the field to uint8 with 3 or 4 channels; gray becomes three equal channels."""
     if array.ndim == 4:
         array = array[..., None]
     if array.ndim != 5 or array.shape[4] not in (1, 3, 4) or 0 in array.shape:
@@ -92,7 +95,7 @@ def _views(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def _to_bytes(array: np.ndarray, name: str) -> np.ndarray:
-    """Floats from 0 to 1, and unsigned integers over the whole range of their type, as bytes, one view at a time."""
+    """Quantizes floats in [0, 1], and unsigned integers over their type's range, to uint8, one view at a time."""
     if array.dtype.kind == "i":
         raise InputError(f"{name}: its elements are {array.dtype}; uint8, uint16 or floats of 0 to 1 are wanted")
     out = np.empty(array.shape, "u1")

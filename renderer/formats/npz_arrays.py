@@ -1,4 +1,4 @@
-"""The arrays of numbers in a .npz, as sources for sums: stored ones are read chunk by chunk, packed ones at once."""
+"""Opens the arrays of a .npz file as sources for sums: stored members are read in chunks, deflated ones at once."""
 
 import zipfile
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
-from renderer.files import file_size, open_input
 from renderer.formats.archive import open_member, open_zip
 from renderer.formats.npy import NUMBERS, REAL, ArraySource, HostArray, NpyFile, check_numbers, read_data, read_header
 from renderer.host import available_memory, format_bytes
+from renderer.system.files import file_size, open_input
 
 LOCAL_HEADER = 30  # bytes before the name of a member, in front of its data (PKWARE's APPNOTE, 4.3.7)
 
 
 def open_npz(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> list[ArraySource]:
-    """The arrays of a .npz in the order of their names; InputError for damaged files and arrays of no numbers."""
+    """Opens a .npz file's arrays, sorted by name; raises InputError for damaged files and arrays of other types."""
     path = Path(path)
     with open_zip(path) as archive:
         infos = sorted(
@@ -45,7 +45,7 @@ def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wan
 
 
 def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:
-    """Where the bytes of a stored member begin in the file."""
+    """Byte offset in the zip file of a stored member's data, which follow its local header and name."""
     with open_input(path) as file:
         file.seek(info.header_offset)
         head = file.read(LOCAL_HEADER)

@@ -1,4 +1,7 @@
-"""Sparse matrices as scipy.sparse.save_npz writes them: csr, csc, coo and dia, checked before indices are used."""
+"""Reads untrusted sparse matrices in the layout of scipy.sparse.save_npz: csr, csc, coo and dia.
+
+Every index is checked against the matrix's shape before it is used.
+"""
 
 import zipfile
 from collections.abc import Callable
@@ -18,16 +21,16 @@ ARRAYS = {
     "coo": ("data", "row", "col"),
     "dia": ("data", "offsets"),
 }
-ReadMember = Callable[[str], np.ndarray]  # reads the numbers of a member
+ReadMember = Callable[[str], np.ndarray]  # reads a member of the .npz by its name
 
 
 def is_sparse(names: list[str]) -> bool:
-    """Whether the members of a .npz are those of a sparse matrix."""
+    """True if the members of a .npz form a sparse matrix of SciPy."""
     return {"format.npy", "shape.npy", "data.npy"} <= set(names)
 
 
 def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entries:
-    """The entries of the sparse matrix in an open .npz, float64 or complex128; InputError for damaged ones."""
+    """Reads the sparse matrix of an open .npz as float64 or complex128 entries; raises InputError if it is damaged."""
     kind = _format(path, archive)
     names = archive.namelist()
     missing = [name for name in ARRAYS[kind] if f"{name}.npy" not in names]
@@ -47,27 +50,27 @@ def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entr
     if data.ndim != 1:
         raise InputError(f"{path}: data is {data.shape}; it must be a list of numbers")
     if kind == "coo":
-        places = arrays[1].astype("i8"), arrays[2].astype("i8")
-        lengths = {len(data), *map(len, places)}
+        indices = arrays[1].astype("i8"), arrays[2].astype("i8")
+        lengths = {len(data), *map(len, indices)}
     else:
-        major, minor = (rows, columns) if kind == "csr" else (columns, rows)
-        across, starts = arrays[1].astype("i8"), arrays[2].astype("i8")
+        major = rows if kind == "csr" else columns
+        minor_indices, starts = arrays[1].astype("i8"), arrays[2].astype("i8")
         if len(starts) != major + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
             raise InputError(f"{path}: indptr does not divide {len(data)} entries among {major} rows or columns")
-        along = np.repeat(np.arange(major), np.diff(starts))
-        places = (along, across) if kind == "csr" else (across, along)
-        lengths = {len(data), len(across)}
+        major_indices = np.repeat(np.arange(major), np.diff(starts))
+        indices = (major_indices, minor_indices) if kind == "csr" else (minor_indices, major_indices)
+        lengths = {len(data), len(minor_indices)}
     if len(lengths) > 1:
         raise InputError(f"{path}: {' and '.join(map(str, sorted(lengths)))} numbers for the entries of one matrix")
-    for name, place, count in (("row", places[0], rows), ("column", places[1], columns)):
-        wrong = (place < 0) | (place >= count)
+    for name, index, count in (("row", indices[0], rows), ("column", indices[1], columns)):
+        wrong = (index < 0) | (index >= count)
         if wrong.any():
-            raise InputError(f"{path}: an entry in {name} {place[wrong][0]} of a matrix of {rows} x {columns}")
-    return _finite(path, Entries((rows, columns), *places, data))
+            raise InputError(f"{path}: an entry in {name} {index[wrong][0]} of a matrix of {rows} x {columns}")
+    return _finite(path, Entries((rows, columns), *indices, data))
 
 
 def _format(path: Path, archive: zipfile.ZipFile) -> str:
-    """The format's name, which is stored as an array of one text."""
+    """Reads the format's name, which save_npz stores as an array of one string."""
     info, where = archive.getinfo("format.npy"), f"{path}: format"
     with open_member(archive, info, where) as file:
         header = read_header(file, where, info.file_size)
@@ -81,7 +84,7 @@ def _format(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def _from_diagonals(path: Path, shape: tuple[int, int], data: np.ndarray, offsets: np.ndarray) -> Entries:
-    """The entries of diagonals: data[k, j] is the element of column j that is offsets[k] to the right of row j."""
+    """Converts format dia: data[k, j] is element (j - offsets[k], j) of the matrix."""
     if data.ndim != 2 or len(data) != len(offsets) or len(np.unique(offsets)) != len(offsets):
         raise InputError(f"{path}: data is {data.shape} for {len(offsets)} offsets, which must differ")
     columns = np.broadcast_to(np.arange(data.shape[1]), data.shape)

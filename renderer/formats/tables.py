@@ -1,4 +1,7 @@
-"""Tables of numbers as comma-separated text (RFC 4180 without quotes), with or without a line of names."""
+"""Reads and writes tables of numbers as comma-separated text (RFC 4180 without quotes), for C$ and `sum`.
+
+A first line without any number holds the columns' names.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_text
 from renderer.plain import format_value
+from renderer.system.files import read_text
 
 MAX_TABLE_BYTES = 256 << 20
 MAX_COLUMNS = 100_000
 
 
 def read_table(path: Path, shown: str = "") -> tuple[tuple[str, ...], np.ndarray]:
-    """The names of the columns, () without a line of names, and the numbers (rows, columns), int64 or float64.
+    """Reads a table: the columns' names, () if the file has none, and the numbers (rows, columns) int64 or float64.
 
-    Raises InputError with the line of the first cell that is no number.
+    Raises InputError that names the line of the first cell that is not a number; messages show the file as `shown`.
     """
     shown = shown or str(path)
     lines = [line for line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1) if line[1].strip()]
@@ -40,7 +43,7 @@ def read_table(path: Path, shown: str = "") -> tuple[tuple[str, ...], np.ndarray
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a line, without the space around them."""
+    """Splits a line into its cells, stripped of white space."""
     return [cell.strip() for cell in line.split(",")]
 
 
@@ -53,7 +56,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _row(line: str, number: int, count: int, shown: str) -> list[float]:
-    """The numbers of a line."""
+    """Parses one line of `count` cells; `number` is the line's number in messages."""
     cells = _cells(line)
     if len(cells) != count:
         raise InputError(f"{shown}:{number}: has {len(cells)} cells, but the first line has {count}")
@@ -65,7 +68,7 @@ def _row(line: str, number: int, count: int, shown: str) -> list[float]:
 
 
 def table_text(array: np.ndarray) -> str:
-    """A number, a list, a table, or records (one line each, below their names) as text that reads back to its bits."""
+    """Formats an array of up to 2 dimensions, or records under a line of field names; text reads back bit for bit."""
     names = array.dtype.names or ()
     rows = np.atleast_1d(array) if names else np.asarray(array).reshape(len(array) if array.ndim else 1, -1)
     lines = [",".join(names)] if names else []
@@ -76,7 +79,7 @@ def table_text(array: np.ndarray) -> str:
 
 
 def _text(cell: np.generic) -> str:
-    """A number with as many digits as its type needs."""
+    """Formats one number with the fewest digits that read back to the same bits."""
     if isinstance(cell, np.floating):
         return np.format_float_scientific(cell, unique=True, trim="-") if np.isfinite(cell) else str(cell)
     return str(int(cell))

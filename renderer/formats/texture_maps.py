@@ -1,4 +1,4 @@
-"""Pictures made into the maps that materials take: one channel in all four, and normals derived from heights."""
+"""Converts pictures into material maps: a scalar replicated to four channels, a height map turned into a normal map."""
 
 import numpy as np
 
@@ -6,21 +6,21 @@ CHANNELS = {"r": 0, "g": 1, "b": 2, "m": 3, "red": 0, "green": 1, "blue": 2, "al
 
 
 def replicated(values: np.ndarray) -> np.ndarray:
-    """Pixels (height, width, 4) uint8 whose channels are all the values (height, width) uint8."""
+    """Copies scalar values (height, width) uint8 into all four channels: (height, width, 4) uint8."""
     return np.repeat(values[..., None], 4, 2)
 
 
 def is_gray(pixels: np.ndarray) -> bool:
-    """Whether the colors of pixels (height, width, 4) uint8 are gray, but for what lossy compression adds."""
+    """True if pixels (height, width, 4) uint8 are gray within the noise of lossy compression (8 of 255)."""
     r, g, b = (pixels[..., channel].astype("i2") for channel in range(3))
     return bool(np.abs(r - g).max(initial=0) <= 8 and np.abs(g - b).max(initial=0) <= 8)
 
 
 def normals_from_heights(heights: np.ndarray, scale: float) -> np.ndarray:
-    """A normal map (height, width, 4) uint8 of heights (height, width) uint8 (J. Blinn 1978).
+    """Derives a tangent-space normal map (height, width, 4) uint8 from heights (height, width) uint8 (J. Blinn 1978).
 
-    White stands `scale` widths of the picture above black. Differences are central and go on at the other edge; red
-    is the slope along u, green that against v, as glTF has them.
+    White lies `scale` picture widths above black. Slopes are central differences that wrap around the picture's edges.
+    Channels follow glTF: red is the normal's component along +u, green along -v (up in the picture), blue outwards.
     """
     h = heights.astype("f4") * np.float32(scale * heights.shape[1] / 255)
     slope_u = (np.roll(h, -1, 1) - np.roll(h, 1, 1)) / 2

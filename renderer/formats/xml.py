@@ -1,4 +1,4 @@
-"""XML of strangers: no entities, which expand; every error is an InputError that names the file. Uses defusedxml."""
+"""Untrusted XML by defusedxml: entities, which can expand without bound, are refused; every error is an InputError."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from renderer.errors import InputError
 
 
 def parse_xml(data: str | bytes, name: object) -> Any:
-    """The root element of a document; `name` is its file in messages."""
+    """Parses a document and returns its root element; `name` is the file's name in error messages."""
     try:
         return ElementTree.fromstring(data)
     except DefusedXmlException as error:
         raise InputError(f"{name}: XML with entities is not read ({type(error).__name__})") from error
-    except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:  # LookupError: of an encoding
+    except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:  # LookupError: unknown encoding
         raise InputError(f"{name}: not XML that can be read: {error or type(error).__name__}") from error

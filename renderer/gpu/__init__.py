@@ -1,6 +1,6 @@
-"""Devices: the contract that CUDA and OpenCL fulfill (device.py), opening.py, and OpenGL passes (gl.py).
+"""Compute devices and OpenGL: the device contract (device.py), its CUDA and OpenCL back ends, opening.py, and gl.py.
 
-Names are imported when they are first asked for: what starts drivers beside imports (ahead.py) does not wait for NumPy.
+The package's names are imported lazily, at their first use, so that ahead.py can start drivers before NumPy is loaded.
 """
 
 import os
@@ -34,8 +34,8 @@ __all__ = [
     "open_device",
     "self_test",
 ]
-# PyOpenCL's own caches are databases and pickles without checksums; a damaged one would end every command. It reads
-# this as it is imported, which modules of this package alone do.
+# Disables PyOpenCL's caches, databases and pickles without checksums: a damaged one would end every command. PyOpenCL
+# reads the variable when it is imported, which only modules of this package do.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 _HOMES = {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
 

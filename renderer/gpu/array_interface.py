@@ -1,4 +1,4 @@
-"""Arrays in a GPU's memory by `__cuda_array_interface__` (Numba's protocol, version 3): what has no DLPack, as Numba's.
+"""Imports and exports GPU arrays by `__cuda_array_interface__` (version 3), for libraries without DLPack such as Numba.
 
 https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
 """
@@ -12,18 +12,18 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu.dlpack import CUDA, Tensor, dense_order
 
-OUR_STREAM = 1  # the legacy default stream, behind whose earlier work our kernels run
+OUR_STREAM = 1  # the legacy default stream: our kernels run after its earlier work
 
 
-def has_interface(source: Any) -> bool:
-    """Whether an array says where it is in a GPU's memory."""
+def has_interface(source: object) -> bool:
+    """True if an object has `__cuda_array_interface__`."""
     return isinstance(getattr(source, "__cuda_array_interface__", None), dict)
 
 
 def import_interface(source: Any, any_order: bool = False) -> Tensor:
-    """The tensor behind `__cuda_array_interface__`, once its stream is done; see dlpack.import_tensor.
+    """Imports the tensor of `__cuda_array_interface__` after its stream's work is done; see dlpack.import_tensor.
 
-    BufferError for masks, gaps, another order than asked for, and what has no NumPy type.
+    Raises BufferError for masked arrays, gaps between elements, another order than requested, and unsupported types.
     """
     facts = source.__cuda_array_interface__
     if facts.get("mask") is not None:
@@ -38,12 +38,12 @@ def import_interface(source: Any, any_order: bool = False) -> Tensor:
         if len(strides) != len(shape) or not dtype.itemsize or any(stride % dtype.itemsize for stride in strides):
             raise BufferError(f"its strides are {strides}, for elements of {dtype.itemsize} bytes")
         shape, axes = dense_order(shape, tuple(stride // dtype.itemsize for stride in strides), any_order)
-    index = _device_of(pointer, facts.get("stream")) if 0 not in shape else 0
+    index = _pointer_device(pointer, facts.get("stream")) if 0 not in shape else 0
     return Tensor(pointer, CUDA, index, dtype, shape, source, axes)
 
 
-def interface_of(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
-    """The `__cuda_array_interface__` of finished work at an address of a GPU's memory."""
+def interface_facts(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Builds the `__cuda_array_interface__` of an array at a GPU address whose work is finished."""
     return {
         "shape": shape,
         "typestr": dtype.str,
@@ -54,8 +54,8 @@ def interface_of(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[
     }
 
 
-def _device_of(pointer: int, stream: int | None) -> int:
-    """The GPU of an address, whose `stream` has finished then."""
+def _pointer_device(pointer: int, stream: int | None) -> int:
+    """Returns the index of the GPU that owns an address, after waiting for `stream`."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
@@ -67,7 +67,7 @@ def _device_of(pointer: int, stream: int | None) -> int:
             if status != driver.CUresult.CUDA_SUCCESS:
                 raise BufferError(f"its stream {stream} is not one of CUDA's: {status.name}")
         status, index = driver.cuPointerGetAttribute(ordinal, pointer)
-    except RuntimeError as error:  # the library libcuda is not found
+    except RuntimeError as error:  # libcuda is missing
         raise UnavailableError(f"NVIDIA's driver library is missing: {' '.join(str(error).split())}") from None
     if status != driver.CUresult.CUDA_SUCCESS:
         raise BufferError(f"its address {pointer:#x} is in no GPU's memory: {status.name}")

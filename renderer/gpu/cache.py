@@ -1,4 +1,4 @@
-"""The folder of compiled kernels, whose entries carry a checksum: a damaged one is made again, not run."""
+"""The disk cache of compiled kernels: each entry carries a checksum, and a damaged entry is recompiled, never run."""
 
 import hashlib
 import os
@@ -12,13 +12,13 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
+    """Returns the cache's folder: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
     root = os.environ.get("RAYFOLD_CACHE")
     return Path(root) if root and not why_unusable(root) else ensure_cache() / "rayfold"
 
 
 def read_entry(path: Path) -> bytes | None:
-    """What write_entry() has written; None where there is nothing, or where it is damaged."""
+    """Reads the content that write_entry() stored; None if the entry is missing or damaged."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -28,12 +28,12 @@ def read_entry(path: Path) -> bytes | None:
 
 
 def write_entry(path: Path, content: bytes) -> None:
-    """Writes an entry behind its checksum."""
+    """Stores an entry: a checksum, then the content."""
     write_atomically(path, hashlib.sha256(content).digest() + content)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file of the cache, whole or not at all; a cache that cannot be written is no error."""
+    """Writes a file of the cache completely or not at all; failures are ignored, since the cache is optional."""
     name = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

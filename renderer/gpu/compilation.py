@@ -1,8 +1,9 @@
-"""Waiting for compilers: on threads and in child processes, so that nobody's window and no Ctrl-C waits for one.
+"""Compiles kernels on threads and in child processes, so that neither a window nor Ctrl-C waits for a compiler.
 
-A command compiles on a thread of its own (`interruptible`), for which the main thread waits as Ctrl-C allows. A window
-has a CompilePool: its children compile into the caches on disk, from which this process then loads. What the window
-draws runs in Tasks: one that needs a kernel is suspended until that is there, and its panel shows the last picture.
+A command compiles on a new thread (`interruptible`) while its main thread stays open to Ctrl-C. A window has a
+CompilePool, whose child processes compile into the caches on disk; the window's process then loads the kernels. The
+window draws in Tasks: a Task that needs a kernel is suspended until the kernel is compiled, and meanwhile its panel
+shows the previous picture.
 """
 
 import json
@@ -22,48 +23,49 @@ from greenlet import getcurrent, greenlet
 
 from renderer.errors import KernelError
 from renderer.paths import temporary_directory
-from renderer.process import module_child, unfinished_work
+from renderer.system.process import module_child, unfinished_work
 
 T = TypeVar("T")
-CLOSE_SECONDS = 0.5  # until a driver is left alone
+CLOSE_SECONDS = 0.5  # wait for compilations in drivers when the program ends
 NICE, BACKGROUND_NICE = 5, 15
-POLL_SECONDS = 1.0  # of a wait that signals must interrupt: a lock is not interruptible on every system
+POLL_SECONDS = 1.0  # longest single wait for a lock: not every system interrupts such a wait for a signal
 
+Answer = Future[Any]  # of a compiler
 _thread = threading.local()  # .is_background, in background()
 
 
-class Task(greenlet):
-    """Work that is suspended where it waits for a compiler: a coroutine with a stack of its own, on one thread.
+class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
+    """Work that is suspended while it waits for a compiler: a coroutine with a separate stack, on one thread.
 
-    `wake` is called, on another thread, when it can go on.
+    `wake` is called, from another thread, when the Task can continue.
     """
 
     def __init__(self, work: Callable[[], None], wake: Callable[[], None] = lambda: None):
         super().__init__(work)
         self._wake = wake
-        self._awaited: tuple[Future, ...] = ()
-        self.compiles = ""  # what it waits for
-        self.waits_since = 0.0  # time.perf_counter()
+        self._awaited: tuple[Answer, ...] = ()
+        self.compiles = ""  # name of the kernel that the Task waits for
+        self.waits_since = 0.0  # time.perf_counter() when the wait began
 
     def resume(self) -> bool:
-        """Works until it is done, or must wait; whether it is done. Raises what the work raises."""
+        """Runs until the work is done or must wait; returns True if it is done. Raises the work's errors."""
         self.parent = getcurrent()
         self.switch()
         return bool(self.dead)
 
     @property
     def ready(self) -> bool:
-        """Whether it need not wait any more."""
+        """True if resume() would not wait."""
         return any(future.done() for future in self._awaited) or not self._awaited
 
     def cancel(self) -> None:
-        """Ends the work where it waits."""
-        if self:  # it has started and is not done
+        """Ends suspended work: wait() raises GreenletExit in it."""
+        if self:  # started and not done
             self.parent = getcurrent()
             self.throw()
 
-    def suspend(self, futures: Sequence[Future], compiles: str) -> None:
-        """Called by wait(): lets the caller of resume() go on."""
+    def suspend(self, futures: Sequence[Answer], compiles: str) -> None:
+        """Called by wait(): returns control to the caller of resume()."""
         if compiles != self.compiles or not self.waits_since:
             self.compiles, self.waits_since = compiles, time.perf_counter()
         self._awaited = tuple(futures)
@@ -73,8 +75,8 @@ class Task(greenlet):
         self.parent.switch()
 
 
-def wait(futures: Sequence[Future], compiles: str) -> None:
-    """Returns when one of the futures is done: a Task is suspended until then, other callers are blocked."""
+def wait(futures: Sequence[Answer], compiles: str) -> None:
+    """Waits until one of the futures is done: suspends the current Task, or blocks a caller outside Tasks."""
     task = getcurrent()
     while not any(future.done() for future in futures):
         if isinstance(task, Task):
@@ -84,18 +86,18 @@ def wait(futures: Sequence[Future], compiles: str) -> None:
 
 
 def result(future: Future[T], compiles: str) -> T:
-    """The result of a future, once it is there; see wait()."""
+    """Waits for a future, as wait() does, and returns its result."""
     wait([future], compiles)
     return future.result()
 
 
-def _block(futures: Sequence[Future]) -> None:
+def _block(futures: Sequence[Answer]) -> None:
     while not block(futures, POLL_SECONDS, FIRST_COMPLETED).done:
         pass
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """What work() returns; Ctrl-C ends the wait for it even while it runs in a driver."""
+    """Runs work() on a new thread and returns its result; Ctrl-C ends the wait even while a driver is working."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     future = start_thread(work)
@@ -104,14 +106,14 @@ def interruptible(work: Callable[[], T]) -> T:
 
 
 def start_thread(work: Callable[[], T]) -> Future[T]:
-    """Starts work() on a thread of its own, for which the end of the process does not wait."""
+    """Starts work() on a daemon thread: the end of the process does not wait for it."""
     future: Future[T] = Future()
     unfinished_work.add(future)
     threading.Thread(target=_run, args=(future, work), name="compiler", daemon=True).start()
     return future
 
 
-def _run(future: Future, work: Callable[[], Any]) -> None:
+def _run(future: Answer, work: Callable[[], Any]) -> None:
     try:
         answer = work()
     except BaseException as error:
@@ -123,7 +125,7 @@ def _run(future: Future, work: Callable[[], Any]) -> None:
 
 @contextmanager
 def background() -> Iterator[None]:
-    """What this thread compiles in the block gives way to what pictures wait for."""
+    """Within the block, the thread's compilations run at the lowest priority, behind kernels that pictures wait for."""
     _thread.is_background = True
     try:
         yield
@@ -132,14 +134,14 @@ def background() -> Iterator[None]:
 
 
 class Compiler:
-    """A child process that compiles into the caches on disk, or into its folder; see compile_child.py.
+    """A child process that compiles into the caches on disk, or into its `folder`; see compile_child.py.
 
-    `niceness` is added to the priority number of this process.
+    `niceness` is added to this process's niceness, which lowers the child's priority.
     """
 
     def __init__(self, niceness: int) -> None:
         self._directory = temporary_directory("compile")
-        self.folder = Path(self._directory.name)  # PoCL's cache of the child
+        self.folder = Path(self._directory.name)  # the child's PoCL cache
         self._is_done = False
         command, environment = module_child("renderer.gpu.compile_child")
         environment["POCL_CACHE_DIR"] = str(self.folder)
@@ -149,7 +151,7 @@ class Compiler:
             )
 
     def run(self, job: dict[str, Any], name: str) -> dict[str, Any]:
-        """The answer to a job about `name`. Raises KernelError with the compiler's log, and CompilerDied."""
+        """Sends a job about kernel `name`, returns its answer. Raises KernelError with the log, or CompilerDied."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(job).encode() + b"\n")
@@ -175,11 +177,11 @@ class Compiler:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process takes another job."""
+        """True if the process accepts another job."""
         return not self._is_done and self._process.poll() is None
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
         with suppress(OSError):  # the child removes it too
@@ -187,25 +189,26 @@ class Compiler:
 
 
 class CompilerDied(KernelError):
-    """The child process ended before it had answered."""
+    """The child process ended before it answered."""
 
 
 class CompilePool:
-    """Compiles in at most `size` child processes, by default one for each core but the window's, and in one more.
+    """Compiles in at most `size` child processes, by default one for each core but one, which the window uses.
 
-    That one is for background(), at the lowest priority: the general kernel of all flames takes longer than all others.
+    One further child compiles the jobs of background() at the lowest priority: the flames' general kernel takes longer
+    to compile than any other kernel.
     """
 
     def __init__(self, size: int = 0):
         size = size or max(1, (os.cpu_count() or 1) - 1)
         self._queues = {NICE: _Queue(size), BACKGROUND_NICE: _Queue(1)}
         self._compilers: set[Compiler] = set()
-        self._running: set[Future] = set()
+        self._running: set[Answer] = set()
         self._lock = threading.Lock()
         self._closed = False
 
     def submit(self, work: Callable[[Compiler], T]) -> Future[T]:
-        """Starts work(compiler) on a thread, as soon as one of the children is free."""
+        """Runs work(compiler) on a thread as soon as a child process is free."""
         niceness = BACKGROUND_NICE if getattr(_thread, "is_background", False) else NICE
         queue, future = self._queues[niceness], Future[T]()
         queue.jobs.put((future, work))
@@ -216,7 +219,7 @@ class CompilePool:
             threading.Thread(target=self._work, args=(queue.jobs, niceness), name="compiler", daemon=True).start()
         return future
 
-    def _work(self, jobs: SimpleQueue, niceness: int) -> None:
+    def _work(self, jobs: SimpleQueue[tuple[Answer, Callable[..., object]]], niceness: int) -> None:
         compiler: Compiler | None = None
         while True:
             future, work = jobs.get()
@@ -243,7 +246,7 @@ class CompilePool:
             return compiler
 
     def close(self) -> None:
-        """Ends the children at once; what they compiled is lost."""
+        """Kills the children; their unfinished compilations are lost."""
         with self._lock:
             self._closed = True
             for compiler in self._compilers:
@@ -256,5 +259,5 @@ class _Queue:
     """Jobs for `size` children of one priority."""
 
     def __init__(self, size: int):
-        self.jobs: SimpleQueue[tuple[Future, Callable]] = SimpleQueue()
-        self.free_threads = size  # that are not started
+        self.jobs: SimpleQueue[tuple[Answer, Callable[..., object]]] = SimpleQueue()
+        self.free_threads = size  # threads that are not started yet

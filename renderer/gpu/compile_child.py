@@ -1,9 +1,9 @@
-"""The child process of compilation.py: compiles kernels, so that its parent can load them from a cache on disk.
+"""The child process of compilation.py: compiles kernels into a cache on disk, from which its parent loads them.
 
 Jobs and answers are lines of JSON on stdin and stdout. The process ends as soon as stdin closes, so it never outlives
-its parent. PoCL compiles a kernel in two steps: the program when it is built, and a function of a work-group of given
-size when it is first launched. So kernels are launched here, with zeros as arguments and pointers into memory that
-nothing else uses. One that runs on or dies ends this process, which does no harm: its function is on disk by then.
+its parent. PoCL compiles a kernel in two steps: the program when it is built, and the function for a work-group of a
+given size at the first launch. So kernels are launched here, with arguments of zero and pointers into scratch memory. A
+kernel that hangs or crashes ends only this process, and its compiled function is on disk by then.
 """
 
 import json
@@ -24,23 +24,23 @@ from typing import Any
 from renderer.errors import KernelError, UnavailableError
 from renderer.host import give_way
 
-RUN_SECONDS = 0.2  # that a launched kernel may run
-POINTER_BYTES = 1 << 26  # of the memory around a pointer: what a kernel does with zeros reaches no further
+RUN_SECONDS = 0.2  # time limit of a launched kernel
+POINTER_BYTES = 1 << 26  # scratch memory behind each pointer: with arguments of zero a kernel reaches no further
 
 
 def main() -> None:
-    """Works until stdin closes."""
+    """Answers jobs until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
     give_way(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what a compiler prints is no answer
+    os.dup2(2, 1)  # compilers print to stdout, which would look like an answer
     jobs: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
     while True:
         reply = answer(json.loads(jobs.get())) | {"is_last": _programs.stuck}
         answers.write(json.dumps(reply).encode() + b"\n")
         if _programs.stuck:
-            os._exit(0)  # the parent still reads what is in the folder, and then removes it
+            os._exit(0)  # leaves the folder to the parent, which still reads and then removes it
 
 
 def _read(jobs: "SimpleQueue[bytes]") -> None:
@@ -58,7 +58,7 @@ def _end() -> None:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a job: {"error": why} if it fails."""
+    """Does a job and returns its answer; {"error": reason} if it fails."""
     try:
         jobs: dict[str, Callable[..., dict[str, Any]]]
         jobs = {"cubin": _cubin, "program": _programs.build, "kernel": _programs.launch}
@@ -68,25 +68,27 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cubin(**arguments: Any) -> dict[str, Any]:
-    from renderer.gpu.nvrtc import compile_cubin
+    from renderer.gpu.cuda.nvrtc import compile_cubin
 
     compile_cubin(**arguments)
     return {}
 
 
 class _Programs:
-    """The programs of one OpenCL device that were built here."""
+    """Builds and launches programs of one OpenCL device."""
 
     def __init__(self) -> None:
-        self.stuck = False  # whether a kernel does not end
-        self._built: dict[tuple, tuple[Any, str]] = {}  # by text and options; with the folder in PoCL's cache
+        self.stuck = False  # True once a kernel has exceeded its time limit
+        self._built: dict[
+            tuple[object, ...], tuple[Any, str]
+        ] = {}  # (program, folder in PoCL's cache) by text and options
         self._queue: Any = None
-        self._memory: list[tuple[mmap.mmap, Any]] = []  # with a buffer in its middle; by position of a pointer
+        self._memory: list[tuple[mmap.mmap, Any]] = []  # scratch memory and the buffer in its middle, by pointer
 
     def build(self, platform: int, index: int, text: str, options: list[str], known: str) -> dict[str, Any]:
-        """Builds a program; `known` is PoCL's cache of the parent, whose files of the program are taken over.
+        """Builds a program, reusing its files from `known`, the parent's PoCL cache.
 
-        Returns the folder of the program in each of the two.
+        Returns the program's folder in the child's cache and in the parent's.
         """
         import pyopencl as cl
 
@@ -109,7 +111,7 @@ class _Programs:
         return {"folder": self._built[key][1]}
 
     def launch(self, entry: str, group_size: int, threads: int, sizes: list[int], **program: Any) -> dict[str, Any]:
-        """Launches a kernel of a program; `sizes` are those of its arguments in bytes, 0 for a pointer."""
+        """Launches a kernel with arguments of zero; `sizes` are the arguments' bytes, 0 for a pointer."""
         import pyopencl as cl
 
         answer = self.build(**program)
@@ -122,7 +124,7 @@ class _Programs:
         except cl.Error as error:
             raise KernelError(f"{entry}: {error}") from error
         while event.command_execution_status > cl.command_execution_status.RUNNING:
-            time.sleep(0.002)  # the function of the work-group is compiled
+            time.sleep(0.002)  # by now the work-group's function is compiled
         end = time.perf_counter() + RUN_SECONDS
         while event.command_execution_status == cl.command_execution_status.RUNNING and not self.stuck:
             time.sleep(0.001)
@@ -130,13 +132,12 @@ class _Programs:
         return answer
 
     def _pointer(self, position: int) -> Any:
-        """A buffer of zeros."""
+        """Returns a buffer of zeros for the pointer argument at `position`."""
         import numpy as np
         import pyopencl as cl
 
         while len(self._memory) <= position:
-            private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-            memory = mmap.mmap(-1, POINTER_BYTES, **private)
+            memory = mmap.mmap(-1, POINTER_BYTES, access=mmap.ACCESS_COPY)  # private to this process
             middle = np.frombuffer(memory, np.uint8, POINTER_BYTES // 2, POINTER_BYTES // 4)
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             self._memory.append((memory, cl.Buffer(self._queue.context, flags, hostbuf=middle)))

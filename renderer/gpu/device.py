@@ -1,34 +1,35 @@
-"""Devices: the contract that CUDA and OpenCL meet; opening.py opens them.
+"""The device contract: protocols that the CUDA and OpenCL back ends implement; opening.py opens devices.
 
-Code above this package must not ask which backend a device has. A difference between backends is a method of the
-contract, a field of DeviceProperties or a macro of shaders/common/portable.h. The idea is that of tinygrad's and
-Futhark's small device layers.
+Code outside this package must not ask which back end a device has. A difference between back ends is a method of the
+contract, a field of DeviceProperties or a macro of shaders/common/portable.h. Modeled on the small device layers of
+tinygrad and Futhark.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeGuard, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from renderer.errors import KernelError
 from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result, start_thread
 from renderer.gpu.dlpack import CPU, Tensor
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
-from renderer.profile import stage
+from renderer.system.profile import stage
 
-Matrix = tuple[Any, int, int]  # buffer, first element, leading dimension; column-major
+Shape = int | np.integer | Sequence[int]
+Result = TypeVar("Result")
 
 
 @contextmanager
-def convert_errors(kinds: Any, context: str) -> Iterator[None]:
-    """Raise a driver's errors of these kinds as a KernelError, with `context` in front."""
+def convert_errors(kinds: type[Exception], context: str) -> Iterator[None]:
+    """Within the block, raises a driver's errors of `kinds` as KernelError, prefixed by `context`."""
     try:
         yield
     except kinds as error:
@@ -38,16 +39,16 @@ def convert_errors(kinds: Any, context: str) -> Iterator[None]:
 class Buffer(Protocol):
     """Device memory of `shape` and `dtype`, C order, uninitialized; freed with the object.
 
-    A backend defines _allocate, _upload, _download, _fill, _can_copy and _copy; the last four only for nbytes > 0.
+    A back end defines _allocate, _can_copy, _upload, _download, _fill and _copy; the last four see nbytes > 0 only.
     """
 
     device: "Device"
     shape: tuple[int, ...]
     dtype: np.dtype
     nbytes: int
-    is_borrowed: bool = False  # whether another library owns the memory
+    is_borrowed: bool = False  # True if another library owns the memory
 
-    def __init__(self, device: "Device", shape: Any, dtype: DTypeLike = "f4") -> None:
+    def __init__(self, device: "Device", shape: Shape, dtype: DTypeLike = "f4") -> None:
         self.device = device
         self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
@@ -55,14 +56,14 @@ class Buffer(Protocol):
         device.counters.allocations += 1
         self._allocate()
 
-    def write(self, array: Any) -> Self:
+    def write(self, array: ArrayLike) -> Self:
         """Copy a host array of the same size and dtype into the buffer; returns the buffer."""
-        array = np.ascontiguousarray(array)
-        found, expected = (array.dtype, array.nbytes), (self.dtype, self.nbytes)
-        assert found == expected, (array.dtype, array.shape, self.dtype, self.shape)
+        values = np.ascontiguousarray(array)
+        expected = self.dtype, self.nbytes
+        assert (values.dtype, values.nbytes) == expected, (values.dtype, values.shape, self.dtype, self.shape)
         self.device.counters.count_upload(self.nbytes)
         if self.nbytes:
-            self._upload(array)
+            self._upload(values)
         return self
 
     def read(self) -> np.ndarray:
@@ -79,7 +80,7 @@ class Buffer(Protocol):
             self._fill(byte)
         return self
 
-    def copy_from(self, source: Any) -> Self:
+    def copy_from(self, source: "Buffer") -> Self:
         """Copy from a buffer of the same number of bytes, on this device or another; returns the buffer.
 
         The copy runs after earlier work of the current queues of both devices, and before their later work.
@@ -95,10 +96,13 @@ class Buffer(Protocol):
     def _upload(self, array: np.ndarray) -> None: ...
     def _download(self, array: np.ndarray) -> None: ...
     def _fill(self, byte: int) -> None: ...
-    def _copy(self, source: Any) -> None: ...
+    def _copy(self, source: Self) -> None: ...
 
-    def _can_copy(self, source: Any) -> bool:
-        """Whether _copy() can copy from the buffer without the host."""
+    def _can_copy(self, source: "Buffer") -> TypeGuard[Self]:
+        """True if _copy() can copy from the buffer without the host."""
+
+
+Matrix = tuple[Any, int, int]  # buffer of the vendor's device, first element, leading dimension; column-major
 
 
 class Kernel(Protocol):
@@ -109,89 +113,95 @@ class Kernel(Protocol):
     """
 
     group_size: int
-    sets_single_arguments: bool = False  # whether launches of bind_launch() have a method set()
+    sets_single_arguments: bool = False  # True if launches of bind_launch() have a method set()
 
-    def __call__(self, threads: int, *arguments: Any) -> None:
+    def __call__(self, threads: int, *arguments: object) -> None:
         """Launch the kernel over at least `threads` work-items."""
         self.bind_launch(threads, *arguments)()
 
-    def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
-        """The launch of __call__ with its arguments converted once: for small kernels that are launched very often.
+    def bind_launch(self, threads: int, *arguments: object) -> Callable[[], None]:
+        """Returns a function that launches with these arguments, converted once; for small kernels launched often.
 
-        If `sets_single_arguments`, its method set(position, argument) replaces one of them.
+        If `sets_single_arguments`, the function's method set(position, argument) replaces one argument.
         """
 
     def supports_cluster_size(self, groups: int) -> bool:
-        """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""
+        """True if the device can run this kernel in clusters of `groups` groups; call it before the first launch."""
         return groups == 1
 
     def reserve_local(self, count: int) -> bool:
-        """Whether a group may have a LARGE_LOCAL_ARRAY (common/portable.h) of `count` bytes; asked before launches."""
+        """Reserves `count` bytes a group for a LARGE_LOCAL_ARRAY (common/portable.h); False if they are too many."""
         return False
 
-    def warm_up(self, threads: int, *arguments: Any) -> None:
-        """Launch once beside the queue and wait: drivers that translate a kernel at its first run have then done so.
+    def warm_up(self, threads: int, *arguments: object) -> None:
+        """Launch once outside the queue and wait, so that a driver that compiles at the first launch has done so.
 
-        Called from a thread of its own; no other kernel may use the buffers.
+        May be called from another thread; no other kernel may use the buffers meanwhile.
         """
 
 
 class StagingBuffer(Protocol):
-    """Host memory that the device reads fast, in front of device memory of the same size: half of a double buffer."""
+    """Host memory that the device reads fast, and device memory of the same size: one half of a double buffer."""
 
     def map(self) -> np.ndarray:
-        """The host bytes (n,) uint8, to be filled; waits until the last upload has left them."""
+        """Returns the host bytes (n,) uint8 to fill, after the previous upload has read them."""
 
     def upload_then(self, count: int, work: Callable[[Buffer], None]) -> None:
-        """Starts to copy the first `count` bytes, then work(buffer), which launches kernels on the (n,) uint8 buffer.
+        """Starts to copy the first `count` bytes, then calls work(buffer) to launch kernels on the (n,) uint8 buffer.
 
-        Returns at once: the copy runs beside kernels of other stages. The array of map() is not to be touched again.
+        Returns at once: the copy overlaps kernels of other buffers. The array of map() must not be used any more.
         """
 
 
 class ReadbackBuffer(Protocol):
-    """The way back: device memory in front of host memory of the same size, read while later kernels run."""
+    """Device memory and host memory of the same size: results are copied to the host while later kernels run."""
 
     buffer: Buffer  # (n,) uint8, filled by kernels
 
     def start_copy(self) -> None:
-        """Starts to copy the buffer to the host after the work before it; later kernels must not write the buffer."""
+        """Starts to copy the buffer to the host after earlier work; later kernels must not write the buffer."""
 
     def wait(self) -> np.ndarray:
-        """Waits for the last start_copy; the host bytes (n,) uint8, valid until the next start_copy."""
+        """Waits for the last start_copy; returns the host bytes (n,) uint8, valid until the next start_copy."""
 
 
 class Timestamp(Protocol):
-    """A place in the queue of a device."""
+    """A point in time in the queue of a device."""
 
-    def seconds_since(self, earlier: Any) -> float:
-        """Device time between two marks of one device; waits for both."""
+    def seconds_since(self, earlier: Self) -> float:
+        """Returns the device time in seconds between two timestamps of one device; waits for both."""
 
 
 class VendorBlas(Protocol):
-    """The vendor's own matrix product. Matrices are column-major: (buffer, first element, leading dimension)."""
+    """The vendor's matrix product (cuBLAS). Matrices are column-major: (buffer, first element, leading dimension)."""
 
     name: str
 
     def gemm_subtract(
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> None:
-        """Product c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
+        """c (m, n) -= a (m, k) b (k, n) for each product of a batch.
+
+        `batch` is (number of products, elements from one a to the next, elements for b, elements for c).
+        """
         self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
 
     def bind_gemm_subtract(
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> Callable[[], None]:
-        """A gemm_subtract() with its arguments converted once: for products that are made very often."""
+        """Returns a function that calls gemm_subtract() with these arguments, converted once."""
 
 
 class Device(Protocol):
-    """A device with one in-order queue. The methods with a body are for backends without the feature.
+    """A device with one in-order queue.
 
-    `simd_width`: preferred vector length, in floats, of one work-item: 1 on GPUs, which vectorize across work-items in
-    hardware; 4, 8 or 16 on CPUs. `has_float4_atomics`: whether atomic_add_float4 (common/portable.h) is a single
-    instruction. `has_reliable_timer`: whether time_seconds() is more accurate than a wall clock. `has_graphs`: whether
-    capture_graph() makes launches cheaper.
+    Methods of optional features have a body, the default of back ends without them; kernel(), compile_ahead(),
+    run_compiler() and time_seconds() are shared by all back ends.
+
+    `simd_width` is the preferred vector length, in floats, of one work-item: 1 on GPUs, which vectorize across
+    work-items in hardware; 4, 8 or 16 on CPUs. The flags are true if: `has_float4_atomics`, atomic_add_float4
+    (common/portable.h) is a single instruction; `has_reliable_timer`, time_seconds() is more accurate than a wall
+    clock; `has_graphs`, capture_graph() makes launches cheaper; `compiles_beside_work`, compile_ahead() has an effect.
     """
 
     name: str
@@ -202,58 +212,58 @@ class Device(Protocol):
     has_float4_atomics: bool = False
     has_reliable_timer: bool = True
     has_graphs: bool = False
-    compile_pool: CompilePool | None = None  # of a window: compiles in child processes
-    _programs: dict[bytes, Any]  # compiled, by the hash of their text and options
-    compiles_beside_work: bool = False  # whether compile_ahead() does anything
-    _compiling: dict[Any, Future]  # in the pool, or ahead
+    compiles_beside_work: bool = False
+    compile_pool: CompilePool | None = None  # child processes that compile for a window
+    _programs: dict[bytes, Any]  # compiled programs, by the hash of their text and options
+    _compiling: dict[Hashable, Future[Any]]  # compilations in the pool or started by compile_ahead()
 
     def __init__(self) -> None:
         self.counters, self._programs, self._compiling = Counters(), {}, {}
 
-    def can_access_peer(self, other: Any) -> bool:
-        """Whether kernels of this device may read and write buffers of the other."""
+    def can_access_peer(self, other: "Device") -> bool:
+        """True if kernels of this device may read and write buffers of the other."""
         return other is self
 
-    def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> Buffer:
-        """New device memory; UnavailableError if there is not enough."""
+    def buffer(self, shape: Shape, dtype: DTypeLike = "f4") -> Buffer:
+        """Allocates device memory; raises UnavailableError if there is not enough."""
 
     def replace_contents(self, buffer: Buffer, array: np.ndarray) -> Buffer:
-        """A buffer with the bytes of an array: the given one, or a new one where that spares waiting for kernels."""
+        """Returns a buffer of the array's bytes: `buffer` itself, or a new one if that saves waiting for kernels."""
         return buffer.write(array)
 
     def borrow(self, tensor: Tensor) -> Buffer | None:
-        """A buffer over memory of another library, without a copy; None where that is not this device's memory."""
+        """Wraps memory of another library as a buffer, without a copy; None if the memory is not this device's."""
         return None
 
-    def export(self, buffer: Any, dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
-        """A DLPack capsule over a buffer's own memory; waits for earlier work. None if others cannot use it."""
+    def export(self, buffer: Buffer, dtype: np.dtype, shape: tuple[int, ...], owner: object) -> object:
+        """Wraps a buffer's memory as a DLPack capsule after waiting for earlier work; None if it cannot be shared."""
         return None
 
     def staging_buffer(self, count: int) -> StagingBuffer:
-        """New staging memory of `count` bytes, page-locked if the device has memory of its own."""
+        """Allocates staging memory of `count` bytes, page-locked if the device does not share the host's memory."""
 
     def readback_buffer(self, count: int) -> ReadbackBuffer:
-        """New memory of `count` bytes for results that are copied to the host beside later work."""
+        """Allocates memory of `count` bytes for results that are copied to the host while later kernels run."""
 
     def vendor_blas(self, dtype: DTypeLike) -> VendorBlas | None:
-        """The vendor's BLAS for "f4" or "f8" if its library is installed, else None."""
+        """Opens the vendor's BLAS for "f4" or "f8"; None if its library is not installed."""
         return None
 
     def capture_graph(self, work: Callable[[], None]) -> Callable[[], None]:
-        """A function that launches the kernels of work(), and nothing else, at less cost: a CUDA graph."""
+        """Records the launches of work() and returns a function that repeats them at less cost (a CUDA graph)."""
         return work
 
     def timestamp(self) -> Timestamp:
         """Record a timestamp in the current queue."""
 
     def dlpack_device(self) -> tuple[int, int]:
-        """The DLPack type and index of the memory that export() gives."""
+        """The DLPack device type and index of the memory that export() shares."""
         return CPU, 0
 
-    def priority_queue(self) -> AbstractContextManager:
-        """A second queue of higher priority; while it is entered, kernels, copies, fills and events use it.
+    def priority_queue(self) -> AbstractContextManager[object]:
+        """A context manager: within it, kernels, copies, fills and events use a second queue of higher priority.
 
-        Only record_event() and wait_event() order the two queues. A device without a second queue uses its own.
+        Only record_event() and wait_event() order the two queues. A device without a second queue uses its only one.
         """
         return nullcontext()
 
@@ -265,18 +275,19 @@ class Device(Protocol):
         """Make later work of the current queue wait for an event of this device or another."""
         return None
 
-    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> Any:
-        """The Kernel `entry` of shaders/`file` (or of a GeneratedSource); number -> #define, dtype -> typedef struct.
+    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: object) -> Kernel:
+        """Compiles kernel `entry` of shaders/`file` or of a GeneratedSource, or returns it from a cache.
 
-        STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError if it does not compile.
+        `constants`: a number becomes a #define, a NumPy record dtype a typedef struct. STRICT=1 forbids contracting
+        a * b + c into one rounding. Raises KernelError if the text does not compile.
         """
         with stage("compiling"):
             return self._kernel(file, entry, group_size, constants)
 
-    def compile_ahead(self, file: str | GeneratedSource, group_size: int = 256, **constants: Any) -> None:
-        """Begin to compile what kernel() will be asked for, beside other work.
+    def compile_ahead(self, file: str | GeneratedSource, group_size: int = 256, **constants: object) -> None:
+        """Starts to compile a program that kernel() will need, while other work goes on.
 
-        Nothing happens on a device whose compiler serves one caller at a time, as PoCL's does.
+        Does nothing unless `compiles_beside_work`: PoCL's compiler, for one, serves one caller at a time.
         """
         if not self.compiles_beside_work:
             return
@@ -286,20 +297,22 @@ class Device(Protocol):
             pool = self.compile_pool
             self._compiling[program.key] = pool.submit(work) if pool else start_thread(partial(work, None))
 
-    def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, Any]) -> Any:
+    def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, object]) -> Kernel:
         program = self._program_text(file, group_size, constants)
         key, name = program.key, program.name
         if key not in self._programs:
             self._programs[key] = self.run_compiler(key, f"{name}:{entry}", partial(self._compile, program))
-        return self._kernel_of(self._programs[key], entry, name, group_size)
+        return self._make_kernel(self._programs[key], entry, name, group_size)
 
-    def _program_text(self, file: str | GeneratedSource, group_size: int, constants: dict[str, Any]) -> "ProgramText":
+    def _program_text(
+        self, file: str | GeneratedSource, group_size: int, constants: dict[str, object]
+    ) -> "ProgramText":
         strict = bool(constants.get("STRICT"))
         text = preprocess(file, GROUP_SIZE=group_size, **constants)
         return ProgramText(text, source_name(file), strict, hashlib.sha256(f"{strict}\0{text}".encode()).digest())
 
-    def run_compiler(self, key: Any, what: str, work: Callable[[Compiler | None], Any]) -> Any:
-        """What work(compiler) returns, on a thread of its own; see compilation.py. `key` identifies the work."""
+    def run_compiler(self, key: Hashable, what: str, work: Callable[[Compiler | None], Result]) -> Result:
+        """Runs work(compiler) on another thread (compilation.py) and returns its result; `key` identifies the work."""
         if key not in self._compiling:
             if self.compile_pool is None:
                 return interruptible(partial(work, None))
@@ -311,18 +324,18 @@ class Device(Protocol):
             if future.done():
                 self._compiling.pop(key, None)
 
-    def _compile(self, program: "ProgramText", compiler: Compiler | None) -> Any:
+    def _compile(self, program: "ProgramText", compiler: Compiler | None) -> object:
         if compiler is not None:
             self._compile_to_cache(compiler, program.text, program.name, program.strict)
         return self._build(program.text, program.name, program.strict, program.key)
 
     def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
-        """Makes a child process compile, for a backend whose _build() then finds the program on disk."""
+        """Compiles in a child process into the disk cache, where _build() then finds the program."""
 
-    def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
-        """The compiled program; `key` identifies its text and options."""
+    def _build(self, text: str, name: str, strict: bool, key: bytes) -> object:
+        """Compiles or loads a program; `key` identifies its text and options."""
 
-    def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> Any:
+    def _make_kernel(self, program: Any, entry: str, name: str, group_size: int) -> Kernel:
         """The Kernel of a compiled program."""
 
     def finish(self) -> None:

@@ -1,6 +1,6 @@
-"""DLPack 1.0: tensors of other libraries as plain facts, and our buffers as tensors of theirs, without a copy.
+"""DLPack 1.0: shares arrays with PyTorch, CuPy, JAX and others without a copy, in both directions.
 
-The structures are those of dlpack.h; the capsule's protocol is the Python array API's `__dlpack__`.
+The structures mirror dlpack.h; the capsule's protocol is the Python array API's `__dlpack__`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
 CPU, CUDA, CUDA_MANAGED = 1, 2, 13  # kDLCPU, kDLCUDA, kDLCUDAManaged
-LEGACY_HANDLE, NO_WAIT = 0, -1  # of that stream in CUDA; the consumer waits for no stream
+LEGACY_HANDLE, NO_WAIT = 0, -1  # the default stream's handle in CUDA; the consumer waits for no stream
 LEGACY_STREAM = 1  # CUDA's legacy default stream, the one that our kernels use
-KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}  # DLDataTypeCode to NumPy's kind
+KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}  # NumPy's kind by DLDataTypeCode
 CODES = {kind: code for code, kind in KINDS.items()}
 SIZES = {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "b": (8,)}
 DTYPES = {(code, bits): np.dtype(f"{kind}{bits // 8}") for code, kind in KINDS.items() for bits in SIZES[kind]}
@@ -48,7 +48,7 @@ _DLManagedTensor._fields_ = (
     ("context", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
-_TENSOR = struct.Struct("PiiiBBHPPQ")  # of a DLTensor: read at once, as ctypes takes a microsecond for a few fields
+_TENSOR = struct.Struct("PiiiBBHPPQ")  # a DLTensor's fields; unpacked at once, since ctypes is slow for single fields
 _TensorBytes = ctypes.c_char * _TENSOR.size
 _DELETER_AT = _DLManagedTensor.deleter.offset
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -59,16 +59,31 @@ _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_IsValid.argtypes = (ctypes.py_object, ctypes.c_char_p)
-NEW, USED = b"dltensor", b"used_dltensor"  # names of capsules; kept alive here, as capsules only point to them
-_exported: dict[int, tuple] = {}  # what each exported tensor keeps alive, by its address
-_capsules: list[tuple[Any, int]] = []  # that were given away, with the addresses of their tensors
+NEW, USED = b"dltensor", b"used_dltensor"  # capsule names; capsules only point to them, so these objects must live on
+_exported: dict[int, tuple[object, ...]] = {}  # objects that each exported tensor keeps alive, by the tensor's address
+_capsules: list[tuple[Any, int]] = []  # exported capsules with the addresses of their tensors
+
+
+class HasDlpack(Protocol):
+    """An array of a library that implements DLPack."""
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        """Exports a capsule with the tensor."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The type and index of the array's device."""
+
+
+def has_dlpack(value: object) -> TypeGuard[HasDlpack]:
+    """True if an object implements DLPack."""
+    return hasattr(value, "__dlpack__")
 
 
 class Tensor(NamedTuple):
-    """A tensor of another library without gaps, in C order of `shape`; its memory lives as long as `owner`.
+    """A dense tensor of another library, in C order of `shape`; its memory lives as long as `owner`.
 
-    `axes` are the owner's axes from the slowest to the fastest in memory, to which the shape belongs; () where they are
-    in order.
+    If the owner's axes are permuted in memory, `axes` lists them from slowest to fastest and `shape` is in that order;
+    else `axes` is ().
     """
 
     pointer: int
@@ -81,9 +96,9 @@ class Tensor(NamedTuple):
 
 
 class _Consumed:
-    """A managed tensor that was taken over; the library that made it is notified when it is no longer needed."""
+    """An imported managed tensor; its deleter is called when this object is freed."""
 
-    def __init__(self, managed: int, source: Any) -> None:
+    def __init__(self, managed: int, source: object) -> None:
         self._managed, self._source = managed, source
 
     def __del__(self) -> None:
@@ -92,10 +107,11 @@ class _Consumed:
             _Free(deleter)(self._managed)
 
 
-def import_tensor(source: Any, any_order: bool = False) -> Tensor:
-    """The tensor behind an object with `__dlpack__`; BufferError if it is not in C order or has no NumPy type.
+def import_tensor(source: HasDlpack, any_order: bool = False) -> Tensor:
+    """Imports the tensor of an object with `__dlpack__`.
 
-    With `any_order` its axes may lie in another order, but without gaps.
+    Raises BufferError if NumPy lacks its type or its elements are not in C order; `any_order` allows permuted axes, but
+    no gaps.
     """
     device_type, index = source.__dlpack_device__()
     if device_type in (CUDA, CUDA_MANAGED):
@@ -121,9 +137,9 @@ def import_tensor(source: Any, any_order: bool = False) -> Tensor:
 def dense_order(
     shape: tuple[int, ...], strides: tuple[int, ...], any_order: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shape in the order of memory, and its axes as Tensor has them, of strides in elements.
+    """Converts shape and strides (in elements) to Tensor's shape in memory order and its axes.
 
-    BufferError for elements with gaps between them, and without `any_order` for another order than C's.
+    Raises BufferError for gaps between elements and, without `any_order`, for another order than C's.
     """
     if 0 in shape:
         return shape, ()
@@ -140,21 +156,24 @@ def dense_order(
     return (shape, ()) if is_plain else (tuple(shape[axis] for axis in axes), axes)
 
 
-def _is_on_default_stream(source: Any, index: int) -> bool:
-    """Whether a tensor is PyTorch's, whose work on that GPU goes to our stream; asked so, it takes 8 us less."""
+def _is_on_default_stream(source: object, index: int) -> bool:
+    """True if a tensor is PyTorch's and PyTorch's current stream on that GPU is ours.
+
+    Then no streams need synchronizing, which saves 8 us.
+    """
     if type(source).__module__.partition(".")[0] != "torch":
         return False
-    current = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", None)  # what its compiled code calls
+    current = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", None)  # as its compiler does
     return current is not None and current(index) == LEGACY_HANDLE
 
 
 def _numbers_at(address: int, count: int) -> tuple[int, ...]:
-    """64-bit integers in memory."""
+    """Reads `count` 64-bit integers at an address."""
     return tuple((ctypes.c_int64 * count).from_address(address)) if count else ()
 
 
-def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: Any) -> Any:
-    """A capsule with the memory at `pointer` on a device (type, id); `owner` lives until the consumer is done."""
+def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: object) -> Any:
+    """Exports memory at `pointer` on a device (type, index) as a capsule; `owner` lives until the consumer is done."""
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     _forget_unused()
     managed = _DLManagedTensor()
@@ -169,20 +188,24 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
     return _capsules[-1][0]
 
 
-@_Deleter
-def _forget(managed: Any, exported: dict = _exported, address_of: Callable = ctypes.addressof) -> None:
-    """Defaults hold what it needs: a consumer may free its array when this module is already gone, at exit."""
+@_Deleter  # type: ignore[untyped-decorator]  # a type that ctypes makes
+def _forget(
+    managed: Any,
+    exported: dict[int, tuple[object, ...]] = _exported,
+    address_of: Callable[..., int] = ctypes.addressof,
+) -> None:
+    """The deleter: releases a tensor's owner. Default arguments keep the globals it needs alive at exit."""
     exported.pop(address_of(managed.contents), None)
 
 
 def _forget_unused() -> None:
-    """Let go what capsules that nobody holds any more, and nobody consumed, keep alive.
+    """Releases the tensors of capsules that were neither consumed nor are still referenced.
 
-    A destructor in Python could not do it: a consumer that refuses a capsule frees it while its exception is set.
+    A capsule destructor in Python cannot do this: a consumer that refuses a capsule frees it while an exception is set.
     """
     kept = []
     for entry in _capsules:
-        if sys.getrefcount(entry[0]) > 2:  # the entry's and the argument's
+        if sys.getrefcount(entry[0]) > 2:  # the list's reference and getrefcount's argument
             kept.append(entry)
         elif _api.PyCapsule_IsValid(entry[0], NEW):
             _exported.pop(entry[1], None)

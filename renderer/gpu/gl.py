@@ -1,7 +1,7 @@
-"""Render-to-texture over moderngl: Gl makes textures and passes; a Pass draws one oversized triangle over its target.
+"""Render-to-texture over moderngl: GlContext creates textures and passes; a Pass draws one triangle over its target.
 
-Rules that hold here because drivers differ where they are broken: NEAREST and texelFetch, no blending, no depth, the
-target never bound as an input, integer textures with integer outputs, alignment 1.
+Rules that keep results equal on all drivers: NEAREST filtering and texelFetch, no blending, no depth test, a target is
+never an input of its pass, integer textures have integer outputs, pixel alignment 1.
 """
 
 import os
@@ -27,17 +27,17 @@ FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
 )
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
-NORMALIZED = {"f1": "u1"}  # moderngl's name of 8-bit texels that passes read as 0..1, and how the host sees them
+NORMALIZED = {"f1": "u1"}  # moderngl's type of 8-bit texels that passes read as [0, 1] -> NumPy's type on the host
 SOFTWARE = ("llvmpipe", "softpipe", "swrast")
-HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]  # {} is the system's own
+HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]  # {}: the system's window API
 LIBRARY_FOLDERS = "/usr/lib64", "/usr/lib/{}".format(sysconfig.get_config_var("MULTIARCH"))
 VENDOR_FOLDERS = "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d"
-os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # libEGL's warnings: we say in one sentence what fails
+os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # no warnings of libEGL: failures are reported in one sentence
 VARIABLES = ("__EGL_", "__GLX_", "EGL_", "GALLIUM_", "GLCONTEXT_", "LIBGL_", "LP_", "MESA_", "LD_LIBRARY_PATH")
 
 
 class GlContext:
-    """A GL 3.3 context, a window's or a headless one, and what is made in it. One thread only."""
+    """A GL 3.3 context, a window's or a headless one, with its textures and passes. Used by one thread only."""
 
     def __init__(self, ctx: moderngl.Context) -> None:
         self.ctx = ctx
@@ -48,14 +48,14 @@ class GlContext:
         self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
         ctx.gc_mode = "context_gc"
-        self._passes: dict = {}
+        self._passes: dict[str, Pass] = {}
 
     @classmethod
     @cache
     def headless(cls) -> "GlContext":
-        """The context without a window: one a process, since GL calls reach whichever was made last.
+        """Returns the process's headless context; one only, since GL calls go to the context created last.
 
-        The first one of a driver is made in a child process, which a driver may end.
+        The driver is tried in a child process first, since a bad driver may end the process.
         """
         verdict = recall_verdicts({_driver_key(): _try_driver}).popitem()[1]
         if verdict.reason:
@@ -64,33 +64,33 @@ class GlContext:
 
     @classmethod
     def create(cls) -> "GlContext":
-        """A new context without a window: EGL's on Linux, else GLX's; WGL's on Windows, CGL's on macOS."""
+        """Creates a headless context: by EGL or else GLX on Linux, WGL on Windows, CGL on macOS."""
         reasons = []
         for options in HEADLESS:
-            for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
+            for version in (430, 400, 330):  # NVIDIA's EGL creates exactly the version requested; `precise` needs 4.0
                 try:
                     return cls(moderngl.create_context(standalone=True, require=version, **options))
-                except Exception as error:  # glcontext raises bare Exceptions; each of them means no such context
+                except Exception as error:  # glcontext raises bare Exceptions if it cannot create the context
                     reason = str(error)
             reasons.append(reason)
         raise UnavailableError(f"no headless GL: {reasons[0]}. {_hint()}")
 
     @classmethod
     def from_window(cls) -> "GlContext":
-        """The context that a window made current on this thread."""
+        """Wraps the context that a window made current on this thread."""
         return cls(moderngl.create_context(require=330))
 
     @property
     def screen(self) -> Any:
-        """What a window shows: its default framebuffer."""
+        """The window's default framebuffer as a render target."""
         return self.ctx.screen
 
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
-        """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
+        """Creates a texture of (width, height) texels for passes to read and draw into; row 0 is the top row."""
         return Texture(self, size, components, dtype)
 
-    def render_pass(self, file: str | GeneratedSource, **constants: Any) -> "Pass":
-        """The pass of shaders/`file` (or of a GeneratedSource), compiled once for the same text."""
+    def render_pass(self, file: str | GeneratedSource, **constants: object) -> "Pass":
+        """Returns the pass of shaders/`file` or of a GeneratedSource; equal texts are compiled once."""
         text, names = preprocess_glsl(file, self.version, **constants)
         if text not in self._passes:
             self._passes[text] = Pass(self, text, names)
@@ -102,7 +102,10 @@ class GlContext:
         self.ctx.gc()
 
     def time_seconds(self, work: Callable[..., None]) -> float:
-        """Seconds of what work() draws: by a timer query, or by the wall clock on software GL, whose queries lie."""
+        """Times what work() draws, in seconds: by a timer query, or by the wall clock on software GL.
+
+        Timer queries of software GL return wrong times.
+        """
         self.ctx.finish()
         if self.software:
             start = time.perf_counter()
@@ -124,7 +127,7 @@ class Texture:
             raise UnavailableError(
                 f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.max_texture_size}"
             )
-        self.gl = self.device = gl  # `device` as of a Buffer
+        self.gl = self.device = gl  # named `device` as in Buffer, so that callers treat both alike
         self.size, self.components, self.shape = (width, height), components, (height, width, components)
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
@@ -138,7 +141,7 @@ class Texture:
         self.texture.repeat_x = self.texture.repeat_y = False
         self.framebuffer = gl.ctx.framebuffer([self.texture])
 
-    def write(self, array: Any) -> "Texture":
+    def write(self, array: object) -> "Texture":
         """Copies a host array of (height, width, components) in; returns the texture."""
         array = np.ascontiguousarray(array, self.dtype)
         assert array.size == np.prod(self.shape), (array.shape, self.shape)
@@ -147,16 +150,16 @@ class Texture:
         return self
 
     def read(self) -> np.ndarray:
-        """The texels as a new (height, width, components) array; waits for the work before it.
+        """Reads the texels as a new array (height, width, components) after earlier work.
 
-        llvmpipe (Mesa 22.3) hands out texels that a pass still draws, when its threads are late: so it is waited for.
+        Waits explicitly: llvmpipe (Mesa 22.3) may return texels before its threads have finished drawing them.
         """
         self.gl.ctx.finish()
         self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
 
     def read_region(self, x: int, y: int, width: int, height: int) -> np.ndarray:
-        """The texels of a rectangle as a new (height, width, components) array; waits for the work before it."""
+        """Reads the texels of a rectangle as a new array (height, width, components) after earlier work."""
         self.gl.ctx.finish()
         dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]
         data = self.framebuffer.read((x, y, width, height), self.components, dtype=dtype, alignment=1)
@@ -164,9 +167,9 @@ class Texture:
 
 
 class Pass:
-    """A fragment shader over the whole target. Inputs by uniform name: number, tuple or Texture.
+    """A fragment shader that is run for every texel of a target.
 
-    All of them, and no others.
+    A call takes a number, tuple or Texture for each uniform, by name: all uniforms and nothing else.
     """
 
     def __init__(self, gl: GlContext, text: str, names: list[str]) -> None:
@@ -183,7 +186,7 @@ class Pass:
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
-    def __call__(self, target: Any, scissor: tuple[int, int, int, int] | None = None, **inputs: Any) -> None:
+    def __call__(self, target: object, scissor: tuple[int, int, int, int] | None = None, **inputs: object) -> None:
         """Draw over `target`, a Texture or a tuple of Textures of one size (multiple render targets).
 
         `scissor` (left, top, width, height) restricts the draw to a rectangle.
@@ -199,7 +202,7 @@ class Pass:
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
 
-    def _bind(self, targets: tuple, inputs: Any) -> None:
+    def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
         unknown, unset = inputs.keys() - self._declared, self._active - inputs.keys()
         if unknown or unset:
             wrong = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []
@@ -211,12 +214,12 @@ class Pass:
                 assert all(value is not t for t in targets), f"{self.name}: {name} is read and written in one pass"
                 value.texture.use(unit)
                 value, unit = unit, unit + 1
-            if name in self._active:  # declared ones that the compiler removed take no value
+            if name in self._active:  # the compiler removes unused uniforms, which cannot be set
                 self._program[name] = value
 
 
 def try_driver() -> None:
-    """Makes a context and uses it, for the child process. A driver that says that it does not start does no harm."""
+    """Creates and uses a context, in the child process; a driver that reports an error instead is harmless."""
     with suppress(UnavailableError):
         GlContext.create().texture((1, 1)).read()
 
@@ -224,18 +227,18 @@ def try_driver() -> None:
 def _try_driver() -> Verdict:
     try:
         return Verdict(run_trial("renderer.gpu.gl:try_driver").reason)
-    except OSError:  # no process can be started: no fault of the driver
+    except OSError:  # no child process can be started, which is not the driver's fault
         return Verdict("")
 
 
 def _variables() -> list[str]:
-    """The variables that choose among drivers, as NAME=VALUE."""
+    """The environment variables that select a driver, as NAME=VALUE."""
     chosen = [name for name in sorted(os.environ) if name.startswith(VARIABLES) and name != "EGL_LOG_LEVEL"]
     return [f"{name}={os.environ[name]}" for name in chosen if os.environ[name]]
 
 
 def _driver_key() -> str:
-    """What the verdict on the driver depends on: the machine, the variables and the drivers' files."""
+    """Cache key of the driver's verdict: machine, environment variables, and the drivers' files."""
     folders = [Path(folder) for folder in VENDOR_FOLDERS]
     files = [path for folder in folders for path in sorted(folder.glob("*.json"))]
     for variable in _variables():
@@ -246,7 +249,7 @@ def _driver_key() -> str:
 
 
 def _hint() -> str:
-    """What may help, after a failure."""
+    """Advice for the user after a failure."""
     hints = [f"Unset {', '.join(_variables())}"] if _variables() else []
     if IS_LINUX:
         hints.append("Debian and Ubuntu: apt install --reinstall libegl1 libgl1 libgl1-mesa-dri")
@@ -255,5 +258,5 @@ def _hint() -> str:
 
 
 def has_display() -> bool:
-    """Whether a windowing system announces itself to this process; macOS and Windows always have one."""
+    """True if the environment names a display server; macOS and Windows always have one."""
     return bool(not IS_LINUX or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

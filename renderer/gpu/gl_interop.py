@@ -1,6 +1,6 @@
-"""Compute buffers to GL textures: copied inside the GPU into a CUDA-GL interop where CUDA can, else through the host.
+"""Copies compute buffers into GL textures: on the GPU by CUDA-GL interop where possible, else through host memory.
 
-The only file that knows both worlds. Measured on an H200, 1920 x 1080 float32: 0.41 ms registered, 6.25 ms by the host.
+The only module that uses both APIs. Measured on an H200, 1920 x 1080 float32: 0.41 ms by interop, 6.25 ms by the host.
 """
 
 from typing import Any
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.gpu.cuda import CudaBuffer
-from renderer.gpu.cuda_driver import check, cu
+from renderer.gpu.cuda.device import CudaBuffer
+from renderer.gpu.cuda.driver import check, cu
 from renderer.gpu.gl import GlContext, Texture
 
 GL_TEXTURE_2D = 0x0DE1
 
 
 class GlInterop:
-    """Turns frames into textures of one GL context.
+    """Converts frames to textures of one GL context.
 
-    `transfer` says how the last frame travelled: "GL texture", "CUDA-GL interop", "through host memory".
+    `transfer` names the path of the last frame: "GL texture", "CUDA-GL interop" or "through host memory".
     """
 
     def __init__(self, gl: GlContext) -> None:
@@ -29,7 +29,7 @@ class GlInterop:
         self._interop_error = ""
 
     def texture(self, frame: Any) -> Texture:
-        """The frame, a (height, width, channels) Buffer or a Texture, as a texture valid until the next call."""
+        """Converts a frame, a (height, width, channels) Buffer or a Texture, to a texture valid until the next call."""
         if isinstance(frame, Texture):
             self.transfer = "GL texture"
             return frame
@@ -44,7 +44,7 @@ class GlInterop:
         return target
 
     def release(self) -> None:
-        """Unregisters the image; call before the GL context goes."""
+        """Unregisters the texture from CUDA; call before the GL context is destroyed."""
         if self._resource is not None:
             (device, resource), self._resource = self._resource, None
             with device:
@@ -58,8 +58,8 @@ class GlInterop:
             texture = self._texture = Texture(self.gl, size, channels, {"f": "f4", "u": "f1"}[np.dtype(dtype).kind])
         return texture
 
-    def _register(self, frame: Any) -> bool:
-        """Whether the texture is registered with the frame's CUDA device; tried once a texture."""
+    def _register(self, frame: object) -> bool:
+        """Registers the texture with the frame's CUDA device, once a texture; returns True if it is registered."""
         if not isinstance(frame, CudaBuffer) or cu is None or self._interop_error:
             return False
         if self._resource is not None and self._resource[0] is frame.device:

@@ -1,18 +1,17 @@
-"""Kernel and shader text: #include expansion with correct line numbers, constants, C structs from NumPy dtypes."""
+"""Builds kernel and shader texts: expands #include with correct line numbers, adds constants, structs of dtypes."""
 
 import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 
 from renderer.errors import KernelError
 from renderer.paths import SHADERS
 
-INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"([^"]+)"[ \t]*$')
+INCLUDE = re.compile(r'^[ \t]*#(include|include_again)[ \t]+"([^"]+)"[ \t]*$')
 SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
            "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 VECTORS = (2, 4)
@@ -21,7 +20,7 @@ ARGUMENTS = {int: (4, 4, "i"), float: (4, 4, "f"), bytes: (8, 8, "Q")}  # alignm
 
 @dataclass
 class Counters:
-    """Exact counts of operations since the device was opened; performance tests assert that none rises."""
+    """Exact counts of a device's operations since it was opened; performance tests assert that none rises."""
 
     launches: int = 0
     uploads: int = 0
@@ -30,7 +29,7 @@ class Counters:
     allocations: int = 0
 
     def count_upload(self, nbytes: int) -> None:
-        """Count a copy of so many bytes to the device."""
+        """Counts a copy of `nbytes` to the device."""
         self.uploads += 1
         self.uploaded_bytes += nbytes
 
@@ -41,11 +40,11 @@ class Counters:
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """Device properties that launch configurations depend on.
+    """Device properties that determine launch configurations.
 
-    `compute_units` execute work-groups concurrently; `warp_size` threads execute in lockstep. Where warp_size is 1
-    (CPUs), give each work-item a contiguous range of data and use vector types in the kernel. `max_cluster_size` is the
-    number of groups that can run together and write into one another's shared memory.
+    `compute_units` execute work-groups concurrently; `warp_size` threads execute in lockstep. If warp_size is 1 (CPUs),
+    each work-item should process a contiguous range of data with vector types. `max_cluster_size` is the number of
+    groups of a thread block cluster, which can write to one another's shared memory.
     """
 
     compute_units: int
@@ -54,25 +53,25 @@ class DeviceProperties:
     max_buffer_bytes: int
     has_fp64: bool
     max_cluster_size: int = 1
-    has_async_copy: bool = False  # cp.async: from global to shared memory, beside the arithmetic
-    simd_width: int = 1  # floats of a vector register of one work-item
-    local_bytes: int = 48 << 10  # of local memory that a group may ask for (Kernel.reserve_local)
+    has_async_copy: bool = False  # cp.async: copies global to shared memory while the thread computes
+    simd_width: int = 1  # floats in a work-item's vector register
+    local_bytes: int = 48 << 10  # local memory available to a group (Kernel.reserve_local)
 
     @property
     def scalar_threads(self) -> bool:
-        """Whether threads do not execute in lockstep (warp_size is 1): CPUs."""
+        """True if threads do not execute in lockstep (warp_size is 1): CPUs."""
         return self.warp_size == 1
 
 
 @dataclass(frozen=True)
 class GeneratedSource:
-    """Kernel text made at run time; `name` stands in error messages where a file name would."""
+    """A kernel text generated at run time; error messages show `name` in place of a file name."""
 
     name: str
     text: str
 
 
-_source_cache: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was read
+_source_cache: dict[str, tuple[str, ...]] = {}  # lines of the files under shaders/ that were read, by name
 
 
 def _lines(name: str) -> tuple[str, ...]:
@@ -84,24 +83,26 @@ def _lines(name: str) -> tuple[str, ...]:
     return _source_cache[name]
 
 
-def clear_source_cache() -> dict:
-    """Empty the cache, so that edited files are read again; returns the texts for restore_source_cache()."""
+def clear_source_cache() -> dict[str, tuple[str, ...]]:
+    """Empties the cache, so that edited files are read again; returns its content for restore_source_cache()."""
     texts = dict(_source_cache)
     _source_cache.clear()
     return texts
 
 
-def restore_source_cache(texts: dict) -> None:
-    """Put the texts of clear_source_cache() back: the last that compiled, if edited ones do not."""
+def restore_source_cache(texts: dict[str, tuple[str, ...]]) -> None:
+    """Restores the content that clear_source_cache() returned, after edited files failed to compile."""
     _source_cache.clear()
     _source_cache.update(texts)
 
 
 @lru_cache(maxsize=256)
-def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, int], ...]:
-    """A file's text up to each #include, what is included there, and the number of the line behind it; the rest last.
+def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, bool, int], ...]:
+    """Splits a file at its #include lines.
 
-    A text is a list of one string, or of none where there is no line. Kept, since programs share most of their files.
+    Each piece: the text in front of the #include (a list of at most one string), the included file, True for
+    #include_again, and the number of the next line. The last piece is the rest of the file. The result is cached, since
+    programs share most of their files.
     """
     pieces, begin = [], 0
 
@@ -111,36 +112,39 @@ def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, int], ...]:
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line) if "#" in line else None
         if match:
-            pieces.append((text(number - 1), match.group(1), number + 1))
+            pieces.append((text(number - 1), match.group(2), match.group(1) == "include_again", number + 1))
             begin = number
-    return (*pieces, (text(len(lines)), "", 0))
+    return (*pieces, (text(len(lines)), "", False, 0))
 
 
 def _expand(file: str | GeneratedSource, seen: list[str], line_directive: Callable[[int, str], list[str]]) -> list[str]:
-    """The text with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
+    """Expands a file: #include inserts a file once a program, #include_again at every occurrence.
+
+    `line_directive(line, name)` formats a #line line.
+    """
     name = source_name(file)
     lines = tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
     if not isinstance(file, GeneratedSource):
         seen.append(name)
     out = line_directive(1, name)
-    for text, included, next_line in _pieces(lines):
+    for text, included, again, next_line in _pieces(lines):
         out += text
         if not included:
             break
-        if included not in seen:
+        if again or included not in seen:
             out += _expand(included, seen, line_directive)
         out += line_directive(next_line, name)
     return out
 
 
 def source_name(file: str | GeneratedSource) -> str:
-    """The name that error messages show for a shader file or generated source."""
+    """Returns the name under which error messages show a shader file or generated source."""
     return file.name if isinstance(file, GeneratedSource) else file
 
 
 @cache
 def alignment(dtype: np.dtype) -> int:
-    """Bytes that C aligns a value of this dtype to, with (2,) and (4,) fields as vectors."""
+    """Returns C's alignment in bytes of a value of this dtype; fields of shape (2,) and (4,) are vectors."""
     if dtype.fields:
         return max(alignment(field[0]) for field in dtype.fields.values())
     base, shape = dtype.subdtype or (dtype, ())
@@ -148,10 +152,10 @@ def alignment(dtype: np.dtype) -> int:
 
 
 @cache
-def argument_layout(kinds: tuple) -> struct.Struct:
-    """How C lays out kernel arguments: int, float and bytes (a pointer) by their type, NumPy scalars by their dtype.
+def argument_layout(kinds: tuple[type, ...]) -> struct.Struct:
+    """Returns the C layout of kernel arguments: `kinds` are int, float, bytes (a pointer) or NumPy scalars' dtypes.
 
-    It packs numbers, addresses and the scalars' bytes.
+    The layout's pack() takes numbers, addresses and the scalars' bytes.
     """
     at, text = 0, "="
     for kind in kinds:
@@ -165,9 +169,9 @@ def argument_layout(kinds: tuple) -> struct.Struct:
 
 
 def c_struct(name: str, dtype: np.dtype) -> str:
-    """The typedef of a record dtype; asserts that C lays it out byte for byte as NumPy does.
+    """Declares a record dtype as a C struct; asserts that C and NumPy lay it out alike.
 
-    Fields of shape (2,) and (4,) become vectors, other shapes arrays. Shape (3,) is refused: float3 takes 12 bytes in
+    Fields of shape (2,) and (4,) become vectors, other shapes arrays. Shape (3,) is refused: float3 has 12 bytes in
     CUDA and 16 in OpenCL.
     """
     lines, end = [], 0
@@ -186,7 +190,7 @@ def c_struct(name: str, dtype: np.dtype) -> str:
     return "typedef struct {\n" + "\n".join(lines) + f"\n}} {name};  // {end} bytes\n"
 
 
-def _definition(name: str, value: Any) -> str:
+def _definition(name: str, value: object) -> str:
     if isinstance(value, np.dtype):
         return c_struct(name, value)
     if isinstance(value, (bool, np.bool_)):
@@ -203,8 +207,8 @@ def _definition(name: str, value: Any) -> str:
     return f"#define {name} {value}\n"
 
 
-def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portable.h", **constants: Any) -> str:
-    """The text of a kernel: numbers as #define, the prelude, dtypes as structs, then the file with its includes."""
+def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portable.h", /, **constants: object) -> str:
+    """Builds a kernel's text: numbers as #define, the prelude, dtypes as structs, then the file with its includes."""
 
     def line_directive(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']
@@ -217,8 +221,8 @@ def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portab
     return numbers + "\n".join(head) + "\n" + structs + "\n".join(body) + "\n"
 
 
-def preprocess_glsl(file: str | GeneratedSource, version: int, **constants: Any) -> tuple[str, list[str]]:
-    """A GLSL text and the names of its files: GLSL's #line takes a number, which indexes that list."""
+def preprocess_glsl(file: str | GeneratedSource, version: int, **constants: object) -> tuple[str, list[str]]:
+    """Builds a GLSL text; returns it with the names of its files, which the numbers in GLSL's #line lines index."""
     names: list[str] = []
 
     def line_directive(line: int, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether NVIDIA's driver is loaded, asked of the system without CUDA's packages."""
+"""Detects NVIDIA's driver without importing CUDA's packages, which is slow."""
 
 import shutil
 from collections.abc import Iterable
@@ -11,5 +11,5 @@ NO_NVIDIA_DRIVER = "no NVIDIA driver is loaded"
 
 
 def has_nvidia_driver(control_files: Iterable[Path] = NVIDIA_CONTROL_FILES) -> bool:
-    """Whether NVIDIA's driver is loaded; off Linux, whether nvidia-smi, which comes with it, is found."""
+    """True if NVIDIA's driver is loaded (Linux) or its tool nvidia-smi is installed (other systems)."""
     return any(file.exists() for file in control_files) if IS_LINUX else bool(shutil.which("nvidia-smi"))

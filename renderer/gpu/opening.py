@@ -1,4 +1,4 @@
-"""What finds and opens devices, and the DeviceContext that a process has of them."""
+"""Lists, selects, tests and opens compute devices (--device); DeviceContext holds those of a process."""
 
 import importlib
 import sys
@@ -16,15 +16,15 @@ from renderer.gpu.device import Device
 from renderer.gpu.kernel_source import preprocess
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
 from renderer.gpu.trial import pass_once
-from renderer.profile import stage
+from renderer.system.profile import stage
 
 SELF_TEST = "common/self_test.cu"
-BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
+BACKENDS = ("cuda", "opencl")  # subpackages whose device.py defines list_devices(), in order of preference
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """A device of this machine that may or may not work; `device_id` is what --device takes, `open` opens it."""
+    """A listed device, not yet opened or tested; `device_id` is its name for --device, open() opens it."""
 
     device_id: str
     name: str
@@ -34,7 +34,7 @@ class DeviceInfo:
 
 
 def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
-    """Every device the installed drivers show, unopened, best first, and for each kind with none the reason."""
+    """Lists the devices of all installed drivers, best first, and the reason for each back end without devices."""
     found: list[DeviceInfo] = []
     missing: dict[str, str] = {}
     for backend in BACKENDS:
@@ -46,19 +46,19 @@ def list_devices() -> tuple[list[DeviceInfo], dict[str, str]]:
 
 
 def list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
-    """The devices of one of BACKENDS, best first, and the reason if there is none."""
-    if backend == "cuda" and "renderer.gpu.cuda" not in sys.modules and not has_nvidia_driver():
-        return [], NO_NVIDIA_DRIVER  # known without CUDA's packages, which are slow to import
+    """Lists the devices of one back end, best first; also returns the reason if there is none."""
+    if backend == "cuda" and "renderer.gpu.cuda.device" not in sys.modules and not has_nvidia_driver():
+        return [], NO_NVIDIA_DRIVER  # decided without importing CUDA's packages, which is slow
     with stage("importing"):
-        module = importlib.import_module(f"renderer.gpu.{backend}")
+        module = importlib.import_module(f"renderer.gpu.{backend}.device")
     devices, reason = module.list_devices()
     return sorted(devices, key=lambda device: ("gpu", "other", "cpu").index(device.device_type)), reason
 
 
 def self_test(device: Device) -> None:
-    """Runs a kernel of known answer; raises KernelError with what it answered instead."""
+    """Runs a kernel with a known result; raises KernelError that states a wrong result."""
     count = 1000
-    values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # of both signs; random numbers are slow to import
+    values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # numbers of both signs; numpy.random is slow to import
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
     result = device.buffer(count, "f4").fill(255)
     device.kernel(SELF_TEST, "self_test", group_size=64)(
@@ -76,7 +76,7 @@ def self_test(device: Device) -> None:
 
 
 def _test(device: Device) -> None:
-    """self_test(); of processors once for each driver and text, as loading the kernel takes 60 ms of each start."""
+    """Runs self_test(); for processors only once per driver and kernel text, since loading the kernel takes 60 ms."""
     if device.properties.scalar_threads:
         key = f"self test {device.name} {device.driver} {preprocess(SELF_TEST)}"
         pass_once(key, partial(self_test, device))
@@ -85,12 +85,12 @@ def _test(device: Device) -> None:
 
 
 def _select(device_id: str) -> Iterator[DeviceInfo]:
-    """The devices a --device device_id may mean, best first. Drivers behind the one that works are not asked."""
+    """Yields the devices that a --device value may mean, best first; lazily, since each back end is slow to start."""
     if device_id == "auto":
         for backend in BACKENDS:
             yield from list_backend(backend)[0]
         return
-    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # CUDA has no processors
+    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # processors are OpenCL devices
     devices = list_backend(backend)[0]
     matches = [d for d in devices if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
     if not matches:
@@ -103,7 +103,7 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
 
 
 def open_device(device_id: str = "auto") -> Device:
-    """The first device that `device_id` may mean and that passes its self_test."""
+    """Opens the first device that `device_id` may mean and that passes self_test()."""
     kinds = ("auto", "cpu", "cuda:", "opencl:")
     if not device_id.startswith(kinds):
         raise UserError(f"--device {device_id}: unknown; allowed are auto, cpu, cuda:INDEX, opencl:PLATFORM:INDEX")
@@ -121,12 +121,12 @@ def open_device(device_id: str = "auto") -> Device:
 
 
 class DeviceContext:
-    """The compute devices and the GL context of one process, each opened when first asked for.
+    """The compute devices and the GL context of one process, each opened at its first use.
 
-    `gl` opens a headless context unless the viewer hands over its window's.
+    `gl` is the window's context if one is given, else a headless one.
     """
 
-    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: Any = None) -> None:
+    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: object = None) -> None:
         self.device_ids = device_ids
         self.compile_pool: CompilePool | None = None
         self._opening: Future[list[Device]] | None = None
@@ -134,7 +134,7 @@ class DeviceContext:
             self.gl = gl
 
     def compile_in_children(self, pool: CompilePool) -> None:
-        """Makes Tasks wait for devices and kernels, not the thread that they run on: for windows."""
+        """Opens devices and compiles kernels in `pool`: for windows, whose Tasks then wait instead of the thread."""
         self.compile_pool = pool
         for device in self.__dict__.get("devices", []):
             device.compile_pool = pool
@@ -167,8 +167,8 @@ class DeviceContext:
         return GlContext.headless()
 
 
-def open_context(*device_ids: str, gl: Any = None) -> DeviceContext:
-    """The DeviceContext of these --device options ("auto" if none); devices other than auto are opened at once."""
+def open_context(*device_ids: str, gl: object = None) -> DeviceContext:
+    """Creates the DeviceContext of --device options (default "auto"); devices other than auto are opened at once."""
     gpu = DeviceContext(device_ids or ("auto",), gl)
     if any(device_id != "auto" for device_id in gpu.device_ids):
         gpu.devices  # noqa: B018  (opens them: a wrong --device fails before any work starts)

@@ -1,7 +1,8 @@
-"""Trials in child processes: what a driver does there, be it to abort, to hang or to exit, does not end this process.
+"""Tries drivers in child processes, so that one that aborts, hangs or exits does not end the program.
 
-The parent names a function of the program, "module:name"; the child calls it with words of text and writes what it
-returns, as JSON, to a file: a driver may print what it likes, and one that calls exit(0) has written no answer.
+The parent names a function as "module:name". The child calls it with string arguments and writes the result as JSON to
+a file: not to stdout, where drivers print; and a driver that calls exit(0) leaves no file. Verdicts are recorded on
+disk, so that later starts of the program need no trial.
 """
 
 import atexit
@@ -25,9 +26,9 @@ from renderer.errors import KernelError, UserError
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import die_after, end_process_group, is_running, wait_for_child
 from renderer.paths import temporary_directory
-from renderer.process import log_internal_error, module_child, shorten
+from renderer.system.process import log_internal_error, module_child, shorten
 
-TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in one
+TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in a trial
 RETRY_SECONDS = 3600.0
 MAX_VERDICTS = 64
 
@@ -35,14 +36,14 @@ _asking = threading.Lock()
 
 
 class Trial(NamedTuple):
-    """The outcome of a function in a child process: its answer, or why there is none."""
+    """The outcome of a child process: the function's answer, or the reason why there is none."""
 
     answer: Any
     reason: str
 
 
 class Verdict(NamedTuple):
-    """Why something is not to be used here, or ""; `harmless` if using it would do nothing."""
+    """The reason why a driver must not be used in this process, or ""; `harmless` if using it would only do nothing."""
 
     reason: str
     harmless: bool = False
@@ -51,9 +52,9 @@ class Verdict(NamedTuple):
 def run_trial(
     function: str, *words: str, seconds: float | None = None, environment: Mapping[str, str] | None = None
 ) -> Trial:
-    """Calls "module:name" in a child process, which is ended after `seconds` (None: TIMEOUT_SECONDS).
+    """Calls "module:name" in a child process, which is killed after `seconds` (None: TIMEOUT_SECONDS).
 
-    `function` may be the path of a script that does what main() does here, without anything of the program.
+    `function` may also be the path of a script that does what main() does here without importing the program.
     """
     seconds = TIMEOUT_SECONDS if seconds is None else seconds
     with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
@@ -71,7 +72,7 @@ def run_trial(
         try:
             code = wait_for_child(child, seconds)
         except BaseException as error:
-            end_process_group(child)  # and not waited for: a process that hangs in the kernel does not end
+            end_process_group(child)  # not waited for: a process that hangs inside the kernel never ends
             if isinstance(error, subprocess.TimeoutExpired):
                 return Trial(None, f"it does not answer within {seconds:.0f} seconds")
             raise
@@ -81,21 +82,21 @@ def run_trial(
                 return Trial(answer, reason)
         stderr.seek(max(stderr.tell() - 300, 0))
         said = shorten(stderr.read().decode(errors="replace").strip().rpartition("\n")[2])
-    return Trial(None, f"it ends the process that loads it ({_name_of(code)}{': ' if said else ''}{said})")
+    return Trial(None, f"it ends the process that loads it ({_exit_name(code)}{': ' if said else ''}{said})")
 
 
-def _name_of(code: int) -> str:
-    """What ended a process."""
+def _exit_name(code: int) -> str:
+    """Names the signal or exit status that ended a process."""
     with suppress(ValueError):
         return signal.Signals(-code).name
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False) -> dict[str, Verdict]:
-    """The verdict of each test by its key: from the record of earlier ones, else by running it; all side by side.
+    """Returns each test's verdict by its key: from the record on disk, else by running the tests concurrently.
 
-    The key names all that the verdict depends on. A good verdict stays until a process that relied on it was killed;
-    after RETRY_SECONDS a bad one is tried again.
+    The key must contain everything the verdict depends on. A good verdict is kept until a process that relied on it was
+    killed; a bad verdict is tried again after RETRY_SECONDS.
     """
     known = {} if again else _recall(tests)
     wanted = [key for key in tests if key not in known]
@@ -106,14 +107,14 @@ def recall_verdicts(tests: dict[str, Callable[[], Verdict]], again: bool = False
 
 
 def pass_once(key: str, test: Callable[[], None]) -> None:
-    """Runs a test that raises where it fails, unless it is on record that it passed; see recall_verdicts()."""
+    """Runs a test, which raises if it fails, unless the record says that it passed; see recall_verdicts()."""
     if key not in _recall([key]):
         test()
         _remember({key: Verdict("")})
 
 
 def _recall(keys: Iterable[str]) -> dict[str, Verdict]:
-    """The verdicts on record that hold, by key; none where a process that relied on them was killed."""
+    """Reads the valid verdicts on record by key; none if a process that relied on them was killed."""
     with _asking:
         if _was_killed():
             return {}
@@ -133,17 +134,17 @@ def _name_of_key(key: str) -> str:
 
 
 def forget_verdicts() -> None:
-    """Makes processes from now on try everything again."""
+    """Deletes all verdicts, so that later processes try every driver again."""
     with suppress(OSError):
         _record_path().unlink()
 
 
 def _record_path() -> Path:
-    """The file of verdicts."""
+    """The file in which verdicts are recorded."""
     return cache_folder() / "verdicts.json"
 
 
-def _read_record() -> dict[str, list]:
+def _read_record() -> dict[str, list[Any]]:
     try:
         rows = json.loads(_record_path().read_text(encoding="utf-8")).items()
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -153,7 +154,7 @@ def _read_record() -> dict[str, list]:
 
 @cache
 def _was_killed() -> bool:
-    """Whether a process that relied on verdicts was killed. Asked once a process, which relies on them from then on."""
+    """True if a process that relied on verdicts was killed; asked once, since this process then relies on them too."""
     folder, killed = cache_folder() / "running", False
     own = folder / str(os.getpid())
     with suppress(OSError):
@@ -168,7 +169,7 @@ def _was_killed() -> bool:
 
 
 def _end(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked process has its parent's functions to call at its end
+    if os.getpid() == owner:  # a forked child inherits its parent's exit handlers
         with suppress(OSError):
             path.unlink()
 
@@ -180,12 +181,12 @@ def _is_row(row: object) -> bool:
     return False
 
 
-def _holds(row: list | None) -> bool:
+def _holds(row: list[Any] | None) -> bool:
     return row is not None and (not row[0] or time.time() - row[2] < RETRY_SECONDS)
 
 
 def state_of_files(*paths: str | Path) -> str:
-    """Sizes and times of the files that exist, for a key."""
+    """Describes the existing files by size and modification time, for a key."""
     states = []
     for path in paths:
         with suppress(OSError, ValueError):
@@ -195,7 +196,7 @@ def state_of_files(*paths: str | Path) -> str:
 
 
 def main(seconds: str, function: str, path: str, *words: str) -> int:
-    """The child: calls the function and writes [answer, reason]. Ends after `seconds` if its parent was killed."""
+    """The child's entry point: writes [answer, reason]; ends after `seconds` even if its parent was killed."""
     die_after(float(seconds))
     module, _, name = function.partition(":")
     answer, reason = None, ""
@@ -203,7 +204,7 @@ def main(seconds: str, function: str, path: str, *words: str) -> int:
         answer = getattr(import_module(module), name)(*words)
     except (KernelError, UserError) as error:
         reason = str(error)
-    except Exception as error:  # the child's boundary: the parent gets a sentence and a log
+    except Exception as error:  # the child's outermost boundary: the parent reports the error
         reason = log_internal_error(error, f"{function} {' '.join(words)}".strip())
     Path(path).write_text(json.dumps([answer, reason]), encoding="utf-8")
     return 0

@@ -1,4 +1,4 @@
-"""What kernels of a device have of warps, asked by a kernel: macros of shaders/common/portable.h decide."""
+"""Detects warp features of a device by running a kernel, since macros of shaders/common/portable.h define them."""
 
 from weakref import WeakKeyDictionary
 
@@ -8,7 +8,7 @@ _ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
 
 
 def has_ballot(device: Device) -> bool:
-    """Whether kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
+    """True if kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
     if device.properties.scalar_threads:
         return False
     if device not in _ballots:

@@ -1,1 +1,1 @@
-"""Tone mapping and denoising of finished pictures."""
+"""Work on finished pictures: tone mapping, grading, denoising, comparison, and pictures of algorithms' steps."""

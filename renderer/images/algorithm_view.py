@@ -1,6 +1,6 @@
-"""What a picture shows of the algorithm that draws it: steps as pictures, numbers, marks, and a legend of the colors.
+"""Data types for views of the algorithm behind a picture: its steps as pictures, numbers, marks and a color legend.
 
-Plain data, which the window draws: renderer/window/panels/inspection.py.
+Picture.algorithm() returns an AlgorithmView; the window (renderer/window/panels/inspection.py) and lessons draw it.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ Rgba = tuple[float, float, float, float]  # sRGB and alpha, 0 to 1
 
 
 class Legend(NamedTuple):
-    """The numbers at the two ends of a scale of false colors; `is_log` where equal lengths are equal factors."""
+    """A scale of false colors from `low` to `high`; `is_log` for a logarithmic scale."""
 
     low: float
     high: float
@@ -44,7 +44,7 @@ class Legend(NamedTuple):
     is_log: bool = False
 
     def value(self, fraction: float) -> float:
-        """The number at a fraction of the scale."""
+        """Returns the number at a fraction of the scale, 0 at `low` and 1 at `high`."""
         if self.is_log:
             return float(self.low * (self.high / self.low) ** fraction)
         return self.low + (self.high - self.low) * fraction
@@ -61,10 +61,10 @@ class Mark(NamedTuple):
 
 
 class StepPicture(NamedTuple):
-    """One step: `pixels` (height, width, 3) uint8, and the `values` (height, width[, 3]) that they show.
+    """One step: `pixels` (height, width, 3) uint8, and the `values` (height, width[, 3]) that the pixels show.
 
-    Both are None where the step is marks over the picture itself. `is_overlay`: pixels have an alpha (height, width, 4)
-    and lie over the picture.
+    Both are None if the step consists of marks over the picture itself. With `is_overlay`, pixels are (height, width,
+    4) with alpha, and lie over the picture.
     """
 
     pixels: np.ndarray | None
@@ -77,10 +77,10 @@ class StepPicture(NamedTuple):
 
 @dataclass(frozen=True)
 class AlgorithmView:
-    """The steps of an algorithm; `unit` is what a step is called, such as "bounce".
+    """The steps of an algorithm; `unit` names a step, such as "bounce".
 
-    `rows` are numbers of each step by name. `step(index)` draws a step when it is shown; it must be quick, for the
-    window scrubs over the steps. `first` is the step that is shown before another is asked for.
+    `rows` holds the numbers of each step by name. `step(index)` draws a step on demand; it must be quick, because the
+    user drags a slider over the steps. `first` is the step that is shown at first.
     """
 
     unit: str
@@ -90,5 +90,5 @@ class AlgorithmView:
 
     @property
     def count(self) -> int:
-        """The number of steps."""
+        """Returns the number of steps."""
         return len(self.rows)

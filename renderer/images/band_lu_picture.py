@@ -1,4 +1,7 @@
-"""The parts of a band factorization as pictures: band, pivots, devices of the block columns, and the time line."""
+"""Draws the parts of a block band LU factorization: the band, pivots, the block columns' devices, and the time line.
+
+A part is a panel factorization, a look-ahead or an update of one step. Called by renderer/pictures/band_lu.py.
+"""
 
 from typing import Any
 
@@ -8,7 +11,7 @@ from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.images.inspection import false_color
 from renderer.numerics.band_lu.stepped import Bar, Part, SteppedFactors
 
-DECADES = 6.0  # below the largest number that have colors
+DECADES = 6.0  # powers of ten of the color scale, below the largest magnitude
 ZERO, OUTSIDE = (38, 42, 50), (14, 16, 20)  # stored zeros, and what is not stored
 PIVOT = (255, 70, 60)
 DEVICE_COLORS = ((90, 160, 255), (255, 170, 60), (110, 210, 120), (220, 120, 230), (250, 230, 90), (120, 220, 220))
@@ -25,7 +28,7 @@ LINE_WIDTH = 0.3  # of the picture's width, for the time line
 def band_lu_view(
     stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float, size: tuple[int, int]
 ) -> AlgorithmView:
-    """The parts of a factorization; `largest` is max |a_ij|, `size` (width, height) that of the pictures."""
+    """Returns the view with a step for each part; `largest` is max |a_ij|, `size` (width, height) of the pictures."""
 
     def step(index: int) -> StepPicture:
         return part_picture(stepped, stepped.parts[index], bars, devices, size)
@@ -34,7 +37,7 @@ def band_lu_view(
 
 
 def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float) -> tuple[dict[str, Any], ...]:
-    """The numbers of each part: what it does to which block columns on which device, pivots and growth so far."""
+    """Returns the numbers of each part: operation, block columns, devices, interchanges and growth so far, time."""
     rows = []
     for part in stepped.parts:
         columns = touched(stepped, part)
@@ -52,7 +55,7 @@ def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: f
 
 
 def touched(stepped: SteppedFactors, part: Part) -> list[int]:
-    """The block columns that a part changes."""
+    """Returns the block columns that a part changes."""
     layout, i = stepped.layout, part.step
     if part.name == "panel":
         return [i]
@@ -64,7 +67,7 @@ def touched(stepped: SteppedFactors, part: Part) -> list[int]:
 def part_picture(
     stepped: SteppedFactors, part: Part, bars: list[Bar], devices: int, size: tuple[int, int]
 ) -> StepPicture:
-    """One part: the matrix with what it touches outlined, a strip of devices above it, the time line to its right."""
+    """Draws one part: the matrix with changed blocks outlined, devices above it, the time line at its right."""
     width, height = size
     pixels = np.zeros((height, width, 3), "u1")
     pixels[:] = OUTSIDE
@@ -88,7 +91,7 @@ def part_picture(
 
 
 def matrix_colors(matrix: np.ndarray) -> tuple[np.ndarray, Legend]:
-    """A color (n, n, 3) for each element by its magnitude, over DECADES below the largest, and their legend."""
+    """Returns a color (n, n, 3) for each element by the logarithm of its magnitude, and the legend of the colors."""
     size = np.abs(matrix)
     high = float(np.nanmax(size)) or 1.0
     with np.errstate(divide="ignore"):
@@ -104,9 +107,9 @@ def _mark_pivots(shown: np.ndarray, part: Part, n: int) -> None:
     shown[part.pivots[columns], columns] = PIVOT
 
 
-def _outline(pixels: np.ndarray, stepped: SteppedFactors, part: Part, place: tuple[int, int, int]) -> None:
-    """Outlines the panel of the step, and the block columns that the part changes."""
-    layout, (left, top, side) = stepped.layout, place
+def _outline(pixels: np.ndarray, stepped: SteppedFactors, part: Part, square: tuple[int, int, int]) -> None:
+    """Outlines the panel and the block columns that the part changes; `square` of the matrix is (left, top, side)."""
+    layout, (left, top, side) = stepped.layout, square
     scale = side / layout.n
 
     def frame(first: int, end: int, rows: tuple[int, int], color: tuple[int, int, int]) -> None:
@@ -123,16 +126,16 @@ def _outline(pixels: np.ndarray, stepped: SteppedFactors, part: Part, place: tup
     frame(i * s, (i + 1) * s, rows, PANEL)
 
 
-def _draw_line(pixels: np.ndarray, bars: list[Bar], part: Part, place: tuple[int, int, int, int]) -> None:
-    """The time line: a row a core, time from left to right; bars of the part's step are bright."""
-    left, top, width, height = place
+def _draw_line(pixels: np.ndarray, bars: list[Bar], part: Part, rectangle: tuple[int, int, int, int]) -> None:
+    """Draws the time line: a row a core, time from left to right; bars of the part's step are bright."""
+    left, top, width, height = rectangle
     if not bars or width < 8 or height < 8:
         return
     top, height = top + height // 7, height - height // 7  # below the legend
     end, cores = max(bar.end for bar in bars), max(bar.core for bar in bars) + 1
     row = max(min(height // cores, height // 8), 2)
     for bar in sorted(bars, key=lambda bar: bar.step == part.step):
-        x0, x1 = (left + int(at / end * (width - 1)) for at in (bar.begin, bar.end))
+        x0, x1 = (left + int(seconds / end * (width - 1)) for seconds in (bar.begin, bar.end))
         y = top + bar.core * row
         color = np.array(PHASE_COLORS[bar.phase])
         pixels[y : y + row - 2, x0 : x1 + 1] = color if bar.step == part.step else color * 0.4

@@ -1,17 +1,16 @@
-"""Color grading: white balance and contrast of radiance, and a look-up table of displayed colors.
+"""Color grading for tone_mapping.py: white balance and contrast of radiance, and a look-up table of displayed colors.
 
-Kernels and GLSL passes read it as one table of float4 rows; shaders/images/color_grade.h says which. Automatic exposure
-meters the radiance before it.
+grade_rows() packs all three into one table of float4 rows, which kernels and GLSL passes read
+(shaders/images/color_grade.h describes the rows). Automatic exposure meters the radiance before grading.
 """
 
-import os
 from functools import lru_cache
 
 import numpy as np
 
-from renderer.errors import InputError
 from renderer.formats.cube import LookupTable, read_cube
 from renderer.scene.scene import ToneMapping
+from renderer.system.files import file_stamp
 
 NEUTRAL_TEMPERATURE = 6500.0
 TINT_SCALE = 3000  # tint 1 moves the light's white by 1/3000 in CIE 1960 (u, v), as in Adobe's DNG specification
@@ -24,26 +23,15 @@ HEADER_ROWS = 6
 
 
 def is_graded(tone: ToneMapping) -> bool:
-    """Whether the grading changes a picture."""
+    """True if the grading changes a picture."""
     neutral = (NEUTRAL_TEMPERATURE, 0.0, 1.0, "")
     return (tone.temperature, tone.tint, tone.contrast, tone.lut) != neutral
 
 
 def grade_rows(tone: ToneMapping) -> np.ndarray:
-    """The (n, 4) float32 table of a graded tone. Raises InputError for a damaged look-up table."""
+    """Returns the (n, 4) float32 table of a tone's grading; InputError for a damaged look-up table."""
     key = (tone.temperature, tone.tint, tone.contrast, tone.lut)
-    return _grade_rows(*key, _version(tone.lut))
-
-
-def _version(path: str) -> tuple[int, int] | None:
-    """What changes when a file does."""
-    if not path:
-        return None
-    try:
-        state = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    return state.st_mtime_ns, state.st_size
+    return _grade_rows(*key, file_stamp(tone.lut))
 
 
 @lru_cache(maxsize=8)
@@ -68,7 +56,7 @@ def _write_table(rows: np.ndarray, table: LookupTable) -> None:
 
 
 def planckian_white(temperature: float) -> np.ndarray:
-    """CIE 1960 (u, v) of a black body at 1000 to 15000 K (M. Krystek, "An algorithm to calculate CCT", 1985)."""
+    """Returns CIE 1960 (u, v) of a black body, 1000 to 15000 K (M. Krystek, "An algorithm to calculate CCT", 1985)."""
     t = temperature
     u = (0.860117757 + 1.54118254e-4 * t + 1.28641212e-7 * t * t) / (1 + 8.42420235e-4 * t + 7.08145163e-7 * t * t)
     v = (0.317398726 + 4.22806245e-5 * t + 4.20481691e-8 * t * t) / (1 - 2.89741816e-5 * t + 1.61456053e-7 * t * t)
@@ -76,17 +64,18 @@ def planckian_white(temperature: float) -> np.ndarray:
 
 
 def white_xyz(temperature: float, tint: float = 0.0) -> np.ndarray:
-    """XYZ, Y = 1, of the light: on the Planckian locus, moved across it by `tint`."""
+    """Returns XYZ with Y = 1 of a light at `temperature` on the Planckian locus, moved across the locus by `tint`."""
     ahead, behind = planckian_white(temperature * 1.001), planckian_white(temperature / 1.001)
-    along = (behind - ahead) / np.linalg.norm(behind - ahead)  # to the red end, where u grows
-    u, v = planckian_white(temperature) + np.array([-along[1], along[0]]) * tint / TINT_SCALE
+    tangent = (behind - ahead) / np.linalg.norm(behind - ahead)  # towards red, where u grows
+    u, v = planckian_white(temperature) + np.array([-tangent[1], tangent[0]]) * tint / TINT_SCALE
     x, y = 3 * u / (2 * u - 8 * v + 4), 2 * v / (2 * u - 8 * v + 4)
     return np.array([x / y, 1.0, (1 - x - y) / y])
 
 
 def white_balance(temperature: float, tint: float) -> np.ndarray:
-    """The (3, 3) matrix of linear sRGB that shows the light's white as that of 6500 K is shown without it."""
+    """Returns the chromatic adaptation matrix (3, 3) in linear sRGB from the light's white to the white of 6500 K."""
     source = XYZ_TO_CONES @ white_xyz(temperature, tint)
     target = XYZ_TO_CONES @ white_xyz(NEUTRAL_TEMPERATURE)
     to_cones = XYZ_TO_CONES @ SRGB_TO_XYZ
-    return np.linalg.inv(to_cones) @ np.diag(target / source) @ to_cones
+    adaptation: np.ndarray = np.linalg.inv(to_cones) @ np.diag(target / source) @ to_cones
+    return adaptation

@@ -1,32 +1,35 @@
-"""Denoising by Intel's Open Image Denoise: a neural filter on the host (A. Afra 2019), guided by albedo and normal.
+"""Denoises pictures on the host with Intel's Open Image Denoise, a neural filter (A. Afra 2019).
 
-Flames have neither; their guide is the logarithm of the density.
-
-It comes with the optional package pyoidn, whose only user this is.
+Albedo and normal guide the filter; flames have neither, so the logarithm of their density does. The filter comes with
+the optional package pyoidn, which only this module imports.
 """
 
 from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.formats.images import linear_to_srgb
+from renderer.formats.images import decode_srgb, linear_to_srgb
 
 INSTALL = "pip install pyoidn"  # 25 MB of networks that most installations do without
 
 
 def is_installed() -> bool:
-    """Whether the filter's package is there; it is not imported."""
+    """True if the package pyoidn is installed; it is not imported."""
     return find_spec("pyoidn") is not None
 
 
 def check_installed() -> None:
-    """UnavailableError where the filter is not installed."""
+    """Raises UnavailableError if pyoidn cannot be imported."""
     _package()
 
 
 def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """(height, width, 4) float32 linear values without noise; albedo and normal (height, width, 3) are its guides."""
+    """Removes noise from (height, width, 4) float32 linear values, guided by albedo and normal (height, width, 3).
+
+    Alpha is kept. UnavailableError if pyoidn is missing or fails.
+    """
     package = _package()
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
     guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
@@ -39,9 +42,10 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
 
 
 def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """(height, width, 4) float32 linear values of a flame without noise; density (height, width) counts its hits.
+    """Removes noise from (height, width, 4) float32 linear values of a flame; density (height, width) counts hits.
 
-    The filter sees what is displayed, sRGB 0 to 1, since a flame's tone curve has been applied.
+    The filter gets displayed sRGB values, 0 to 1, because a flame's tone curve has been applied already. Alpha is kept.
+    UnavailableError if pyoidn is missing or fails.
     """
     package = _package()
     light = np.log1p(density)
@@ -51,14 +55,14 @@ def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
         clean = package.denoise(shown, albedo=np.ascontiguousarray(guide, "f4"), hdr=False)
     except (RuntimeError, OSError, ValueError) as error:
         raise UnavailableError(f"the picture cannot be denoised: {error}") from error
-    clean = np.clip(clean, 0, 1)
-    decoded = np.where(clean <= 0.04045, clean / 12.92, ((clean + 0.055) / 1.055) ** 2.4)
+    decoded = decode_srgb(np.clip(clean, 0, 1))
     return np.concatenate([decoded.astype("f4"), linear[..., 3:]], 2)
 
 
-def _package():
+def _package() -> ModuleType:
     try:
         import pyoidn
     except (ImportError, OSError) as error:
         raise UnavailableError(f"denoising needs the package pyoidn: {INSTALL} ({error})") from error
-    return pyoidn
+    package: ModuleType = pyoidn
+    return package

@@ -1,10 +1,12 @@
-"""FLIP, the difference of two displayed pictures as a person sees it who flips between them, in NumPy.
+"""FLIP, the perceived difference of two displayed pictures that alternate on a screen, in NumPy.
 
-P. Andersson, J. Nilsson, T. Akenine-Moller, M. Oskarsson, K. Astrom and M. Fairchild 2020: the map for pictures of low
-dynamic range. It is made for the window and for machines without the package flip-evaluator, which is its witness.
+P. Andersson, J. Nilsson, T. Akenine-Moller, M. Oskarsson, K. Astrom and M. Fairchild 2020, for pictures of low dynamic
+range. inspection.py calls it for the window; tests compare it with the package flip-evaluator.
 """
 
 import numpy as np
+
+from renderer.formats.images import decode_srgb
 
 PIXELS_PER_DEGREE = 0.7 * 3840 / 0.7 * np.pi / 180  # a screen 0.7 m wide of 3840 pixels, seen from 0.7 m
 COLOR_EXPONENT, FEATURE_EXPONENT = 0.7, 0.5
@@ -20,28 +22,28 @@ CONTRAST = ((1.0, 0.0047, 0.0, 1e-5), (1.0, 0.0053, 0.0, 1e-5), (34.1, 0.04, 13.
 
 
 def flip_map(reference: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """The error of each pixel, 0 to 1, (height, width) float32, of two (height, width, 3) uint8 sRGB pictures."""
+    """Returns each pixel's error (height, width) float32, 0 to 1, of two (height, width, 3) uint8 sRGB pictures."""
     channels = [_opponent(_linear(picture)) for picture in (reference, test)]
     first, second = (_perceived(_filtered(picture)) for picture in channels)
     color = _spread(_hyab(first, second) ** COLOR_EXPONENT)
     edges, points = zip(*(_features((picture[..., 0] + 16) / 116) for picture in channels), strict=True)
     feature = np.maximum(np.abs(edges[0] - edges[1]), np.abs(points[0] - points[1]))
-    return (color ** (1 - (feature / np.sqrt(2)) ** FEATURE_EXPONENT)).astype("f4")
+    errors: np.ndarray = color ** (1 - (feature / np.sqrt(2)) ** FEATURE_EXPONENT)
+    return errors.astype("f4")
 
 
 def _linear(picture: np.ndarray) -> np.ndarray:
-    values = np.asarray(picture[..., :3], "f8") / 255
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return decode_srgb(np.asarray(picture[..., :3], "f8") / 255)
 
 
 def _opponent(linear: np.ndarray) -> np.ndarray:
-    """Linear RGB as luminance and the opponent colors Cx (red to green) and Cz (blue to yellow)."""
+    """Converts linear RGB to luminance and the opponent colors Cx (red to green) and Cz (blue to yellow)."""
     x, y, z = np.moveaxis(linear @ TO_XYZ.T / WHITE, -1, 0)
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], -1)
 
 
 def _filtered(opponent: np.ndarray) -> np.ndarray:
-    """Linear RGB of what the eye resolves at PIXELS_PER_DEGREE."""
+    """Applies the eye's contrast sensitivity filter at PIXELS_PER_DEGREE; returns linear RGB."""
     radius = int(np.ceil(3 * np.sqrt(0.04 / (2 * np.pi**2)) * PIXELS_PER_DEGREE))
     degrees = np.arange(-radius, radius + 1) / PIXELS_PER_DEGREE
     out = np.empty_like(opponent)
@@ -56,11 +58,11 @@ def _filtered(opponent: np.ndarray) -> np.ndarray:
         out[..., channel] = total / weight
     y = (out[..., 0] + 16) / 116
     xyz = np.stack([out[..., 1] / 500 + y, y, y - out[..., 2] / 200], -1) * WHITE
-    return np.clip(xyz @ np.linalg.inv(TO_XYZ).T, 0.0, 1.0)
+    return np.asarray(xyz @ np.linalg.inv(TO_XYZ).T).clip(0.0, 1.0)
 
 
 def _perceived(linear: np.ndarray) -> np.ndarray:
-    """CIELAB, less colorful where it is dark (Hunt effect)."""
+    """Converts linear RGB to CIELAB with chroma reduced in dark colors (Hunt effect)."""
     ratio = linear @ TO_XYZ.T / WHITE
     delta = 6 / 29
     f = np.where(ratio > delta**3, np.cbrt(ratio), ratio / (3 * delta**2) + 4 / 29)
@@ -70,12 +72,13 @@ def _perceived(linear: np.ndarray) -> np.ndarray:
 
 
 def _hyab(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The HyAB color distance: the difference in lightness plus the Euclidean distance in chroma."""
     difference = a - b
-    return np.abs(difference[..., 0]) + np.hypot(difference[..., 1], difference[..., 2])
+    return np.asarray(np.abs(difference[..., 0]) + np.hypot(difference[..., 1], difference[..., 2]))
 
 
 def _spread(error: np.ndarray) -> np.ndarray:
-    """Color errors as 0 to 1; the largest is that of green against blue."""
+    """Scales color errors to 0..1: the error of green against blue gives 1, and SMALL_PART of it SMALL_RANGE."""
     green, blue = _perceived(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     largest = _hyab(green, blue) ** COLOR_EXPONENT
     small = SMALL_PART * largest
@@ -84,7 +87,7 @@ def _spread(error: np.ndarray) -> np.ndarray:
 
 
 def _features(luminance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The strength of edges and of points at each pixel: first and second derivatives of a Gaussian."""
+    """Returns the strengths of edges and of points at each pixel from a Gaussian's first and second derivative."""
     deviation = 0.5 * FEATURE_DEGREES * PIXELS_PER_DEGREE
     radius = int(np.ceil(3 * deviation))
     x = np.arange(-radius, radius + 1)
@@ -98,10 +101,10 @@ def _features(luminance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _convolve(image: np.ndarray, along_x: np.ndarray, along_y: np.ndarray) -> np.ndarray:
-    """A separable filter of odd widths; pixels beyond the edge repeat it."""
+    """Applies a separable filter of odd widths; pixels beyond the border have the value of the nearest pixel."""
     for taps, axis in ((along_x, 1), (along_y, 0)):
         radius, size = len(taps) // 2, image.shape[axis]
         padded = np.pad(image, [(radius, radius) if k == axis else (0, 0) for k in (0, 1)], mode="edge")
-        parts = (padded.take(range(k, k + size), axis) for k in range(len(taps)))
-        image = sum((tap * part for tap, part in zip(taps, parts, strict=True)), np.zeros(image.shape))
+        shifted = (padded.take(range(k, k + size), axis) for k in range(len(taps)))
+        image = sum((tap * pixels for tap, pixels in zip(taps, shifted, strict=True)), np.zeros(image.shape))
     return image

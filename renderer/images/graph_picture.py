@@ -1,4 +1,7 @@
-"""The graph of a C$ program as pictures: nodes in layers from inputs (left) to the result (right), kernels bright."""
+"""Draws the graph of a C$ program: nodes in layers from the inputs (left) to the result (right), one kernel bright.
+
+Called by renderer/pictures/cdollar.py; the window and lessons show the AlgorithmView.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,20 +12,20 @@ from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph
 from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture
 from renderer.images.lines import draw_lines
 
-MAX_NODES = 600  # drawn, those nearest to the result
-MAX_TEXTS = 90  # beside nodes; those of a kernel come first
+MAX_NODES = 600  # that are drawn; of larger graphs the nodes nearest to the result
+MAX_TEXTS = 90  # beside nodes; the nodes of a kernel come first
 BACKGROUND, EDGE, BRIGHT_EDGE = (16, 18, 23), (70, 80, 96), (235, 190, 90)
 COLORS: dict[str, Rgba] = {
     "constant": (0.55, 0.58, 0.63, 1.0), "variable": (0.40, 0.67, 1.0, 1.0), "function": (0.45, 0.85, 0.55, 1.0),
     "reduce": (1.0, 0.45, 0.40, 1.0), "primitive": (1.0, 0.45, 0.40, 1.0),
 }  # fmt: skip
 OTHER: Rgba = (0.93, 0.90, 0.75, 1.0)
-DIM = 0.25  # alpha of what another kernel computes
-SWEEPS = 4  # that order the nodes of each layer
+DIM = 0.25  # alpha of nodes of other kernels
+SWEEPS = 4  # passes over the layers, in turn right to left and left to right, that order the nodes of each layer
 
 
 def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
-    """Step 0 is the program's graph, step 1 that after the passes, then one step a kernel."""
+    """Returns the view. Step 0: the program's graph; step 1: the graph after the passes; then one step a kernel."""
     rows: list[dict[str, Any]] = [
         {"does": "graph of the program", "nodes": len(graph.before)},
         {"does": "after the passes", "nodes": len(graph.after)},
@@ -32,12 +35,12 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
             "does": kernel.name, "nodes": len(kernel.nodes), "threads": kernel.threads,
             "lines": kernel.text_lines, "launches": kernel.launches, "ms": 1e3 * kernel.seconds,
         })  # fmt: skip
-    places: dict[bool, np.ndarray] = {}
+    positions: dict[bool, np.ndarray] = {}  # of the nodes of graph.before (True) and graph.after (False)
 
     def step(index: int) -> StepPicture:
         nodes = graph.before if index == 0 else graph.after
-        if (index == 0) not in places:
-            places[index == 0] = layout(nodes)
+        if (index == 0) not in positions:
+            positions[index == 0] = layout(nodes)
         kernel = graph.kernels[index - 2] if index > 1 else None
         chosen = kernel.nodes if kernel else frozenset(range(len(nodes)))
         meaning = f"{rows[index]['does']}: {rows[index]['nodes']} nodes"
@@ -47,16 +50,16 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
             meaning = f"{kernel.name}, run before this graph for a number or an array that it takes as given"
         if len(nodes) > MAX_NODES:
             meaning += f"; the {MAX_NODES} nearest to the result of {len(nodes)} are drawn"
-        return graph_picture(nodes, places[index == 0], chosen, meaning, size)
+        return graph_picture(nodes, positions[index == 0], chosen, meaning, size)
 
     return AlgorithmView("step", tuple(rows), step)
 
 
 def layout(nodes: Sequence[GraphNode]) -> np.ndarray:
-    """Places (n, 2) of nodes in topological order, 0 to 1: x by the longest way from an input, y by order in the layer.
+    """Returns positions (n, 2) from 0 to 1 of nodes in topological order; NaN for nodes that are not drawn.
 
-    The order within layers is that of the mean place of the neighbors (K. Sugiyama et al. 1981). NaN for nodes that are
-    not drawn.
+    x is the layer: the longest path from an input. y is the order in the layer, by the mean position of a node's
+    neighbors (K. Sugiyama et al. 1981).
     """
     first = max(len(nodes) - MAX_NODES, 0)
     layer = np.zeros(len(nodes), int)
@@ -80,24 +83,24 @@ def layout(nodes: Sequence[GraphNode]) -> np.ndarray:
     spread()
     for sweep in range(SWEEPS):
         for row in members if sweep % 2 else members[::-1]:
-            near = {
+            neighbors = {
                 i: [y[j] for j in (nodes[i].inputs if sweep % 2 else users[i]) if np.isfinite(y[j])] or [y[i]]
                 for i in row
             }
-            row.sort(key=lambda i: float(np.mean(near[i])))
+            row.sort(key=lambda i: float(np.mean(neighbors[i])))
         spread()
     x = (layer + 0.5) / (layer.max(initial=0) + 1)
     return np.stack([np.where(np.isfinite(y), x, np.nan), y], 1)
 
 
 def graph_picture(
-    nodes: Sequence[GraphNode], places: np.ndarray, chosen: frozenset[int], meaning: str, size: tuple[int, int]
+    nodes: Sequence[GraphNode], positions: np.ndarray, chosen: frozenset[int], meaning: str, size: tuple[int, int]
 ) -> StepPicture:
-    """The nodes at their places in a picture of `size` (width, height); those not chosen are dim."""
+    """Draws the nodes at `positions` in a picture of `size` (width, height); nodes that are not `chosen` are dim."""
     width, height = size
     pixels = np.zeros((height, width, 3), "u1")
     pixels[:] = BACKGROUND
-    inside = places * (0.92, 0.80) + (0.02, 0.10)  # room for texts to the right, and for the label below
+    inside = positions * (0.92, 0.80) + (0.02, 0.10)  # room for texts to the right, and for the label below
     edges = [(child, index) for index, node in enumerate(nodes) for child in node.inputs]
     edges = [edge for edge in edges if np.isfinite(inside[list(edge)]).all()]
     edges.sort(key=lambda edge: edge[1] in chosen)

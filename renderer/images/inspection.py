@@ -1,6 +1,6 @@
-"""Numbers of a picture as pictures: histograms, false color, layers, and how far two pictures differ.
+"""Inspection of pictures for the window and lessons: histograms, false color, layers, differences of two pictures.
 
-Plain functions of arrays: the window shows what they return.
+All functions take and return NumPy arrays on the host.
 """
 
 import numpy as np
@@ -20,9 +20,9 @@ VIRIDIS = np.array([
 
 
 def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
-    """Counts (3, BINS) of red, green and blue over log2 of the value, from STOPS[0] to STOPS[1].
+    """Counts red, green and blue (3, BINS) over log2 of the value, from STOPS[0] to STOPS[1].
 
-    What has no place there is counted by name: "dark" (below the first bin, zero and negative), "bright" (at or above
+    Values outside the bins are counted by name: "dark" (below the first bin, zero and negative), "bright" (at or above
     the last bin's end, infinity too) and "NaN".
     """
     values = np.asarray(linear, "f4")[..., :3].reshape(-1, 3).T
@@ -35,8 +35,8 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     inside = ~(dark | bright | is_nan)
     counts = np.zeros((3, BINS), "i8")
     for channel in range(3):
-        places = ((stops[channel][inside[channel]] - low) * (BINS / (high - low))).astype("i8")
-        counts[channel] = np.bincount(np.minimum(places, BINS - 1), minlength=BINS)
+        bins = ((stops[channel][inside[channel]] - low) * (BINS / (high - low))).astype("i8")
+        counts[channel] = np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
     return counts, {"dark": int(dark.sum()), "bright": int(bright.sum()), "NaN": int(is_nan.sum())}
 
 
@@ -45,11 +45,11 @@ MAX_STOPS = 16.0  # between the ends of a logarithmic scale
 
 
 def _color_table(levels: int) -> np.ndarray:
-    """(levels + 1,) uint32 pixels, red in the lowest byte: VIRIDIS at equal steps, and magenta for NaN."""
+    """Returns (levels + 1,) uint32 pixels, red in the lowest byte: VIRIDIS at equal steps, then magenta for NaN."""
     position = np.linspace(0, len(VIRIDIS) - 1, levels)
     left = np.minimum(position.astype(int), len(VIRIDIS) - 2)
-    part = (position - left)[:, None]
-    colors = VIRIDIS[left] * (1 - part) + VIRIDIS[left + 1] * part
+    t = (position - left)[:, None]
+    colors = VIRIDIS[left] * (1 - t) + VIRIDIS[left + 1] * t
     table = np.full((levels + 1, 4), 255, "u1")
     table[:-1, :3], table[-1, :3] = colors + 0.5, (255, 0, 255)
     return table.view("<u4").ravel()
@@ -61,7 +61,7 @@ STENCIL_TABLE = _color_table(33)[:33]  # colors of 0 to 32 rays of a word
 
 
 def false_color(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(height, width, 4) uint8 colors of numbers, from dark blue at `low` to yellow at `high`; NaN is magenta."""
+    """Returns numbers as (height, width, 4) uint8 colors, dark blue at `low` to yellow at `high`; NaN is magenta."""
     values = np.asarray(values)
     span = float(high) - float(low) if high > low else 1.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -76,15 +76,15 @@ def _pixels(words: np.ndarray) -> np.ndarray:
 
 
 def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
-    """A stencil of active rays as (height, width, 4) uint8 pixels.
+    """Draws a stencil of active rays as (height, width, 4) uint8 pixels.
 
-    `live` (height, width) says which rays are active, `occupancy` (rows, columns) the fraction of them in each word, a
-    block of 4 rows and 8 columns. A word has the color of its occupancy, from dark blue to yellow; ended rays in it are
-    a third as bright, words without a ray are black.
+    `live` (height, width) is 1 for active rays and 0 for ended ones. `occupancy` (rows, columns) is the fraction of
+    active rays in each word of 4 x 8 pixels. The color of a word shows its occupancy, dark blue to yellow. Its ended
+    rays are a third as bright; words without an active ray are black.
     """
     height, width = live.shape
     colors = STENCIL_TABLE.view("u1").reshape(-1, 4)
-    table = np.zeros((33, 2, 4), "u1")  # by rays of the word, by whether the ray lives
+    table = np.zeros((33, 2, 4), "u1")  # by the word's number of active rays, then by `live`
     table[:, 1], table[:, 0] = colors, (colors / 3 + 0.5).astype("u1")
     table[0] = 0
     table[..., 3] = 255
@@ -94,10 +94,10 @@ def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
 
 
 def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
-    """One of CHANNELS of linear pixels (height, width, 3 or 4) in false color, by the logarithm of the value.
+    """Shows one of CHANNELS of linear pixels (height, width, 3 or 4) in false color, by the logarithm of the value.
 
-    The scale spans the middle 99.8 % of the positive values, at most MAX_STOPS below its upper end. What is not
-    positive has the lowest color.
+    The scale spans the middle 99.8 % of the positive values, and at most MAX_STOPS. Values of 0 and below have the
+    lowest color.
     """
     pixels = np.asarray(linear, "f4")[..., :3]
     values = pixels @ np.array(LUMINANCE, "f4") if name == "luminance" else pixels[..., CHANNELS.index(name) - 1]
@@ -112,10 +112,10 @@ def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
 
 
 def layer_picture(name: str, values: np.ndarray) -> StepPicture:
-    """A layer as a picture.
+    """Shows a layer (height, width) or (height, width, 3) as a picture.
 
-    Normals are shown by halves, ids by a color each, other colors as they are; numbers in false color between their
-    least and greatest finite value.
+    Normals are mapped from -1..1 to 0..255; each id has a color; other colors are unchanged. Numbers are in false color
+    between the least and the greatest finite value.
     """
     values = np.asarray(values)
     if name == "id":
@@ -133,7 +133,7 @@ def layer_picture(name: str, values: np.ndarray) -> StepPicture:
 
 
 def _numbers(values: np.ndarray, shown: np.ndarray, is_log: bool, prefix: str) -> StepPicture:
-    """A layer whose colors are those of the numbers `shown`."""
+    """Shows a layer in the false colors of the numbers `shown` (height, width); `values` are reported to the user."""
     finite = shown[np.isfinite(shown)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
     scale = np.log10 if is_log else np.asarray
@@ -143,7 +143,7 @@ def _numbers(values: np.ndarray, shown: np.ndarray, is_log: bool, prefix: str) -
 
 
 def id_colors(ids: np.ndarray) -> np.ndarray:
-    """A color for each number; 0 is black. Numbers are hashed (T. Wang's mix), so neighbors differ."""
+    """Returns a color for each number; 0 is black. Numbers are hashed (T. Wang's mix), so that neighbors differ."""
     x = np.asarray(ids).astype("u4")
     with np.errstate(over="ignore"):
         for multiplier in (0x7FEB352D, 0x846CA68B):
@@ -154,9 +154,9 @@ def id_colors(ids: np.ndarray) -> np.ndarray:
 
 
 def differences(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """MSE (of values 0 to 1), PSNR in dB and mean FLIP of two displayed pictures of one size, uint8 sRGB.
+    """Returns the MSE (of values 0 to 1), PSNR in dB and mean FLIP of two displayed pictures of one size, uint8 sRGB.
 
-    FLIP is left out of pictures above MAX_FLIP_PIXELS, where it takes long. ValueError for two sizes.
+    Omits FLIP, which is slow, above MAX_FLIP_PIXELS. ValueError for pictures of different sizes.
     """
     if a.shape[:2] != b.shape[:2]:
         sizes = [f"{picture.shape[1]} x {picture.shape[0]}" for picture in (a, b)]

@@ -1,8 +1,10 @@
-"""The passes of a texture reduction as steps: the texture of each, its size, bytes and time, and the value so far."""
+"""Views of the passes of a texture reduction: each pass's texture, size, bytes, time and value.
+
+Called by renderer/pictures/reduction.py; the window and lessons show the AlgorithmView.
+"""
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -10,18 +12,19 @@ from renderer.formats.images import linear_to_srgb
 from renderer.gpu.gl import Texture
 from renderer.images.algorithm_view import AlgorithmView, StepPicture
 from renderer.numerics.texture_reduction import Reduction
+from renderer.plain import Json
 
-FOLDS: dict[str, Callable] = {"sum": np.sum, "min": np.fmin.reduce, "max": np.fmax.reduce}
+FOLDS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "min": np.fmin.reduce, "max": np.fmax.reduce}
 
 
 def reduction_view(reduction: Reduction, operation: str, image: Texture, size: tuple[int, int]) -> AlgorithmView:
-    """The passes of a reduction of an image of opaque pixels, run one by one; step 0 is the image.
+    """Runs the passes of a reduction of an opaque image one by one; returns one step a pass, after step 0, the image.
 
-    Pictures have `size` (width, height). Texels of a sum are shown as means: divided by their alpha, which counts
-    pixels.
+    Pictures of the steps have `size` (width, height). A texel of a sum is shown as a mean: divided by its alpha, which
+    counts pixels.
     """
     gl = reduction.gl
-    for _ in reduction.passes(operation, image):  # compilers are not timed
+    for _ in reduction.passes(operation, image):  # warm-up: the times below exclude compilation
         gl.finish()
     gl.finish()
     textures, times = [image.read()], [0.0]
@@ -47,13 +50,13 @@ def reduction_view(reduction: Reduction, operation: str, image: Texture, size: t
 
 
 def shown_texels(operation: str, texels: np.ndarray) -> np.ndarray:
-    """Red, green and blue (height, width, 3) of a level: of a sum the means."""
+    """Returns red, green and blue (height, width, 3) of a level; a level of a sum as means."""
     texels = texels.astype("f8")
     return texels[..., :3] / np.maximum(texels[..., 3:], 1e-30) if operation == "sum" else texels[..., :3]
 
 
-def pass_row(operation: str, texels: np.ndarray, seconds: float) -> dict[str, Any]:
-    """The numbers of a pass: its target, the milliseconds, and the result that its texels would give."""
+def pass_row(operation: str, texels: np.ndarray, seconds: float) -> Json:
+    """Returns the numbers of a pass: size, bytes, milliseconds, and the final color computed from its texels."""
     height, width = texels.shape[:2]
     total = FOLDS[operation](texels.reshape(-1, texels.shape[-1]).astype("f8"), axis=0)
     value = shown_texels(operation, total[None, None])[0, 0]
@@ -64,7 +67,7 @@ def pass_row(operation: str, texels: np.ndarray, seconds: float) -> dict[str, An
 
 
 def magnified(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Texels (height, width, 3) as the largest picture of square-edged texels in the middle of `size`; 0 around it."""
+    """Scales texels (height, width, 3) by nearest neighbor to fit centered into `size`, black around them."""
     height, width = texels.shape[:2]
     scale = min(size[0] / width, size[1] / height)
     w, h = max(1, int(width * scale)), max(1, int(height * scale))

@@ -1,4 +1,4 @@
-"""Linear frames to pixels in sRGB or PQ: on the frame's own device for buffers, in GLSL passes for textures.
+"""Tone mapping of linear frames to displayed pixels, sRGB or PQ: a kernel for buffers, GLSL passes for textures.
 
 Both paths share images/tone_mapping.h. In the window the automatic exposure never leaves the GPU: a chain of passes
 ends in one texel, which the tone map reads. Exported pictures are metered on the host in integers, so that the exposure
@@ -27,13 +27,13 @@ LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
 
 
 class ExposureMeter:
-    """Mean log2 luminance of a picture that comes in parts, the same whatever the parts: a sum of integers of 2^-20."""
+    """Measures the mean log2 luminance of a picture, tile by tile; integer sums in units of 2^-20 are exact."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._sum = self._count = 0
 
     def add(self, linear: np.ndarray) -> "ExposureMeter":
-        """Counts the pixels of (..., 3 or 4) linear values; returns the meter."""
+        """Adds the pixels of (..., 3 or 4) linear values; returns the meter."""
         red, green, blue = (linear[..., k] * LUMINANCE_WEIGHTS[k] for k in range(3))
         luminance = red + green + blue
         lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
@@ -42,16 +42,16 @@ class ExposureMeter:
         return self
 
     def exposure(self, tone: ToneMapping) -> float:
-        """The factor for radiance that `tone` asks for: middle gray 0.18 at the mean (Reinhard et al. 2002)."""
+        """Returns the factor of radiance for `tone`; auto maps the mean to middle gray 0.18 (Reinhard et al. 2002)."""
         if tone.exposure == "manual" or not self._count:
-            return 2.0**tone.ev
+            return math.pow(2.0, tone.ev)
         mean = self._sum / self._count / (1 << 20)
-        return 0.18 * 2.0 ** (tone.ev - min(max(mean, -20.0), 20.0))
+        return 0.18 * math.pow(2.0, tone.ev - min(max(mean, -20.0), 20.0))
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How displayed color is stored: values 0 to `levels`, in sRGB, or with `transfer` pq in PQ of Rec. 2020.
+    """Encoding of displayed color: values 0 to `levels`, in sRGB, or with `transfer` pq in PQ of Rec. 2020.
 
     PQ (SMPTE ST 2084) shows radiance 1 at 203 nits (ITU-R BT.2408) and has room to 10,000, so neither tone curve nor
     look-up table, which are made for sRGB, applies.
@@ -62,11 +62,11 @@ class Encoding:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the pixels."""
+        """Returns the data type of the pixels: uint8 or uint16."""
         return np.dtype("u1" if self.levels <= 255 else "u2")
 
     def constants(self, tone: ToneMapping) -> dict[str, int]:
-        """The compile-time constants of kernels and passes."""
+        """Returns the compile-time constants of kernels and passes."""
         graded = {"GRADED": 1} if is_graded(tone) else {}
         return {"LEVELS": self.levels} | graded | ({"HIGH_RANGE": 1} if self.transfer == "pq" else {})
 
@@ -77,9 +77,9 @@ SRGB_8 = Encoding()
 def tonemap(
     frame: Any, tone: ToneMapping, encoding: Encoding = SRGB_8, meter: ExposureMeter | None = None
 ) -> np.ndarray:
-    """(height, width, 4) pixels of a frame, alpha last; `meter` is that of the whole picture where this is a part.
+    """Returns the displayed pixels (height, width, 4) of a frame, alpha last; waits for the device.
 
-    Waits for the work before it.
+    For a tile, `meter` must have measured the complete picture; without `meter` the frame itself is measured.
     """
     if meter is None:
         meter = ExposureMeter() if tone.exposure == "manual" else ExposureMeter().add(frame.read())
@@ -90,7 +90,7 @@ def tonemap(
 
 
 def compile_tonemap_ahead(device: Device, tone: ToneMapping, encoding: Encoding = SRGB_8) -> None:
-    """Begins to compile, where the device can, the kernel that tonemap() will ask for."""
+    """Starts compiling the kernel of a later tonemap() in the background, if the device supports it."""
     device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(tone, encoding))
 
 
@@ -137,7 +137,7 @@ class GlToneMapper:
         self._gl.render_pass("images/tonemap.frag", **self._encoding.constants(tone))(target, **inputs)
 
     def _grade_texture(self, tone: ToneMapping) -> Texture:
-        """The grading's table in rows of GRADE_WIDTH texels."""
+        """Returns the grading's table as a texture GRADE_WIDTH texels wide."""
         rows = grade_rows(tone)
         if rows is not self._rows:
             height = -(-len(rows) // GRADE_WIDTH)

@@ -1,18 +1,31 @@
-"""`rayfold lesson` without its window: lists lessons, writes one as a page, or carries out one step of it."""
+"""The command `rayfold lesson` without its window: lists lessons, writes one as an HTML page, or runs one step.
+
+window/command.py calls needs_window() and, if the answer is no, command(). The window runs `--step N --json` in a child
+process to carry out a step.
+"""
 
 import argparse
 import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from renderer import arguments
 from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.plain import Json
+from renderer.system import arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from renderer.lessons.lesson import Lesson
+    from renderer.lessons.measurements import Bench
+    from renderer.lessons.page import StepResult
+    from renderer.scene.scene import Scene
 
 DEFAULT_WIDTH = 640  # pixels of a page's pictures
 MAX_WIDTH = 2048
-TRIAL_WIDTH = 128  # below which pictures and matrices of measurements are as small
+TRIAL_WIDTH = 128  # pixels: a smaller --width also limits the pictures and matrices of measurements
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -41,13 +54,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def needs_window(args: argparse.Namespace) -> bool:
-    """Whether the options ask for the window; raises UserError for options that do not go together."""
+    """True if the options ask for the window; raises UserError for options that exclude each other."""
     _check(args)
     return args.lesson is not None and args.html is None and not args.json
 
 
-def requested_lesson(args: argparse.Namespace) -> Any:
-    """The lesson that the options name; UserError for a step that it has not."""
+def requested_lesson(args: argparse.Namespace) -> "Lesson":
+    """Reads the lesson that the options name; UserError for an unknown lesson or for a --step that it lacks."""
     from renderer.lessons.lesson import find_lesson, read_lesson
 
     lesson = read_lesson(find_lesson(args.lesson))
@@ -57,7 +70,7 @@ def requested_lesson(args: argparse.Namespace) -> Any:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Run `rayfold lesson` without its window; 3 where something is missing that this machine cannot do."""
+    """Runs `rayfold lesson` without its window; returns the exit code, 3 if this machine cannot run some step."""
     if args.lesson is None:
         return _list(args.json)
     lesson = requested_lesson(args)
@@ -90,13 +103,13 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _describe(lesson: Any) -> int:
+def _describe(lesson: "Lesson") -> int:
     steps = [step.title for step in lesson.steps]
     print(json.dumps({"name": lesson.name, "title": lesson.title, "paper": lesson.paper, "steps": steps}))
     return 0
 
 
-def _open_bench(args: argparse.Namespace, scenes: Any = None) -> Any:
+def _open_bench(args: argparse.Namespace, scenes: "Mapping[str, Scene] | None" = None) -> "Bench":
     from renderer.gpu import open_context
     from renderer.lessons.measurements import Bench
 
@@ -104,20 +117,23 @@ def _open_bench(args: argparse.Namespace, scenes: Any = None) -> Any:
     return Bench(open_context(args.device), scenes or {}, args.seconds, trial)
 
 
-def _carry_out(lesson: Any, args: argparse.Namespace) -> int:
-    """Prints what step --step measures and evaluates: what the window shows of it."""
+def _carry_out(lesson: "Lesson", args: argparse.Namespace) -> int:
+    """Prints the result of step --step as one JSON object: its measurement and its program's value."""
     number = args.step - 1
     bench = _open_bench(args, lesson.scenes(number))
     result = carry_out(lesson, number, bench)
-    facts: dict[str, Any] = {"step": args.step, "title": lesson.steps[number].title}
+    facts: Json = {"step": args.step, "title": lesson.steps[number].title}
     facts["finding"] = asdict(result.finding) if result.finding else None
     facts["program"] = asdict(result.program) if result.program else None
     print(json.dumps(facts | {"problem": result.problem}))
     return 3 if result.problem else 0
 
 
-def carry_out(lesson: Any, number: int, bench: Any) -> Any:
-    """The StepResult of what step `number` evaluates and measures; what this machine cannot is said in `problem`."""
+def carry_out(lesson: "Lesson", number: int, bench: "Bench") -> "StepResult":
+    """Evaluates the program and runs the measurement of step `number`, counted from 0.
+
+    If this machine cannot run them, StepResult.problem is a sentence with the reason.
+    """
     from renderer.lessons.page import StepResult
     from renderer.lessons.programs import evaluate
 
@@ -133,8 +149,8 @@ def carry_out(lesson: Any, number: int, bench: Any) -> Any:
     return result
 
 
-def write_lesson(lesson: Any, args: argparse.Namespace) -> int:
-    """Writes the page; returns the exit code."""
+def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
+    """Runs all steps and writes the lesson's page into the folder --html; returns the exit code."""
     from renderer.bench.machine import host
     from renderer.lessons.drawing import draw_step
     from renderer.lessons.page import lesson_page
@@ -150,7 +166,7 @@ def write_lesson(lesson: Any, args: argparse.Namespace) -> int:
             print(f"{number + 1} of {len(lesson.steps)}: {step.title}", file=sys.stderr)
         result = carry_out(lesson, number, bench)
         try:
-            if step.show or step.set or step.view:  # others show what is there already
+            if step.show or step.set or step.view:  # other steps keep the pictures of the step before
                 result.pictures = draw_step(lesson, number, bench, args.width, args.samples or 0)
         except (UnavailableError, KernelError) as error:
             result.problem = f"This machine cannot draw this step: {error}."

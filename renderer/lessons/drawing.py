@@ -1,4 +1,7 @@
-"""The pictures of a step: its panels as the window shows them, each in its view, as pixels for a page."""
+"""Draws the pictures of a lesson's step for its HTML page: the panels that the window would show, each in its view.
+
+Called by command.py; page.py puts the pictures into the page.
+"""
 
 from dataclasses import dataclass
 
@@ -11,27 +14,27 @@ from renderer.images.inspection import channel_picture, layer_picture
 from renderer.images.tone_mapping import SRGB_8
 from renderer.lessons.lesson import Lesson
 from renderer.lessons.measurements import Bench
-from renderer.progress import Progress
 from renderer.scene.scene import COLOR, Scene
+from renderer.system.progress import Progress
 
 DEFAULT_SIZE = (1280, 720)
 
 
 @dataclass(frozen=True)
 class DrawnPicture:
-    """One picture of a step: (height, width, 3) uint8 sRGB, what it shows and what it was drawn with."""
+    """One picture of a step: `pixels` (height, width, 3) uint8 sRGB, the panel's name and a caption."""
 
     pixels: np.ndarray
     panel: str
     caption: str
-    meaning: str = ""  # of the colors, the same for all steps of an algorithm
+    meaning: str = ""  # of the colors; the same for all steps of an algorithm, so that the page prints it once
     marks: tuple[Mark, ...] = ()  # points with texts over the picture
 
 
 def draw_step(lesson: Lesson, number: int, bench: Bench, width: int, samples: int = 0) -> list[DrawnPicture]:
-    """The pictures of step `number`, `width` pixels wide; `samples` 0: as many as panels and scenes say.
+    """Draws the pictures of step `number`, `width` pixels wide; `samples` 0 takes the counts of panels and scenes.
 
-    InputError for a view that a picture has not.
+    InputError for a view that a picture does not offer.
     """
     step, out = lesson.steps[number], []
     for name in lesson.shown(number):
@@ -45,23 +48,26 @@ def draw_step(lesson: Lesson, number: int, bench: Bench, width: int, samples: in
 def draw_panel(
     scene: Scene, name: str, bench: Bench, width: int, samples: int, steps: tuple[int, ...], context: str
 ) -> list[DrawnPicture]:
-    """The pictures of one panel: itself, a layer of it, or steps of its algorithm."""
+    """Draws one panel in its view: the picture, one of its layers or channels, or `steps` of its algorithm.
+
+    `context` begins the message of an InputError.
+    """
     picture, full, view = bench.picture(scene), scene.size or DEFAULT_SIZE, scene.inspect.view
     size = width, max(1, round(width * full[1] / full[0]))
     settings = scene.settings
     if view in picture.algorithm_names:
-        found = picture.algorithm(view, settings, size, scene.inspect.pixel)
-        numbers = dict.fromkeys(min(each, found.count - 1) for each in (steps or (found.first,)))
-        seen = [(number, found.step(number)) for number in numbers]
-        if any(step.pixels is not None for _, step in seen):
+        algorithm = picture.algorithm(view, settings, size, scene.inspect.pixel)
+        numbers = dict.fromkeys(min(number, algorithm.count - 1) for number in (steps or (algorithm.first,)))
+        step_pictures = [(number, algorithm.step(number)) for number in numbers]
+        if any(step.pixels is not None for _, step in step_pictures):
             out = []
-            for number, step in seen:
+            for number, step in step_pictures:
                 if step.pixels is not None:
                     head, _, rest = step.meaning.partition("; ")
-                    caption = f"{name}, {found.unit} {number}: {head}"
+                    caption = f"{name}, {algorithm.unit} {number}: {head}"
                     out.append(DrawnPicture(step.pixels[..., :3], name, caption, _sentence(rest), step.marks))
             return out
-        view = COLOR  # marks over the picture itself, which the window draws
+        view = COLOR  # the steps are only marks, which the window draws over the picture itself
     count = samples or scene.samples or picture.sample_count(settings, size)
     job = RenderJob(scene, size, count, scene.time, layers=view in picture.layer_names)
     with Progress(count * len(job.tiles()), f"{name}, {size[0]} x {size[1]}") as progress:
@@ -75,8 +81,8 @@ def draw_panel(
         pixels = np.ascontiguousarray(shown.pixels[..., :3])
         return [DrawnPicture(pixels, name, f"{name}, {view}", _sentence(shown.meaning))]
     pixels = np.concatenate(list(tonemapped_blocks(rendered, scene, SRGB_8)))[..., :3]
-    drawn = "1 sample" if rendered.samples == 1 else f"{rendered.samples} samples"
-    return [DrawnPicture(np.ascontiguousarray(pixels), name, f"{name}, {drawn} a pixel, drawn on {rendered.device}.")]
+    quality = "1 sample" if rendered.samples == 1 else f"{rendered.samples} samples"
+    return [DrawnPicture(np.ascontiguousarray(pixels), name, f"{name}, {quality} a pixel, drawn on {rendered.device}.")]
 
 
 def _sentence(words: str) -> str:

@@ -1,6 +1,7 @@
-"""A lesson's files as frozen dataclasses: lesson.toml has the panels and the steps, lesson.md their words.
+"""Reads a lesson's folder into frozen dataclasses: lesson.toml holds the panels and steps, lesson.md their texts.
 
-Both may be a stranger's: sizes and counts are bounded, every mistake is an InputError that names file and key.
+The files may come from a stranger: sizes and counts are bounded, and every mistake raises an InputError that names the
+file and the key. `rayfold lesson` and the window call find_lesson() and read_lesson().
 """
 
 import os
@@ -12,17 +13,17 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from renderer.errors import InputError, UserError
-from renderer.files import read_text, read_toml
 from renderer.lessons.measurements import MEASUREMENTS, Measurement
 from renderer.lessons.programs import Program
 from renderer.pages.markdown import MAX_CHARACTERS, sections, targets
 from renderer.pages.plot import Plot
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import expand_layout, load, picture_class
-from renderer.plain import format_value, is_finite_number
-from renderer.scene.animation import without_tracks_of
+from renderer.plain import Json, format_value, is_finite_number
+from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
+from renderer.system.files import read_text, read_toml
 
 LESSONS = ASSETS / "lessons"
 MAX_STEPS, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_ANSWERS = 24, 8, 12, 64, 6
@@ -39,10 +40,10 @@ def _check_label(name: str, text: str, most: int = MAX_LABEL) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture of the lesson: a bundled scene's name or a file beside lesson.toml, and settings of its own."""
+    """A picture of the lesson: a bundled scene's name or a file beside lesson.toml, and settings that override it."""
 
     scene: str
-    set: dict[str, Any] = setting(EMPTY)
+    set: Json = setting(EMPTY)
     samples: int | None = setting(None, 1, 1 << 16, "of the page's picture")
 
     def __post_init__(self) -> None:
@@ -51,7 +52,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with answers to choose from; `right` counts from 0, and `because` says why."""
+    """A multiple-choice question; `right` is the index of the right answer from 0, `because` the reason."""
 
     ask: str
     answers: tuple[str, ...]
@@ -85,13 +86,13 @@ class PaperFigure:
         _check_label("source", self.source, 200)
 
     def plot(self) -> Plot:
-        """The figure."""
+        """Returns the figure; a value of 0 is missing."""
         values = {name: tuple(value or None for value in row) for name, row in self.series.items()}
         return Plot(self.source, self.x, values, self.x_name, self.unit, self.kind, self.log_x, self.log_y)
 
 
-def check_figure(x: tuple, series: Any) -> None:
-    """Raises ValueError for numbers that make no figure."""
+def check_figure(x: tuple[object, ...], series: Any) -> None:
+    """Raises ValueError unless `x` is 1 to MAX_POINTS numbers or texts and every series has a value for each."""
     if not 1 <= len(x) <= MAX_POINTS:
         raise ValueError(f"x must have 1 to {MAX_POINTS} values")
     if not (all(map(is_finite_number, x)) or all(isinstance(name, str) for name in x)):
@@ -109,11 +110,11 @@ def check_figure(x: tuple, series: Any) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what it shows, what it asks and what it measures. `text` is its section of lesson.md."""
+    """One step: the panels, question, program and measurement. `text` is the step's section of lesson.md."""
 
     title: str
-    show: tuple[str, ...] = ()  # panels; () are those of the step before
-    set: dict[str, dict[str, Any]] = setting(EMPTY)  # panel -> setting -> value, kept by later steps
+    show: tuple[str, ...] = ()  # names of panels; (): the panels of the step before
+    set: dict[str, Json] = setting(EMPTY)  # panel -> setting -> value, kept by later steps
     view: dict[str, str] = setting(EMPTY)  # panel -> a layer or an algorithm's view
     view_steps: dict[str, tuple[int, ...]] = setting(EMPTY)  # panel -> bounces or passes; the window shows the first
     question: Question | None = None
@@ -138,11 +139,11 @@ class Lesson:
 
     @property
     def name(self) -> str:
-        """The name of the folder."""
+        """Returns the name of the folder."""
         return self.path.resolve().name
 
     def scene(self, number: int, name: str) -> Scene:
-        """The scene of a panel at step `number`, with the settings of all steps until then."""
+        """Returns the scene of a panel at step `number`, with the settings of that step and of all earlier ones."""
         scene = self.panels[name]
         for index, step in enumerate(self.steps[: number + 1]):
             scene = _with(scene, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}")
@@ -151,24 +152,24 @@ class Lesson:
         return replace(scene, inspect=view)
 
     def scenes(self, number: int) -> dict[str, Scene]:
-        """The scenes of all panels at step `number`."""
+        """Returns the scenes of all panels at step `number`, by name."""
         return {name: self.scene(number, name) for name in self.panels}
 
     def shown(self, number: int) -> tuple[str, ...]:
-        """The panels that step `number` shows: its own, or those of the last step that names some."""
+        """Returns the panels that step `number` shows: its `show`, or the last one before it if that is empty."""
         return next((step.show for step in self.steps[number::-1] if step.show), ())
 
 
 def _with(scene: Scene, values: Any, context: str) -> Scene:
-    """The scene with these values of its settings, which lose their key frames."""
+    """Returns the scene with changed settings; the changed settings lose their key frames."""
     for key, value in values.items():
-        scene = without_tracks_of(scene, key)
+        scene = without_tracks(scene, key)
         scene = replace(scene, settings=replace_in_file(scene.settings, key, value, f"{context}: {key}"))
     return scene
 
 
-def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
-    """The scene of a panel: a file beside lesson.toml, else the bundled scene of that name."""
+def _panel_scene(folder: Path, name: str, panel: Panel) -> Scene:
+    """Loads the scene of a panel: a file beside lesson.toml, else the bundled scene of that name."""
     path, context = folder / panel.scene, f"{folder / 'lesson.toml'}: panels.{name}"
     if not (path.suffix and os.path.exists(path)):
         files = [known for suffix in ("cb", "flame", "toml") for known in SCENES.glob(f"*.{suffix}")]
@@ -184,12 +185,12 @@ def _scene_of(folder: Path, name: str, panel: Panel) -> Scene:
 
 
 def bundled_lessons() -> list[str]:
-    """The names of the lessons that come along."""
+    """Returns the names of the lessons that come with the program."""
     return sorted(path.parent.name for path in LESSONS.glob("*/lesson.toml"))
 
 
 def find_lesson(name: str) -> Path:
-    """The folder of a lesson: a path, or a bundled lesson's name; UserError for others."""
+    """Returns the folder of a lesson, given as a path or as a bundled lesson's name; UserError for others."""
     path = Path(name)
     if path.name == "lesson.toml":
         path = path.parent
@@ -205,7 +206,7 @@ KEYS = ("title", "paper", "summary", "panels", "steps")
 
 
 def read_lesson(folder: Path) -> Lesson:
-    """The lesson of a folder. Raises InputError, with file and key, for one that cannot be followed."""
+    """Reads and checks the lesson of a folder; InputError, with file and key, for every mistake."""
     toml, words = folder / "lesson.toml", folder / "lesson.md"
     table = read_toml(toml)
     for key in table:
@@ -222,21 +223,21 @@ def read_lesson(folder: Path) -> Lesson:
     steps = tuple(
         _step(row, heading, text, toml, i) for i, (row, (heading, text)) in enumerate(zip(rows, texts, strict=True))
     )
-    scenes = {name: _scene_of(folder, name, panel) for name, panel in panels.items()}
+    scenes = {name: _panel_scene(folder, name, panel) for name, panel in panels.items()}
     samples = {name: panel.samples for name, panel in panels.items() if panel.samples}
     lesson = Lesson(folder, title, paper, summary, intro, steps, scenes, samples)
     _check_panels(lesson, toml)
     return lesson
 
 
-def _text(table: dict, key: str, path: Path) -> str:
+def _text(table: Json, key: str, path: Path) -> str:
     value = table.get(key)
     if not (isinstance(value, str) and value.isprintable() and 0 < len(value) <= 300):
         raise InputError(f"{path}: {key} is {format_value(value)}; it must be a line of 1 to 300 characters")
     return value
 
 
-def _panels(table: dict, path: Path) -> Iterator[tuple[str, Any]]:
+def _panels(table: Json, path: Path) -> Iterator[tuple[str, Any]]:
     panels = table.get("panels", {})
     if not (isinstance(panels, dict) and len(panels) <= MAX_PANELS):
         raise InputError(f"{path}: panels must be at most {MAX_PANELS} tables [panels.NAME]")
@@ -247,12 +248,12 @@ def _panels(table: dict, path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:
-    """The introduction, and each step's heading and text."""
+    """Reads lesson.md; returns the introduction, and each step's heading and text."""
     text = read_text(path, 4 * MAX_CHARACTERS)
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{path}: {len(text)} characters; a lesson has at most {MAX_CHARACTERS}")
     try:
-        headline, intro, found = sections(text)
+        headline, intro, steps = sections(text)
         images = targets(text, "image")
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
@@ -266,10 +267,10 @@ def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:
             raise InputError(f"{path}: the image is {format_value(image)}; allowed is {allowed}")
         if not os.path.exists(path.parent / image):
             raise InputError(f"{path}: the image is {format_value(image)}; there is no {path.parent / image}")
-    return intro, found
+    return intro, steps
 
 
-def _step(row: dict, heading: str, text: str, path: Path, index: int) -> Step:
+def _step(row: Json, heading: str, text: str, path: Path, index: int) -> Step:
     context = f"{path}: steps[{index}]"
     if row.get("title") != heading:
         raise InputError(f"{context}: title is {format_value(row.get('title'))}; lesson.md has {format_value(heading)}")
@@ -277,20 +278,21 @@ def _step(row: dict, heading: str, text: str, path: Path, index: int) -> Step:
         raise InputError(f"{context}: unknown key 'text'; the words stand in lesson.md")
     measure = _measurement(row["measure"], f"{context}: measure") if "measure" in row else None
     others = {key: value for key, value in row.items() if key != "measure"}
-    step = from_table(Step, others, context, path.parent)
+    step: Step = from_table(Step, others, context, path.parent)
     return replace(step, measure=measure, text=text)
 
 
-def _measurement(table: Any, context: str) -> Measurement:
+def _measurement(table: object, context: str) -> Measurement:
     if not isinstance(table, dict) or table.get("kind") not in MEASUREMENTS:
         found = table.get("kind") if isinstance(table, dict) else table
         raise InputError(f"{context}: kind is {format_value(found)}; allowed are {', '.join(MEASUREMENTS)}")
     rest = {key: value for key, value in table.items() if key != "kind"}
-    return from_table(MEASUREMENTS[table["kind"]], rest, context)
+    measurement: Measurement = from_table(MEASUREMENTS[table["kind"]], rest, context)
+    return measurement
 
 
 def _check_panels(lesson: Lesson, path: Path) -> None:
-    """Raises InputError for panels that steps name and the lesson lacks, and for settings that do not fit."""
+    """Raises InputError if a step names a panel that the lesson lacks, or settings or a view that do not fit it."""
     if not lesson.steps[0].show:
         raise InputError(f"{path}: steps[0]: show is []; the first step must show a panel")
     for index, step in enumerate(lesson.steps):

@@ -1,4 +1,7 @@
-"""A lesson as one HTML page: the steps with their words, pictures, questions, and the reader's figures."""
+"""Lays out a lesson as one HTML page: each step's text, pictures, question, and the paper's and the reader's figures.
+
+command.py passes the lesson and the results of its steps to lesson_page().
+"""
 
 import os
 from collections.abc import Sequence
@@ -16,21 +19,21 @@ from renderer.pages.markdown import escape, targets, to_html
 from renderer.pages.plot import table_rows
 
 MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
-MAX_MARKS = 200  # that are drawn over a picture
+MAX_MARKS = 200  # of an algorithm's step, drawn over its picture
 
 
 @dataclass
 class StepResult:
-    """What a step gave on this machine."""
+    """The results of a step on this machine; None and () for results that the step does not ask for."""
 
     pictures: Sequence[DrawnPicture] = ()
     finding: Finding | None = None
     program: ProgramResult | None = None
-    problem: str = ""  # why something of it is missing
+    problem: str = ""  # why a result is missing
 
 
 def lesson_page(lesson: Lesson, results: Sequence[StepResult], output: Path, machine: str) -> str:
-    """The page, to be written to `output`; `machine` says where the reader's figures come from."""
+    """Returns the HTML page, with links relative to the file `output`; `machine` describes the reader's computer."""
     images = _images(lesson)
     titles = [(f"step-{number}", step.title) for number, step in enumerate(lesson.steps, 1)]
     parts = [
@@ -50,12 +53,12 @@ def lesson_page(lesson: Lesson, results: Sequence[StepResult], output: Path, mac
 def step_words(
     lesson: Lesson, step: Step, result: StepResult, output: Path, images: dict[str, str] | None = None
 ) -> str:
-    """The HTML of a step below its heading; `images` are the addresses of its pictures by name."""
+    """Returns the HTML of a step below its heading; `images` maps the names of the lesson's images to addresses."""
     return "\n".join([_words(step.text, lesson, output, images or {}), *step_parts(step, result)])
 
 
 def _images(lesson: Lesson) -> dict[str, str]:
-    """The pictures of the lesson's folder as addresses of data, by name."""
+    """Reads the images that the lesson's texts name; returns their data: addresses by name."""
     texts = [lesson.intro, *(step.text for step in lesson.steps)]
     names = dict.fromkeys(name for text in texts for name in targets(text, "image"))
     out = {}
@@ -68,6 +71,7 @@ def _images(lesson: Lesson) -> dict[str, str]:
 
 def _words(text: str, lesson: Lesson, output: Path, images: dict[str, str]) -> str:
     def link(target: str) -> str:
+        """The address of a link; empty for a file of the lesson that does not exist."""
         if target.startswith(("http://", "https://", "mailto:", "#")):
             return target
         path = lesson.path / target.partition("#")[0]
@@ -77,7 +81,7 @@ def _words(text: str, lesson: Lesson, output: Path, images: dict[str, str]) -> s
 
 
 def step_parts(step: Step, result: StepResult) -> list[str]:
-    """What follows a step's words."""
+    """Returns the HTML elements below a step's text: pictures, program, figures, problem and question."""
     parts = []
     if result.pictures:
         figures = [
@@ -101,7 +105,7 @@ def step_parts(step: Step, result: StepResult) -> list[str]:
 
 
 def _marks(drawn: DrawnPicture) -> str:
-    """The marks of a picture as SVG that lies over it, with texts beside their points."""
+    """Returns the marks of a picture as an <svg> to lie over it: dots with texts beside them."""
     if not drawn.marks:
         return ""
     height, width = drawn.pixels.shape[:2]
@@ -112,23 +116,23 @@ def _marks(drawn: DrawnPicture) -> str:
         if mark.text:
             if mark.x < 0.75:
                 where = f'x="{x + mark.radius + 4:.1f}" y="{y + 4:.1f}" fill="{color}"'
-            else:  # near the edge the text stands above, and ends with the picture
+            else:  # near the right edge the text stands above the dot and ends at the edge
                 where = f'x="{width - 4}" y="{y - mark.radius - 4:.1f}" text-anchor="end" fill="{color}"'
             parts.append(f"<text {where}>{escape(mark.text)}</text>")
     return f'<svg class="marks" viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
 
 
-def _program(found: ProgramResult) -> str:
-    parts = [f"<pre><code>{escape(found.source.strip())}</code></pre>"]
-    parts.append(f'<p class="soft">Its result on {escape(found.device)}:</p><pre>{escape(found.result)}</pre>')
-    if found.explanation:
+def _program(program: ProgramResult) -> str:
+    parts = [f"<pre><code>{escape(program.source.strip())}</code></pre>"]
+    parts.append(f'<p class="soft">Its result on {escape(program.device)}:</p><pre>{escape(program.result)}</pre>')
+    if program.explanation:
         words = "<summary>The graph, the passes and the kernels</summary>"
-        parts.append(f'<details class="data">{words}<pre>{escape(found.explanation)}</pre></details>')
+        parts.append(f'<details class="data">{words}<pre>{escape(program.explanation)}</pre></details>')
     return "".join(parts)
 
 
 def _figures(paper: PaperFigure | None, finding: Finding | None, title: str) -> str:
-    """The paper's figure above the reader's, each on axes of its own, and the numbers of both."""
+    """Returns the paper's figure above the reader's, on separate axes, and a table of the numbers of each."""
     plots = [*([paper.plot()] if paper else []), *([finding.plot()] if finding else [])]
     if not plots:
         return ""

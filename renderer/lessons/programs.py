@@ -1,4 +1,7 @@
-"""C$ programs of a lesson: evaluated with given numbers, and explained; or launched again and again for the clock."""
+"""Runs the C$ programs of lessons: evaluate() for the steps that show one, bind_program() for timed launches.
+
+A step's [steps.program] table in lesson.toml is a Program: a .cb file and the numbers that its main() takes.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,26 +13,26 @@ import numpy as np
 
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
-from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_program, main_of, read_source
+from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_program, main_function, read_source
 from renderer.cdollar.runtime.explain import explain
 from renderer.cdollar.runtime.run_program import result_text
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.errors import InputError
 from renderer.gpu import Device
-from renderer.plain import is_finite_number
+from renderer.plain import Json, is_finite_number
 from renderer.scene.schema import setting
 
-MAX_NUMBERS = 4096  # given in a lesson's file
-MAX_LINES, MAX_CHARACTERS = 160, 20_000  # of what is shown of an explanation
+MAX_NUMBERS = 4096  # in one value of `given`
+MAX_LINES, MAX_CHARACTERS = 160, 20_000  # of an explanation; longer ones are cut
 EMPTY: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that a step shows, with its result: numbers and lists of numbers are `given` by name."""
+    """A program that a step shows with its result; `given` maps parameters of main() to numbers or nested lists."""
 
     file: str = setting("", file=True, help="the .cb file")
-    given: dict[str, Any] = setting(EMPTY)
+    given: Json = setting(EMPTY)
     explain: bool = setting(False, help="also the graph, the passes and the kernels")
 
     def __post_init__(self) -> None:
@@ -42,7 +45,7 @@ class Program:
 
 
 def _flat(value: Any, depth: int = 0) -> list[float] | None:
-    """All numbers of nested lists; None for other things, for ragged lists and for too many."""
+    """Returns all numbers of nested lists; None for other values, ragged lists and more than MAX_NUMBERS numbers."""
     if is_finite_number(value):
         return [value]
     if not isinstance(value, list) or not value or depth > 3:
@@ -56,7 +59,7 @@ def _flat(value: Any, depth: int = 0) -> list[float] | None:
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """The text of a program, what it gives, and the explanation where it is asked for."""
+    """The text of a program, its result as text, and its explanation, which is empty if the step asks for none."""
 
     source: str
     result: str
@@ -65,7 +68,7 @@ class ProgramResult:
 
 
 def evaluate(program: Program, device: Device) -> ProgramResult:
-    """The result of a program on a device. InputError, with the line, for one that is wrong."""
+    """Compiles a program and evaluates its main() on a device; InputError, with the line, for a faulty program."""
     path = Path(program.file)
     try:
         compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
@@ -73,7 +76,7 @@ def evaluate(program: Program, device: Device) -> ProgramResult:
         arrays = {name: np.array(value, "f4") for name, value in program.given.items() if isinstance(value, list)}
         numbers = {name: repr(value) for name, value in program.given.items() if not isinstance(value, list)}
         value = build_main(compilation, arrays, numbers)
-        result = evaluate_value(compilation, value, main_of(compilation).declaration.name_span)
+        result = evaluate_value(compilation, value, main_function(compilation).declaration.name_span)
     except ProgramError as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
     except RecursionError:
@@ -85,7 +88,7 @@ def evaluate(program: Program, device: Device) -> ProgramResult:
 
 
 def bind_program(path: Path, device: Device, **arrays: np.ndarray) -> Callable[[], object]:
-    """The launches of a program's kernels on arrays that lie on the device, for repeated calls."""
+    """Compiles a program and uploads its `arrays`; returns a function that launches its kernels, without waiting."""
     compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
     value = build_main(compilation, arrays, {})
     assert isinstance(value, FunctionValue) and isinstance(compilation.target, DeviceTarget), path

@@ -1,8 +1,10 @@
-"""The virtual camera in front of a camera array, its synthetic aperture, and the weights and shifts of the views.
+"""Computes the weights and shifts of a light field's views for a virtual camera with a synthetic aperture.
+
+renderer/pictures/lightfield.py calls view_weights() and view_shifts(); its kernels add up the shifted views.
 
 An aperture of size 0 is a pinhole: the view interpolated between the four cameras around it (Levoy and Hanrahan 1996,
 with the focal plane as the second plane: Isaksen et al. 2000). A larger aperture averages the views over its area, as a
-lens does (Ng 2005). Both are one sum over cameras with the weights that this module computes.
+lens does (Ng 2005). Both are a weighted sum over the cameras.
 """
 
 from dataclasses import dataclass, replace
@@ -15,12 +17,12 @@ from renderer.scene.cameras import View
 from renderer.scene.schema import setting
 
 VIEW_SHIFT = np.dtype([("view", "i4"), ("column", "i4"), ("row", "i4"), ("fx", "f4"), ("fy", "f4"), ("weight", "f4")])
-SHIFT_STEPS_PER_PIXEL = 65536  # shifts are rounded to this fraction of a pixel, so that integer shifts stay integer
+SHIFT_STEPS_PER_PIXEL = 65536  # shifts are rounded to multiples of 1/65536 pixel, so that whole pixels stay exact
 APERTURE_SAMPLES = 64  # sample points across the aperture
 MIN_APERTURE, APERTURE_STEP = 0.02, 1.25  # first aperture that the wheel opens a pinhole to; factor per wheel step
 MIN_WEIGHT = 1e-6  # views of less weight are left out
-MIDDLE = 0.25  # spacings from the virtual camera within which a view belongs to both halves
-MIN_HALF_EXTENT = 0.3  # of the array's: a half that is a line cannot match edges along it
+MIDDLE = 0.25  # distance from the virtual camera, in spacings, within which a view belongs to both halves
+MIN_HALF_EXTENT = 0.3  # of a half, as a fraction of the array's extent: views on a line cannot match edges along it
 ApertureShape = Literal["disc", "square", "hexagon", "ring", "all"]
 
 
@@ -29,7 +31,7 @@ class VirtualCamera(View):
     """A view of a light field.
 
     `focus_point` is (x, y, u, v): a point of the picture (panel heights from its center, y down) and the camera's
-    (u, v) when that point was chosen. What is seen there is in focus.
+    (u, v) when that point was chosen. The surface seen there is in focus.
     """
 
     u: float = setting(0.0, -1.0, 1.0, "camera position, from the left (-1) to the right (1) edge of the array")
@@ -49,7 +51,7 @@ class VirtualCamera(View):
         return replace(self, aperture=0.0 if aperture < 0.999 * MIN_APERTURE else min(aperture, 4.0))
 
     def click(self, x: float, y: float) -> "VirtualCamera":
-        """Focus on what is seen at (x, y) from the panel's center."""
+        """Focus on the surface seen at (x, y), in panel heights from the center."""
         return replace(self, focus_point=(x, y, self.u, self.v))
 
 
@@ -58,7 +60,7 @@ def _clamp(coordinate: float) -> float:
 
 
 def _aperture_points(shape: str) -> np.ndarray:
-    """Points (n, 2) of a regular grid inside an aperture of radius 1."""
+    """Returns the points (n, 2) of a regular grid inside an aperture of radius 1."""
     steps = (np.arange(APERTURE_SAMPLES) + 0.5) / APERTURE_SAMPLES * 2 - 1
     x, y = (axis.ravel() for axis in np.meshgrid(steps, steps))
     radius = np.hypot(x, y)
@@ -72,15 +74,15 @@ def _aperture_points(shape: str) -> np.ndarray:
 
 
 def camera_position(field: LightField, u: float, v: float) -> np.ndarray:
-    """Camera coordinates (2,) in spacings of a virtual camera at (u, v), each from -1 to 1 over the array."""
-    return np.array([u, v]) * np.abs(field.half_extent[:, None] * field.grid_basis).max(0)
+    """Converts a virtual camera's (u, v), each from -1 to 1 over the array, to coordinates (2,) in camera spacings."""
+    return np.asarray(np.array([u, v]) * np.abs(field.half_extent[:, None] * field.grid_basis).max(0))
 
 
 def view_weights(field: LightField, camera: VirtualCamera, shape: str) -> np.ndarray:
-    """Weight (n,) of each view in the synthesized picture, the largest 1.
+    """Returns the weight (n,) of each view in the synthesized picture; the largest is 1.
 
     The aperture is sampled on a regular grid; each sample is distributed bilinearly to the four cameras around it.
-    Samples outside of the array count nothing. Shape "all" weights every view equally.
+    Samples outside of the array are dropped. Shape "all" weights every view equally.
     """
     if shape == "all":
         return np.ones(len(field.pixels))
@@ -107,13 +109,14 @@ def view_weights(field: LightField, camera: VirtualCamera, shape: str) -> np.nda
     if weights.max() <= 1e-9 * max(total.max(), 1e-300):  # only missing views: use the nearest one
         nearest = np.linalg.norm(field.camera_positions - center, axis=1).argmin()
         weights = (np.arange(len(weights)) == nearest).astype("f8")
-    return weights / weights.max()
+    return np.asarray(weights / weights.max())
 
 
 def view_shifts(field: LightField, weights: np.ndarray, position: np.ndarray, disparity: float) -> np.ndarray:
-    """VIEW_SHIFT records of the weighted views: shift and add them to focus on the plane of `disparity`.
+    """Returns VIEW_SHIFT records of the weighted views; their shifted sum is in focus on the plane of `disparity`.
 
-    `position` (2,) is the virtual camera's. Views that are shifted out of the picture are left out.
+    `position` (2,) is the virtual camera's, in spacings. `column` and `row` are whole pixels, `fx` and `fy` the rest.
+    Views that are shifted out of the picture are left out.
     """
     views = np.flatnonzero(weights > MIN_WEIGHT)
     shift = -disparity * (field.camera_positions[views] - position)
@@ -130,10 +133,10 @@ def view_shifts(field: LightField, weights: np.ndarray, position: np.ndarray, di
 
 
 def view_halves(field: LightField, weights: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Bits (n,) int32 of the halves that each view is in: left, right, above and below of the camera at `position`.
+    """Returns bits (n,) int32 of the halves that contain each view: left, right, above, below of the virtual camera.
 
-    What an edge hides from one half of the array, another one sees. Where the camera stands so near to the array's
-    border that a half is thin, all views are in that half.
+    A surface that an edge hides from one half of the array is visible from another half. `position` (2,) is the
+    camera's. If it is so close to the array's border that a half is thin, all views belong to that half.
     """
     offset = field.camera_positions - position
     used = weights > MIN_WEIGHT

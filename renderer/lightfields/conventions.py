@@ -1,6 +1,7 @@
-"""Maps file names to the views of a camera array, by the conventions in which light fields are published.
+"""Maps file names to the views of a camera array; light_field.py calls find_views() for a folder or zip.
 
-Stanford archive names, the XML of Stanford's viewer, the HCI 4D light field benchmark, or a pattern of the user's.
+Supported conventions: Stanford archive names, the XML of Stanford's viewer, the HCI 4D light field benchmark, and a
+pattern given by the user.
 """
 
 import configparser
@@ -49,9 +50,10 @@ class ViewList:
 
 
 def find_views(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) -> ViewList:
-    """Find the views in a folder or zip; raises InputError, which lists what was found and the accepted forms.
+    """Finds the views in a folder or zip; `pattern` replaces the known conventions if it is not empty.
 
-    `grid` (rows, columns) arranges views that are only numbered; (0, 0) if unknown.
+    `grid` (rows, columns) arranges views that are only numbered; (0, 0) if unknown. InputError, with the files and the
+    accepted conventions, if no convention matches.
     """
     images = [name for name in archive.names if name.rpartition(".")[2].lower() in IMAGE_SUFFIXES]
     if pattern:
@@ -86,7 +88,7 @@ def _viewer_xml(archive: Folder | Zip, images: list[str], grid: tuple[int, int])
 
 
 def _subapertures(archive: Folder | Zip, name: str) -> list[tuple[str, float, float]]:
-    """(source, v, u) of every subaperture element of an XML file."""
+    """Returns (file name, v, u) of every subaperture element of an XML file."""
     root = parse_xml(archive.read(name), archive.full_name(name))
     positions = []
     for element in root.iter("subaperture"):
@@ -112,7 +114,7 @@ def _hci(archive: Folder | Zip, images: list[str], grid: tuple[int, int]) -> Vie
 
 
 def _hci_grid(archive: Folder | Zip) -> tuple[int, int] | None:
-    """Rows and columns from the benchmark's parameters.cfg; None without a valid file."""
+    """Reads rows and columns from the benchmark's parameters.cfg; None without a valid file."""
     if "parameters.cfg" not in archive.names:
         return None
     parser = configparser.ConfigParser(interpolation=None, strict=False)
@@ -128,7 +130,7 @@ def _hci_grid(archive: Folder | Zip) -> tuple[int, int] | None:
 def _from_numbers(
     archive: Folder | Zip, convention: str, numbered: list[tuple[str, int]], grid: tuple[int, int]
 ) -> ViewList:
-    """Views that are numbered row by row from 0, on `grid` or, where it is (0, 0), on a square."""
+    """Arranges views that are numbered row by row from 0 on `grid`, or on a square if that is (0, 0)."""
     count = max(number for _, number in numbered) + 1
     side = math.isqrt(count)
     if not all(grid) and side * side != count:
@@ -139,7 +141,7 @@ def _from_numbers(
 
 
 def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid: tuple[int, int]) -> ViewList:
-    """Views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
+    """Finds the views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
     fields = set(re.findall(r"\{(\w+)\}", pattern))
     if fields not in PATTERN_FIELDS or len(fields) != pattern.count("{"):
         raise InputError(
@@ -171,7 +173,7 @@ def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid:
 def _from_positions(
     archive: Folder | Zip, convention: str, positions: list[tuple[str, float, float]], present: set[str]
 ) -> ViewList:
-    """Rows and columns for views of which only (v, u) is known: nearly equal v are one row, nearly equal u a column."""
+    """Assigns rows and columns to views with known (v, u) only: nearly equal v form a row, nearly equal u a column."""
     for name, v, u in positions:
         if not max(abs(v), abs(u)) < MAX_POSITION:
             raise InputError(f"{archive.path}: {name}: u is {u:g}, v is {v:g}; both must be below {MAX_POSITION:g}")
@@ -182,17 +184,21 @@ def _from_positions(
 
 
 def _clusters(values: list[float]) -> list[int]:
-    """The cluster of each coordinate: clusters end at every gap wider than half of the widest."""
+    """Returns the cluster number of each coordinate; a gap wider than half of the widest gap separates clusters."""
     ordered = np.unique(values)
     gaps = np.diff(ordered)
     wide = gaps > gaps.max(initial=0) / 2
-    return np.searchsorted(ordered[:-1][wide] + gaps[wide] / 2, values).tolist()
+    clusters: list[int] = np.searchsorted(ordered[:-1][wide] + gaps[wide] / 2, values).tolist()
+    return clusters
 
 
 def _view_list(
     archive: Folder | Zip, convention: str, files: list[ViewFile], grid: tuple[int, int] | None = None
 ) -> ViewList:
-    """Files as views of `grid`, or of the smallest array that holds them, counted from the first row and column."""
+    """Makes the ViewList of `grid`, or of the smallest array that contains all files.
+
+    InputError for a view outside of the array, for two files of one view, and for no files.
+    """
     if not files:
         raise InputError(f"{archive.path}: none of the images that the light field names exists")
     top, left = (0, 0) if grid else (min(f.row for f in files), min(f.column for f in files))

@@ -1,4 +1,7 @@
-"""Tables of colors for disparity maps, and the parameters of their edge-aware smoothing."""
+"""Color tables for disparity maps, and the feedback coefficients of their edge-aware smoothing filter.
+
+renderer/pictures/lightfield.py uploads the tables and passes the coefficients to kernels of lightfields/lightfield.cu.
+"""
 
 import math
 
@@ -11,20 +14,23 @@ SMOOTHING_PASSES = 3  # over rows and columns, each half as wide as the one befo
 
 
 def smoothing_decays(radius: float) -> list[float]:
-    """Per pass, what a recursive filter keeps over one pixel, for a standard deviation of `radius` pixels in all."""
+    """Returns the feedback coefficient of each filter pass; all passes together have a standard deviation of `radius`.
+
+    `radius` is in pixels (Gastal and Oliveira 2011, the recursive filter).
+    """
     widths = [radius * math.sqrt(3) * 2 ** (SMOOTHING_PASSES - i) for i in range(1, SMOOTHING_PASSES + 1)]
     return [math.exp(-math.sqrt(2) / (width / math.sqrt(4**SMOOTHING_PASSES - 1))) for width in widths]
 
 
 def gray_table() -> np.ndarray:
-    """(COLOR_COUNT, 4) linear grays that are even steps of sRGB, black first."""
+    """Returns (COLOR_COUNT, 4) linear grays in even steps of sRGB, black first."""
     table = np.ones((COLOR_COUNT, 4), "f4")
     table[:, :3] = srgb_to_linear(np.arange(COLOR_COUNT, dtype="u1"))[:, None]
     return table
 
 
 def perceptual_table() -> np.ndarray:
-    """(COLOR_COUNT, 4) linear colors of even lightness steps in Oklab (B. Ottosson 2020), from violet to yellow.
+    """Returns (COLOR_COUNT, 4) linear colors in even lightness steps of Oklab (B. Ottosson 2020), violet to yellow.
 
     Equal differences of disparity look equally different, in color and in gray print.
     """

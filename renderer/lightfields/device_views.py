@@ -1,4 +1,7 @@
-"""The views of a light field on a device: all of them, or bands of rows that stream through two staging buffers."""
+"""Holds the views of a light field on a device, or streams them in bands of rows through two staging buffers.
+
+renderer/pictures/lightfield.py launches its kernels by DeviceViews.for_each_band(), which hides the difference.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -6,6 +9,7 @@ import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import StagingBuffer
 from renderer.lightfields.aperture import VIEW_SHIFT
 from renderer.lightfields.light_field import LightField
 
@@ -16,12 +20,12 @@ GROUP_SIZE = 64
 
 
 def row_pitch(field: LightField) -> int:
-    """Bytes from one row of a view to the next on the device: a multiple of 16."""
-    return -(-field.pixels.shape[2] * field.pixels.shape[3] // 16) * 16
+    """Returns the bytes from one row of a view to the next on the device: a multiple of 16."""
+    return -(-int(field.pixels.shape[2]) * int(field.pixels.shape[3]) // 16) * 16
 
 
 class DeviceViews:
-    """Views in device memory if they fit into `max_bytes` (0: most of what the device has), else streamed."""
+    """Views in device memory if they fit into `max_bytes` (0: MEMORY_FRACTION of the device's), else streamed."""
 
     def __init__(self, device: Device, field: LightField, max_bytes: int) -> None:
         """Upload the views, if they fit."""
@@ -30,22 +34,25 @@ class DeviceViews:
         self._bytes = 2 * GUARD_BYTES + count * height * self._pitch
         properties = device.properties
         self._max_bytes = max_bytes or min(int(MEMORY_FRACTION * properties.memory_bytes), properties.max_buffer_bytes)
-        self._staging_buffers: list = []
+        self._staging_buffers: list[StagingBuffer] = []
         self._capacity = 0  # bytes of a staging buffer
         self._records: np.ndarray | None = None
         self._views = self._upload() if self._bytes <= self._max_bytes else None
 
     @property
     def storage(self) -> str:
-        """How the views are stored, for reports."""
+        """Returns a description of the views' storage, for reports."""
         if self._views is None:
             return "streamed in bands of rows"
         return f"{self._bytes / 2**20:.0f} MiB on the device"
 
-    def for_each_band(self, records: np.ndarray, target: Buffer, work: Callable) -> None:
-        """Write the VIEW_SHIFT records to the buffer `target` and call `work` until all rows are done.
+    def for_each_band(
+        self, records: np.ndarray, target: Buffer, work: Callable[[Buffer, int, int, int, int], None]
+    ) -> None:
+        """Writes the VIEW_SHIFT records to the buffer `target`, and calls `work` for each band of rows.
 
-        work(views, first_stored_row, stored_rows, begin_row, end_row) computes rows begin_row to end_row.
+        work(views, first_stored_row, stored_rows, begin_row, end_row) computes rows begin_row to end_row from a buffer
+        that holds `stored_rows` rows of each view.
         """
         height = self._field.pixels.shape[1]
         if self._views is not None:
@@ -64,18 +71,26 @@ class DeviceViews:
             last = max(min(end + below, height), first + 1)
             staging = self._staging_buffers[number % 2]
             used = self._pack(staging.map(), chosen, first, last)
-            staging.upload_then(used, lambda views, f=first, n=last - first, b=begin, e=end: work(views, f, n, b, e))
+            band = first, last - first, begin, end
+
+            def work_on(views: Buffer, band: tuple[int, int, int, int] = band) -> None:
+                work(views, *band)
+
+            staging.upload_then(used, work_on)
 
     def _write_records(self, records: np.ndarray, renumbered: np.ndarray, target: Buffer) -> None:
-        """Write the renumbered records to the start of the buffer, unless those of the same records are there."""
+        """Write the renumbered records to the start of the buffer, unless they are there already."""
         if records is not self._records:
-            whole = np.zeros(target.shape, VIEW_SHIFT)
-            whole[: len(records)] = renumbered
-            target.write(whole)
+            padded = np.zeros(target.shape, VIEW_SHIFT)
+            padded[: len(records)] = renumbered
+            target.write(padded)
             self._records = records
 
     def _band_rows(self, views: int, margin: int) -> int:
-        """Rows of a band such that the rows which `views` views need for it fit a staging buffer; allocates these."""
+        """Returns the rows of a band for which the rows of `views` views fit a staging buffer; allocates the buffers.
+
+        `margin` is the number of further rows that shifts need. UnavailableError if one row of a band is too large.
+        """
         row_bytes = max(views, 1) * self._pitch
         least = 2 * GUARD_BYTES + (margin + 1) * row_bytes
         wanted = max(min(STAGING_BYTES, self._max_bytes // 2), least)
@@ -90,7 +105,7 @@ class DeviceViews:
         return max(1, (self._capacity - 2 * GUARD_BYTES) // row_bytes - margin)
 
     def _pack(self, staging: np.ndarray, chosen: Sequence[int] | np.ndarray, first: int, last: int) -> int:
-        """Copy rows first to last of the chosen views in the kernels' layout; returns the bytes used."""
+        """Copies rows first to last of the chosen views in the kernels' layout; returns the bytes used."""
         pixels = self._field.pixels
         line = pixels.shape[2] * pixels.shape[3]
         used = 2 * GUARD_BYTES + len(chosen) * (last - first) * self._pitch
@@ -100,7 +115,7 @@ class DeviceViews:
         return used
 
     def _upload(self) -> Buffer:
-        """A device buffer of all views, copied in blocks of bounded size."""
+        """Allocates a device buffer and copies all views into it, in blocks of at most about STAGING_BYTES."""
         count, height = self._field.pixels.shape[:2]
         view_bytes = height * self._pitch
         views = self._device.buffer(self._bytes, "u1")

@@ -1,9 +1,9 @@
-"""Disparity estimation on the host, at single points of a light field.
+"""Estimates disparities on the host at single points of a light field, for focusing (renderer/pictures/lightfield.py).
 
 The disparity of a point is its shift in pixels between neighboring cameras: camera (u, v) sees at
-(x - disparity * u, y - disparity * v) what the camera in the middle sees at (x, y). Nearer points have larger
-disparities. The matching cost of a disparity is the variance over the cameras around the point (photo-consistency); the
-disparity of least cost wins (Scharstein and Szeliski 2002).
+(x - disparity * u, y - disparity * v) the surface that the camera in the middle sees at (x, y). Nearer points have
+larger disparities. The matching cost of a disparity is the variance over the cameras, averaged over a window around the
+point (photo-consistency); the disparity of least cost wins (Scharstein and Szeliski 2002).
 """
 
 import numpy as np
@@ -11,17 +11,17 @@ import numpy as np
 from renderer.lightfields.light_field import LightField
 
 WINDOW_RADIUS = 4  # pixels to each side of a point that are compared
-COARSE_WINDOW_RADIUS = 2  # the same where many points are estimated
+COARSE_WINDOW_RADIUS = 2  # the same for coarse estimates, which have many points
 MAX_VIEWS = 25  # views that are compared, spread over the array
-COARSE_VIEWS = 9  # the same where many points are estimated: those nearest to the middle
-TEXTURED_BLOCKS = 6  # along each side of a view, for the points where many are estimated
+COARSE_VIEWS = 9  # the same for coarse estimates: the views nearest to the middle
+TEXTURED_BLOCKS = 6  # blocks along each side of a view; coarse estimates use one point a block
 COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)
 
 
 def disparity_at(field: LightField, x: float, y: float, position: np.ndarray, candidates: np.ndarray) -> float:
-    """Disparity of what a camera at `position` (u, v) sees at pixel (x, y): the best of `candidates` (increasing).
+    """Returns the disparity of the surface that a camera at `position` (u, v) sees at pixel (x, y).
 
-    The result is refined between the candidates by a parabola.
+    Searches the increasing `candidates` and refines the best by a parabola through its neighbors.
     """
     views = _select_views(field, position, MAX_VIEWS)
     cost = _matching_cost(field, np.array([[x, y]]), candidates, views, position, WINDOW_RADIUS)[0]
@@ -29,7 +29,7 @@ def disparity_at(field: LightField, x: float, y: float, position: np.ndarray, ca
 
 
 def disparity_range(field: LightField) -> tuple[float, float]:
-    """The least and the greatest disparity of the light field with a margin, measured at textured points."""
+    """Measures the least and greatest disparity of the light field at textured points; returns both with a margin."""
     if len(field.pixels) < 2:
         return -1.0, 1.0
     cost = _coarse_cost(field, _textured_points(field))
@@ -43,9 +43,9 @@ def disparity_range(field: LightField) -> tuple[float, float]:
 
 
 def resolve_v_direction(field: LightField) -> LightField:
-    """The light field, its v axis reversed if the views match clearly better that way.
+    """Returns the light field, with its v axis reversed if the views then match clearly better.
 
-    Published names count v up or down. With the wrong sign nothing is in focus, and only the views show it.
+    Published names count v up or down. With the wrong sign nothing is in focus; only the pixels tell which is right.
     """
     if field.rows < 2 or field.columns < 2 or len(field.pixels) < 4:
         return field
@@ -55,22 +55,22 @@ def resolve_v_direction(field: LightField) -> LightField:
 
 
 def _coarse_cost(field: LightField, points: np.ndarray) -> np.ndarray:
-    """Matching cost (points, COARSE_DISPARITIES) seen from the middle of the array."""
+    """Returns the matching cost (points, COARSE_DISPARITIES) seen from the middle of the array."""
     views = _select_views(field, np.zeros(2), COARSE_VIEWS, nearest=True)
     return _matching_cost(field, points, COARSE_DISPARITIES, views, np.zeros(2), COARSE_WINDOW_RADIUS)
 
 
 def _select_views(field: LightField, position: np.ndarray, count: int, nearest: bool = False) -> np.ndarray:
-    """Indices of at most `count` views: the nearest to `position`, or spread over the whole array around it."""
+    """Returns the indices of at most `count` views: the nearest to `position`, or evenly spread in distance to it."""
     distance = np.linalg.norm(field.camera_positions - position, axis=1)
     order = np.argsort(distance, kind="stable")
     if nearest or len(order) <= count:
         return order[:count]
-    return order[np.round(np.linspace(0, len(order) - 1, count)).astype(int)]
+    return np.asarray(order[np.round(np.linspace(0, len(order) - 1, count)).astype(int)])
 
 
 def _textured_points(field: LightField) -> np.ndarray:
-    """Points (n, 2) x, y: the strongest edge of each of TEXTURED_BLOCKS^2 blocks of the middle view."""
+    """Returns points (n, 2), x and y: the strongest edge of each of TEXTURED_BLOCKS^2 blocks of the middle view."""
     view = field.pixels[_select_views(field, np.zeros(2), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
     strength = np.zeros_like(view)
     strength[:, 1:-1] += np.abs(view[:, 2:] - view[:, :-2])
@@ -94,7 +94,10 @@ def _split_range(start: int, end: int, count: int) -> list[tuple[int, int]]:
 def _matching_cost(
     field: LightField, points: np.ndarray, candidates: np.ndarray, views: np.ndarray, position: np.ndarray, radius: int
 ) -> np.ndarray:
-    """Variance over the views, averaged over the windows (points, candidates); infinite where too few views see it."""
+    """Returns the variance over the views, averaged over the window, (points, candidates); infinite for too few views.
+
+    `points` (n, 2) are pixels x, y seen from `position`; `views` are indices of views, `radius` the window's.
+    """
     height, width = field.pixels.shape[1:3]
     offsets = np.arange(-radius, radius + 1)
     min_views = max(2, 0.4 * len(views))
@@ -124,12 +127,12 @@ def _matching_cost(
 
 
 def _subpixel_minimum(candidates: np.ndarray, cost: np.ndarray) -> float:
-    """The candidate of least cost, refined by a parabola through it and its neighbors."""
+    """Returns the candidate of least cost, refined by a parabola through it and its neighbors."""
     least = int(np.argmin(cost))
     if 0 < least < len(cost) - 1 and np.isfinite(cost[least - 1 : least + 2]).all():
-        before, here, after = cost[least - 1 : least + 2]
-        curve = before - 2 * here + after
-        if curve > 0:
+        before, minimum, after = cost[least - 1 : least + 2]
+        curvature = before - 2 * minimum + after
+        if curvature > 0:
             step = (candidates[least + 1] - candidates[least - 1]) / 2
-            return float(candidates[least] + step * 0.5 * (before - after) / curve)
+            return float(candidates[least] + step * 0.5 * (before - after) / curvature)
     return float(candidates[least])

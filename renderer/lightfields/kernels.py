@@ -1,4 +1,7 @@
-"""Kernels of shaders/lightfields/lightfield.cu for one light field, and the launch shapes of the refocusing kernels."""
+"""Compiles the kernels of shaders/lightfields/lightfield.cu for one light field, and chooses their launch shapes.
+
+renderer/pictures/lightfield.py looks kernels up by name in a LightFieldKernels.
+"""
 
 from collections.abc import Callable
 
@@ -9,10 +12,10 @@ from renderer.lightfields.light_field import LightField
 
 SOURCE = "lightfields/lightfield.cu"
 ROWS_PER_THREAD = 4  # of refocus_gpu
-GPU_GROUP_SIZES = (128, 512)  # large groups share rows in their cache, small ones fill a device with a small view
+GPU_GROUP_SIZES = (128, 512)  # large groups reuse rows from the cache; small groups occupy all units at a small view
 CPU_TILE_WIDTH, CPU_TILE_HEIGHT = 128, 8  # pixels of one thread of refocus_cpu
-# The kernel that computes each FlattenMethod, and its last arguments.
-FLATTEN_KERNELS: dict[str, tuple] = {
+# The kernel of each way to combine ("flatten") the shifted views, and its last arguments.
+FLATTEN_KERNELS: dict[str, tuple[str | float, ...]] = {
     "mean": ("refocus_reference",),
     "median": ("median",),
     "max": ("min_max", 1.0),
@@ -24,13 +27,13 @@ FLATTEN_KERNELS: dict[str, tuple] = {
 class LightFieldKernels:
     """Kernels for views of one size, compiled at first use.
 
-    Flattening kernels ("mean", "median", "max", "min", "half_variances") are called with (views, shifts, count, linear,
-    target, first_stored_row, stored_rows, begin_row, end_row), "half_variances" with the halves of the views after
-    them; other kernels with threads and their own arguments.
+    The arguments of flattening kernels ("mean", "median", "max", "min", "half_variances") are (views, shifts, count,
+    linear, target, first_stored_row, stored_rows, begin_row, end_row), followed by the halves of the views for
+    "half_variances". The arguments of other kernels are the number of threads and the arguments in lightfield.cu.
     """
 
     def __init__(self, device: Device, field: LightField) -> None:
-        """Kernels for the views of `field`."""
+        """Compiles nothing yet; the size and channels of the views of `field` become compile-time constants."""
         self._device = device
         self._width, self._height = field.size
         self._channels = field.pixels.shape[3]
@@ -38,26 +41,27 @@ class LightFieldKernels:
             WIDTH=self._width, HEIGHT=self._height, CHANNELS=self._channels, PITCH=row_pitch(field),
             GUARD_BYTES=GUARD_BYTES, VIEW_SHIFT=VIEW_SHIFT,
         )  # fmt: skip
-        self._compiled: dict[str, Callable] = {}
+        self._compiled: dict[str, Callable[..., None]] = {}
 
-    def __getitem__(self, name: str) -> Callable:
-        """The kernel of this name."""
+    def __getitem__(self, name: str) -> Callable[..., None]:
+        """Returns the kernel of this name, compiled."""
         if name not in self._compiled:
             self._compiled[name] = self._flatten_kernel(name) if name in FLATTEN_KERNELS else self._kernel(name)
         return self._compiled[name]
 
-    def _kernel(self, entry: str) -> Callable:
+    def _kernel(self, entry: str) -> Callable[..., None]:
         return self._device.kernel(SOURCE, entry, group_size=GROUP_SIZE, **self._constants)
 
-    def _flatten_kernel(self, name: str) -> Callable:
+    def _flatten_kernel(self, name: str) -> Callable[..., None]:
         if name == "mean" and self._channels == 3:
             return self._refocus_kernel()
         entry, *extra = FLATTEN_KERNELS[name]
-        kernel = self._kernel(entry)
+        kernel = self._kernel(str(entry))
+        # arguments[7] and [8] are begin_row and end_row; half_variances has one more argument.
         return lambda *arguments: kernel((arguments[8] - arguments[7]) * self._width, *arguments, *extra)
 
-    def _refocus_kernel(self) -> Callable:
-        """The mean of views of 3 channels, by the kernel made for the kind of processor."""
+    def _refocus_kernel(self) -> Callable[..., None]:
+        """Returns the kernel for the mean of views of 3 channels: refocus_cpu or refocus_gpu."""
         device, width = self._device, self._width
         if device.properties.scalar_threads:
             tile = dict(CPU_TILE_WIDTH=CPU_TILE_WIDTH, CPU_TILE_HEIGHT=CPU_TILE_HEIGHT)
@@ -71,11 +75,14 @@ class LightFieldKernels:
 
 
 def gpu_tile_count(width: int, rows: int, group: int) -> int:
-    """Groups of refocus_gpu that cover so many columns and rows: a warp takes 128 columns of ROWS_PER_THREAD rows."""
+    """Returns the groups of refocus_gpu that cover width x rows pixels; `group` is in threads.
+
+    A warp covers 128 columns of ROWS_PER_THREAD rows.
+    """
     return -(-width // 128) * -(-rows // (group // 32 * ROWS_PER_THREAD))
 
 
 def gpu_group_size(width: int, height: int, units: int) -> int:
-    """Threads of a group: the largest size whose tiles still keep nearly all units of the device busy."""
+    """Returns the threads of a group: the largest size of which at least 0.9 groups a compute unit exist."""
     enough = [group for group in GPU_GROUP_SIZES if gpu_tile_count(width, height, group) >= 0.9 * units]
     return max(enough, default=min(GPU_GROUP_SIZES))

@@ -1,7 +1,8 @@
-"""Light fields from files: the views of a camera array, the positions of its cameras, and what is missing.
+"""Reads light fields from files: the views of a camera array, the camera positions, and warnings about missing views.
 
-A light field is a folder or zip of views (conventions.py), one image that holds all views (a lenslet image or tiled
-views), or an array in a .npy or .npz. Views stay 8-bit as recorded; a .npy of bytes is memory-mapped, not read whole.
+A light field is a folder or zip of views (conventions.py), one image that contains all views (a lenslet image or tiled
+views), or an array in a .npy or .npz file. Views stay 8-bit as recorded; a .npy of bytes is memory-mapped.
+renderer/pictures/lightfield.py calls read_light_field().
 """
 
 import os
@@ -27,7 +28,7 @@ MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, 
 
 @dataclass(frozen=True, eq=False)
 class LightField:
-    """The views of a camera array of `rows` x `columns`, of which some may be missing.
+    """The views of a camera array of `rows` x `columns`; some views may be missing.
 
     `pixels` (n, height, width, 3 or 4) uint8 sRGB, the fourth channel a weight; `view_indices` (n, 2) row and column of
     each view; `camera_positions` (n, 2) float64 (u, v), u to the right and v down, in units of the spacing of columns,
@@ -47,16 +48,16 @@ class LightField:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of a view."""
+        """Returns the width and height of a view."""
         return self.pixels.shape[2], self.pixels.shape[1]
 
     @property
     def half_extent(self) -> np.ndarray:
-        """Half of the array's extent (2,) in rows and columns; also the grid coordinates of its middle."""
+        """Returns half of the array's extent (2,) in rows and columns, also the grid coordinates of its middle."""
         return np.array([self.rows - 1, self.columns - 1]) / 2
 
     def flip_v(self) -> "LightField":
-        """The light field with its v axis reversed, for files that count v upwards."""
+        """Returns the light field with its v axis reversed, for files that count v upwards."""
         flip = np.array([1.0, -1.0])
         message = "v counts upwards where u counts to the right, as the views show; v is reversed"
         return replace(
@@ -67,7 +68,7 @@ class LightField:
         )
 
     def grid_rms_error(self) -> float:
-        """Root mean square distance of the cameras from their regular grid, in spacings."""
+        """Returns the root mean square distance of the cameras from their regular grid, in spacings."""
         offset = self.camera_positions - (self.view_indices - self.half_extent) @ self.grid_basis
         return float(np.sqrt(((offset - offset.mean(0)) ** 2).sum(1).mean()))
 
@@ -75,10 +76,11 @@ class LightField:
 def read_light_field(
     path: str | Path, pattern: str = "", layout: str = "auto", grid: tuple[int, int] = (0, 0)
 ) -> LightField:
-    """Read a folder, .zip, .npy, .npz or one image of all views; raises InputError.
+    """Reads a folder, .zip, .npy, .npz or one image of all views.
 
-    `pattern` matches the file names of views. `layout` ("lenslet", "tiled") and `grid` (rows, columns) describe how one
-    image holds all views.
+    `pattern` matches the file names of views. `layout` ("lenslet", "tiled") and `grid` (rows, columns) describe the
+    arrangement of views in one image. InputError for a file that is no light field, UnavailableError for too little
+    memory.
     """
     path = Path(path)
     if not os.path.exists(path):
@@ -96,7 +98,7 @@ def read_light_field(
 
 
 def view_resolution(path: str | Path) -> tuple[int, int]:
-    """Width and height of the views, from the first view that can be read."""
+    """Returns the width and height of the views, from the first view that can be read; InputError if none can."""
     path = Path(path)
     if not (path.is_dir() or path.suffix.lower() == ".zip"):
         return read_light_field(path).size
@@ -115,15 +117,16 @@ def from_positions(
     source: object,
     convention: str,
     pixels: np.ndarray,
-    view_indices: Sequence | np.ndarray,
-    positions: Sequence | np.ndarray,
+    view_indices: Sequence[tuple[int, int]] | np.ndarray,
+    positions: Sequence[tuple[float, float]] | np.ndarray,
     shape: tuple[int, int],
     warnings: Sequence[str] = (),
 ) -> LightField:
-    """The light field of an array of `shape` (rows, columns) from the indices and camera positions of its views.
+    """Makes the light field of an array of `shape` (rows, columns) from the indices and camera positions of its views.
 
     `view_indices` (n, 2) are rows and columns, `positions` (n, 2) are (v, u) in any unit; NaN selects a regular grid.
-    The regular grid that fits the positions best (least squares) sets the unit and shows cameras far from it.
+    A regular grid is fitted to the positions by least squares. Its spacing becomes the unit; cameras far from the grid,
+    and missing views, give warnings.
     """
     rows, columns = shape
     indices, uv = np.asarray(view_indices, "i4"), np.asarray(positions, "f8")[:, ::-1]
@@ -151,7 +154,10 @@ def from_positions(
 def _fit_grid(
     steps: np.ndarray, uv: np.ndarray, middle: np.ndarray, messages: list[str]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Grid basis and camera positions in units of the spacing; None (and a message) if the positions form no grid."""
+    """Fits a grid; returns its basis and the camera positions in spacings.
+
+    None, with a message, if the positions form no grid.
+    """
     matrix = np.column_stack([steps, np.ones(len(steps))])
     solution = np.linalg.lstsq(matrix, uv, rcond=None)[0]
     used = [axis for axis in (1, 0) if np.ptp(steps[:, axis]) > 0]
@@ -196,11 +202,14 @@ def _decode_view(archive: Folder | Zip, file: ViewFile) -> np.ndarray:
 
 
 def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, list[ViewFile], list[str]]:
-    """Pixels of the views that can be read, their files, and a warning for each view that cannot be read."""
+    """Decodes the views on several threads.
+
+    Returns the pixels (n, height, width, 3) of the readable views, their files, and a warning for each other view.
+    """
     warnings: list[str] = []
     decoded: list[ViewFile] = []
     pixels: np.ndarray | None = None
-    pending: list[tuple[ViewFile, Future]] = []
+    pending: list[tuple[ViewFile, Future[np.ndarray]]] = []
     files = list(views.files)
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
         while files or pending:
@@ -231,7 +240,7 @@ def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, l
 
 
 def _allocate_views(source: Path, shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Host memory for the views; raises UnavailableError if that much is not free."""
+    """Allocates host memory for the views; raises UnavailableError if too little is free."""
     needed, free = int(np.prod(shape, dtype=np.int64)), available_memory()
     if needed > free:
         raise UnavailableError(
@@ -256,12 +265,12 @@ def _from_array(path: Path) -> LightField:
 def _complete(
     path: Path, convention: str, pixels: np.ndarray, positions: np.ndarray, shape: tuple[int, int], *warnings: str
 ) -> LightField:
-    """The light field of an array of `shape` whose views are all there, row by row."""
+    """Makes the light field of an array of `shape` (rows, columns) with all views, row by row."""
     return from_positions(path, convention, pixels, np.indices(shape).reshape(2, -1).T, positions, shape, warnings)
 
 
 def _from_image(path: Path, layout: str, grid: tuple[int, int]) -> LightField:
-    """A lenslet image (view (r, c) is pixel (r, c) under each lens) or an image of tiled views."""
+    """Reads a lenslet image (view (r, c) is pixel (r, c) under each lens) or an image of tiled views."""
     if layout == "auto":
         if "eslf" not in path.stem.lower():
             raise InputError(

@@ -1,7 +1,7 @@
-"""The Laplacian filter of images on devices (thesis, chapter 4), by four methods of shaders/numerics/laplacian.cu.
+"""The Laplacian filter of images on devices (thesis, chapter 4), by four kernels of shaders/numerics/laplacian.cu.
 
-The methods differ in where pixels are kept: naive, shared_tiles and register_rows are the thesis's lesson on GPUs,
-cpu_rows is for CPUs. For pictures/laplacian.py, which also has an OpenGL fragment pass.
+For pictures/laplacian.py. The kernels differ in the memory that holds the pixels: naive (global), shared_tiles (local)
+and register_rows (registers) are the lesson of the thesis on GPUs; cpu_rows is for CPUs.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from renderer.gpu import Buffer, Device
 
 BORDERS = {"clamp": 0, "reflect": 1, "wrap": 2, "zero": 3}
 METHODS = ("auto", "naive", "shared_tiles", "register_rows", "cpu_rows")
-ROWS, TILE = 4, (64, 16)  # rows of a thread of register_rows; elements across and rows of a tile
+ROWS, TILE = 4, (64, 16)  # rows per thread of register_rows; (elements of a row, rows) of a tile
 GROUP = 256
 
 
 def laplacian(
     device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
 ) -> None:
-    """Fills `out` with the Laplacian of `image`: the sum of the neighbors minus their number times the pixel.
+    """Fills `out` with the Laplacian of `image`: the sum of the 4 or 8 `neighbors` minus their number times the pixel.
 
-    Both are (height, width) or (height, width, channels), float32 or uint8, whose results are clamped to 0..255.
-    `neighbors` is 4 or 8. "auto" takes cpu_rows on CPUs, else register_rows; images of a few pixels, and uint8 of more
-    than four channels, take "naive" instead of register_rows. UserError for other shapes, types and choices.
+    `image` and `out` are (height, width) or (height, width, channels), float32 or uint8; results in uint8 are clamped
+    to 0..255. `method` "auto" is cpu_rows on CPUs, else register_rows. Images of a few pixels and uint8 images of more
+    than four channels are filtered by naive instead of register_rows. UserError for other shapes, dtypes and choices.
     """
     bind_laplacian(device, image, out, neighbors, border, method)()
 
@@ -34,7 +34,7 @@ def laplacian(
 def bind_laplacian(
     device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
 ) -> Callable[[], None]:
-    """The launch that laplacian() makes, for repeated calls."""
+    """The launch of laplacian(), for repeated calls."""
     _check(image, out, neighbors, border, method)
     height, width = image.shape[:2]
     channels = image.shape[2] if len(image.shape) == 3 else 1
@@ -68,14 +68,14 @@ def bind_laplacian(
 
 @dataclass(frozen=True)
 class _RowsPlan:
-    """How register_rows of numerics/laplacian.cu divides an image."""
+    """Constants and sizes of a launch of register_rows of numerics/laplacian.cu, which explains them."""
 
-    skew: int  # elements by which a row exceeds (or falls short of) a number of 16-byte words
-    halo: int  # words read on both sides of a word, so that all neighbors are among them
-    head: int  # elements at the image's beginning and, from `tail` on, at its end that are computed one by one
+    skew: int  # elements by which a row is longer (or, if negative, shorter) than a whole number of 16-byte words
+    halo: int  # words read on each side of a word: they contain all neighbors
+    head: int  # elements before `head` and from `tail` on are computed one per thread
     tail: int
-    edges: int  # elements that are computed one by one
-    threads: int  # for the others
+    edges: int  # elements computed one per thread: head, tail, and the left and right border
+    threads: int  # threads that compute ROWS words each
 
     @classmethod
     def of(cls, length: int, height: int, channels: int, size: int) -> "_RowsPlan | None":
@@ -95,9 +95,9 @@ class _RowsPlan:
 
 def _check(image: Buffer, out: Buffer, neighbors: int, border: str, method: str) -> None:
     if image.shape != out.shape or image.dtype != out.dtype or len(image.shape) not in (2, 3):
-        found = f"{image.dtype} {image.shape} into {out.dtype} {out.shape}"
+        operands = f"{image.dtype} {image.shape} into {out.dtype} {out.shape}"
         raise UserError(
-            f"laplacian of {found}: both must be (height, width) or (height, width, channels), of one dtype"
+            f"laplacian of {operands}: both must be (height, width) or (height, width, channels), of one dtype"
         )
     if image.dtype not in (np.float32, np.uint8):
         raise UserError(f"laplacian of {image.dtype}: allowed are float32 and uint8")

@@ -1,12 +1,11 @@
-"""Matrix products: the kernels of the thesis (paper 5, chapter 3) and later ones, listed from the naive to the fastest.
+"""Matrix products by kernel variants from naive to near-vendor speed (thesis, paper 5, chapter 3, and CUTLASS).
 
     matmul(device, a, b, out)                        out = a b by the best variant for the device and the sizes
     matmul(device, a, b, out, variant="coalesced")   by one variant
 
-The variants are a lesson: the thesis's fourteen, then register tiles, vector loads, double buffering, warp tiles,
-CUTLASS's multistage pipeline and tensor cores for float64, each one idea apart (h200_numbers.jsonl: 5.3 to 43.7
-TFLOP/s of 4,096 x 4,096). matmul_costs.py says what each costs. Published by `rayfold bench run products` beside the
-vendor's library.
+The variants are a lesson: the fourteen of the thesis, then register tiles, vector loads, double buffering, warp tiles,
+a multistage pipeline and tensor cores for float64. Each adds one idea (h200_numbers.jsonl: 5.3 to 43.7 TFLOP/s at
+4,096 x 4,096). matmul_costs.py computes their costs; `rayfold bench run products` times them beside cuBLAS or NumPy.
 """
 
 from collections.abc import Callable
@@ -14,21 +13,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, Device
 
-TILE = 16  # edge of a group's tile in the thesis's kernels
+TILE = 16  # edge of the tile of a group in the kernels of the thesis
 PANEL_K = 256  # rows of b that packed_panels packs at a time
 TENSOR_CORES = "numerics/matmul_tensor_cores.cu"
-SWIZZLE_ROWS = 8  # block rows whose groups run together and share tiles in the second-level cache
+SWIZZLE_ROWS = 8  # block rows whose groups are launched together, so that they share tiles in the L2 cache
 
 
 @dataclass(frozen=True)
 class MatmulVariant:
-    """A kernel variant: `constants` of `entry` in `file`; `group` threads compute `block_tile` of out.
+    """A kernel variant: `entry` of `file` compiled with `constants`; `group` threads compute `block_tile` of out.
 
-    `local_bytes` is what a group needs beyond the local arrays that the text declares.
+    `local_bytes` is the dynamic shared memory of a group, beside its statically declared local arrays.
     """
 
     name: str
@@ -36,19 +36,19 @@ class MatmulVariant:
     entry: str
     group: int
     block_tile: tuple[int, int]
-    constants: dict[str, Any]
+    constants: dict[str, int]
     file: str = "numerics/matmul.cu"
     local_bytes: int = 0
 
     def runs_on(self, device: Device) -> bool:
-        """Whether this variant is meant for the device: for CPUs, for tensor cores of float64, or for all."""
+        """True if the device supports the variant: packed_panels needs a CPU, tensor cores a GPU with clusters."""
         if self.entry == "packed_panels":
             return device.properties.scalar_threads
         fits = self.local_bytes <= device.properties.local_bytes
         return self.file != TENSOR_CORES or (device.properties.max_cluster_size > 1 and fits)
 
-    def takes(self, dtype: Any) -> bool:
-        """Whether this variant multiplies numbers of the type: tensor cores multiply float64 here."""
+    def supports(self, dtype: DTypeLike) -> bool:
+        """True if the variant multiplies numbers of the dtype: the tensor-core kernel is for float64 only."""
         return self.file != TENSOR_CORES or np.dtype(dtype) == np.float64
 
 
@@ -73,10 +73,11 @@ def _register_tiled(
     vector_length: int = 4,
     min_groups_per_sm: int = 1,
 ) -> MatmulVariant:
-    """Register tiles (CUTLASS): `block_tile` of a group, `k` deep, `thread_tile` of a thread.
+    """A variant with register tiles (CUTLASS): `block_tile` per group, `k` deep, `thread_tile` per thread.
 
-    `warp` is the threads of a warp down and across, `vector` 1 for 16-byte loads of `vector_length` numbers, `sliced_k`
-    the sets of threads that share the depth of a tile. With `stages` asynchronous copies feed so many tiles.
+    `warp` is the shape of a warp in threads (rows, columns); (0, 0) leaves threads in rows. `vector` 1 loads 16 bytes,
+    `vector_length` numbers, at once. `sliced_k` sets of threads share the depth of a tile. `stages` > 0 is the number
+    of tiles in the ring that asynchronous copies fill.
     """
     group = block_tile[0] // thread_tile[0] * (block_tile[1] // thread_tile[1]) * sliced_k
     constants = {
@@ -105,13 +106,13 @@ def _tensor_cores(
     fragment_sets: int = 2,
     description: str = "",
 ) -> MatmulVariant:
-    """Tensor cores: `block_tile` of a group, `k` deep, `warp_tile` of a warp, `stages` tiles in local memory.
+    """A variant with tensor cores: `block_tile` per group, `k` deep, `warp_tile` per warp, `stages` tiles in a ring.
 
-    `mma` are the rows of a and the depth of one instruction: (8, 4), (16, 4), (16, 8) or (16, 16). With two
-    `fragment_sets` a warp reads the fragments of the next instructions beside the current ones.
+    `mma` is (rows of a, depth) of one instruction: (8, 4), (16, 4), (16, 8) or (16, 16). With two `fragment_sets` a
+    warp reads the fragments of the next instructions while the current ones multiply.
     """
     group = block_tile[0] // warp_tile[0] * (block_tile[1] // warp_tile[1]) * 32
-    assert k // mma[1] % fragment_sets == 0, (name, k, mma)  # sets are used in turn
+    assert k // mma[1] % fragment_sets == 0, (name, k, mma)  # the sets alternate
     assert group % block_tile[1] == 0 or block_tile[1] % group == 0, (name, block_tile, group)
     constants = {
         "BLOCK_M": block_tile[0], "BLOCK_N": block_tile[1], "BLOCK_K": k, "WARP_M": warp_tile[0],
@@ -130,7 +131,7 @@ PACKED_PANELS = MatmulVariant(
 
 
 def _several_each(tile: int, count: int) -> list[MatmulVariant]:
-    """The thesis's four variants with `count` elements of a row for each thread."""
+    """The four variants of the thesis with `count` elements of a row per thread."""
     each = f"1 x {count} elements per thread"
     return [
         _shared_tiled(f"each{count}_looped", f"tiles, {each}", tile, count),
@@ -141,9 +142,9 @@ def _several_each(tile: int, count: int) -> list[MatmulVariant]:
 
 
 def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
-    """The lesson's variants in rising order, by name; `tile` is the edge of the thesis's blocks of threads."""
+    """The variants of the lesson by name, from slow to fast; `tile` is the edge of the thread blocks of the thesis."""
     size, large = {"TILE": tile}, (128, 128)
-    found = [
+    listed = [
         MatmulVariant("row", "one row per thread, uncoalesced", "row_per_thread", tile * tile, (tile * tile, 0), size),
         MatmulVariant("coalesced", "one element per thread", "element_per_thread", tile * tile, (tile, tile), size),
         _shared_tiled("tiles", "square tiles in local memory", tile),
@@ -161,7 +162,7 @@ def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
         _tensor_cores("tensor_cores", large, 16, (64, 32), 4, description="16 x 8 x 4 products of float64 by a warp"),
         PACKED_PANELS,
     ]
-    return {variant.name: variant for variant in found}
+    return {variant.name: variant for variant in listed}
 
 
 # For each precision and hardware the variants that choose_variant() takes, from large blocks to small ones, and the
@@ -191,13 +192,14 @@ CHOICES = {
     ],
 }
 
-# The largest blocks: a multiprocessor holds one, so they pay where waves of them waste little. There they reach 0.98 to
-# 1.01 of the vendor's library (the next smaller block 0.87 to 0.90), and 0.76 to 0.85 where a third of them idles.
+# The largest blocks: a multiprocessor holds one, so they are chosen only if the last wave is nearly full. Then they
+# reach 0.98 to 1.01 of the rate of cuBLAS (the next smaller block 0.87 to 0.90); with a third of the multiprocessors
+# idle they reach 0.76 to 0.85.
 LARGEST = {"f4 async": _register_tiled("128x256 multistage", (128, 256), 8, (8, 16), "", (8, 4), 3)}
-MIN_WAVE_USE = 0.82  # the elements of the product over those of all its waves
+MIN_WAVE_USE = 0.82  # least _wave_use() for which LARGEST is chosen
 
 
-def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVariant:
+def choose_variant(device: Device, rows: int, columns: int, dtype: DTypeLike) -> MatmulVariant:
     """The variant for a product of this size, chosen without a measurement.
 
     Larger blocks need fewer reads; but a device with more multiprocessors than blocks idles, so small products take
@@ -222,7 +224,7 @@ def choose_variant(device: Device, rows: int, columns: int, dtype) -> MatmulVari
 
 
 def _wave_use(variant: MatmulVariant, rows: int, columns: int, units: int) -> float:
-    """The elements of a product over those that its waves compute, one block for each of `units` at a time."""
+    """The fraction of computed elements that belong to the product; a wave is one block for each of `units`."""
     height, width = variant.block_tile
     waves = -(-(-(-rows // height) * -(-columns // width)) // units)
     return rows * columns / (max(waves, 1) * units * height * width)
@@ -239,7 +241,7 @@ def matmul(device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | Mat
 def bind_matmul(
     device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | MatmulVariant = "auto"
 ) -> Callable[[], None]:
-    """The launch that matmul() makes, for repeated calls."""
+    """The launch of matmul(), for repeated calls."""
     _check(a, b, out)
     (rows, inner), columns = a.shape, out.shape[1]
     if variant == "auto":
@@ -249,7 +251,7 @@ def bind_matmul(
         if variant not in known:
             raise UserError(f"variant is {variant!r}; allowed are auto, {', '.join(known)}")
         variant = known[variant]
-    if not (variant.runs_on(device) and variant.takes(out.dtype)):
+    if not (variant.runs_on(device) and variant.supports(out.dtype)):
         raise UserError(f"variant is {variant.name!r}, which does not multiply {out.dtype} on {device.name}")
     if rows == 0 or columns == 0:
         return lambda: None
@@ -270,8 +272,8 @@ def thread_count(variant: MatmulVariant, device: Device, rows: int, columns: int
     return -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
 
 
-def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: Any) -> dict[str, Any]:
-    """The constants that a variant's kernel is compiled with for a product of this size."""
+def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike) -> dict[str, Any]:
+    """The constants with which the kernel of a variant is compiled for a product of this size."""
     vector_length = 4 if np.dtype(dtype) == np.float32 else 2
     words = ("float", "float4") if vector_length == 4 else ("double", "double2")
     constants: dict[str, Any] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": vector_length}
@@ -295,7 +297,7 @@ def _check(a: Buffer, b: Buffer, out: Buffer) -> None:
 
 
 def _tile_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, vector_length: int) -> dict[str, int]:
-    """Whether bounds must be checked, and whether all vectors of the matrices are aligned to 16 bytes."""
+    """The constants that depend on sizes and dtype: UNGUARDED without bounds checks, VECTOR for aligned rows."""
     height, width, k = (variant.constants[key] for key in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     unguarded = inner > 0 and rows % height == 0 and columns % width == 0 and inner % k == 0
     aligned = inner % vector_length == 0 and columns % vector_length == 0
@@ -307,7 +309,7 @@ def _tile_constants(variant: MatmulVariant, rows: int, columns: int, inner: int,
 
 
 def _panel_items(device: Device, rows: int, columns: int, vector_length: int) -> int:
-    """Work-items of the CPU kernel: about eight a core, each of at least 48 rows, all of nearly the same number."""
+    """Work-items of packed_panels: about eight per core, each with at least 48 rows, nearly equal numbers of rows."""
     across = -(-columns // (8 * vector_length))
     wanted = -(-8 * device.properties.compute_units // across)
     return across * max(1, min(wanted, rows // 48))

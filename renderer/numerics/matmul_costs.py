@@ -1,37 +1,36 @@
-"""What the variants of the matrix product cost: arithmetic and memory of a thread, registers as NVRTC allots them.
+"""Cost model of the matrix product variants (matmul.py): operations and memory traffic per thread, register counts.
 
-The ratio to reason with is the thesis's CGMA (compute to global memory access): operations for each number that a
-thread reads from global memory, 0.5 for the plain product as multiply-adds, 1 here, where both of them count.
+For `rayfold bench run products` and the guide matmul.md. The key figure is the CGMA ratio of the thesis (compute to
+global memory access): operations per number read from global memory. It is 1 for the naive product, since a
+multiply-add counts as two operations (the thesis counts one: 0.5).
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from renderer.gpu.cubin import kernel_resources
+from renderer.gpu.cuda.cubin import kernel_resources
+from renderer.gpu.cuda.nvrtc import compile_cubin
 from renderer.gpu.kernel_source import preprocess
-from renderer.gpu.nvrtc import compile_cubin
 from renderer.numerics.matmul import MatmulVariant, variant_constants
 
 
 class ThreadCosts(NamedTuple):
-    """Of one thread: operations (a multiply-add is two), bytes from and to global memory, bytes of local arrays.
+    """The costs of one thread of a launch."""
 
-    `intensity` are operations a number read from global memory; `threads` is the size of the launch.
-    """
-
-    threads: int
-    elements: float
-    operations: float
-    global_bytes: float
-    local_bytes: float
-    intensity: float
+    threads: int  # of the launch
+    elements: float  # of the product
+    operations: float  # a multiply-add is two
+    global_bytes: float  # read from and written to global memory
+    local_bytes: float  # the thread's fraction of the local arrays of its group
+    intensity: float  # operations per number read from global memory
 
 
-def thread_costs(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: Any = "f4") -> ThreadCosts:
-    """The costs of out (rows, columns) = a (rows, inner) b (inner, columns) for a thread, bounds checks left out.
+def thread_costs(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike = "f4") -> ThreadCosts:
+    """The costs per thread of out (rows, columns) = a (rows, inner) b (inner, columns), without bounds checks.
 
-    Not of packed_panels, whose work-items divide the rows by the number of cores.
+    Not defined for packed_panels, whose number of rows per work-item depends on the device.
     """
     size, group = np.dtype(dtype).itemsize, variant.group
     if variant.entry == "row_per_thread":
@@ -52,7 +51,7 @@ def thread_costs(variant: MatmulVariant, rows: int, columns: int, inner: int, dt
 
 
 def _local_numbers(variant: MatmulVariant, known: dict[str, Any]) -> int:
-    """Numbers in the local arrays of a group."""
+    """The number of elements in the local arrays of a group."""
     if "THREAD_TILE" in known:
         return known["TILE"] ** 2 * (1 + known["THREAD_TILE"])
     stages = known.get("STAGES") or known.get("BUFFERS", 1)
@@ -60,10 +59,10 @@ def _local_numbers(variant: MatmulVariant, known: dict[str, Any]) -> int:
     return variant.local_bytes // 8 or stages * known["BLOCK_K"] * padded
 
 
-def registers(variant: MatmulVariant, dtype: Any = "f4", architecture: str = "sm_90") -> int:
-    """Registers of a thread of the variant's kernel for sizes that its blocks divide, as NVRTC compiles it.
+def registers(variant: MatmulVariant, dtype: DTypeLike = "f4", architecture: str = "sm_90") -> int:
+    """Registers per thread of the variant's kernel without bounds checks, compiled by NVRTC for `architecture`.
 
-    UnavailableError without NVRTC; no GPU is needed.
+    Needs no GPU; UnavailableError without NVRTC.
     """
     constants = variant_constants(variant, 4096, 4096, 4096, dtype)
     text = preprocess(variant.file, GROUP_SIZE=variant.group, **constants)

@@ -1,11 +1,11 @@
 """Reductions of a texture to one texel by render-to-texture passes (paper 5): sum, min, max, mean log luminance.
 
-Each pass draws a target an eighth as wide and high (8 x 8 squares of vec4 were the fastest of those measured), down to
-one texel. Nothing is read back: the result is a texture for the next pass. The order of the additions depends on the
-size alone, so a sum has the same bits on every run.
+For tone mapping, pictures/reduction.py and gl_sums.py. Each pass of numerics/reduce.frag draws a target of an eighth of
+the width and height; squares of 8 x 8 texels were the fastest measured. The result stays a texture, so the host never
+waits. The order of the additions depends only on the size, so a sum has the same bits on every run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from renderer.gpu.gl import GlContext, Texture
 
@@ -14,25 +14,25 @@ OPERATIONS = ("sum", "min", "max")  # numbered as in shaders/numerics/reduce.fra
 
 
 class Reduction:
-    """Reduces textures of one GL context. A result stays valid until the next call of the same method."""
+    """Reduces textures of one GL context. A result is valid until the next call with the same operation."""
 
     def __init__(self, gl: GlContext, block: int = BLOCK):
         assert block >= 2, block
         self.gl = gl
         self.block = block
-        self._targets: dict[str, tuple[tuple, list[Texture]]] = {}
+        self._targets: dict[str, tuple[object, list[Texture]]] = {}
 
     def reduce(self, operation: str, image: Texture) -> Texture:
-        """One texel: the "sum", "min" or "max" of each of the image's components.
+        """A texture of one texel: the "sum", "min" or "max" of each component of the image.
 
-        "min" and "max" ignore NaN, and are infinite and minus infinite where all are NaN.
+        "min" and "max" ignore NaN; if all values are NaN they are inf and -inf.
         """
         return self.levels(operation, image)[-1]
 
     def mean_log_luminance(self, image: Texture) -> Texture:
-        """One texel: x is the mean log2 luminance of the pixels that count (see images/tone_mapping.h).
+        """A texture of one texel: x is the mean log2 luminance of all pixels that log_luminance() counts.
 
-        y is 1 if any pixel counts, else 0.
+        y is 1 if it counts any pixel, else 0 (images/tone_mapping.h).
         """
         targets = self._targets_for("mean_log_luminance", image.size, 2)
         for level, target in enumerate(targets):
@@ -41,11 +41,11 @@ class Reduction:
         return image
 
     def levels(self, operation: str, image: Texture) -> list[Texture]:
-        """The targets of every pass of reduce(), from the largest to one texel."""
+        """The targets of all passes of reduce(), from the largest to the one texel."""
         return list(self.passes(operation, image))
 
     def passes(self, operation: str, image: Texture) -> Iterator[Texture]:
-        """Draws the passes of reduce() one after another; gives the target of each once it is drawn."""
+        """Draws the passes of reduce() and yields the target of each pass after it is drawn."""
         shader = self._shader(OPERATIONS.index(operation), False, False)
         targets = self._targets_for(operation, image.size, image.components)
         for target in targets:
@@ -53,19 +53,19 @@ class Reduction:
             image = target
             yield target
 
-    def _shader(self, operation: int, log_luminance: bool, divide: bool):
+    def _shader(self, operation: int, log_luminance: bool, divide: bool) -> Callable[..., None]:
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)
         return self.gl.render_pass("numerics/reduce.frag", **constants)
 
     def _targets_for(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
-        """The render targets for an image of `size`; those of the last call are reused if they fit."""
+        """The render targets of all passes for an image of `size`; cached per `name` while size and components stay."""
         key = (size, components)
         if self._targets.get(name, (None,))[0] != key:
             self._targets[name] = (key, [self.gl.texture(level, components) for level in self.sizes(size)])
         return self._targets[name][1]
 
     def sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
-        """(width, height) of each pass's target; at least one, the last (1, 1)."""
+        """(width, height) of the target of each pass; there is at least one pass, and the last target is (1, 1)."""
         out: list[tuple[int, int]] = []
         while not out or size != (1, 1):
             size = -(-size[0] // self.block), -(-size[1] // self.block)

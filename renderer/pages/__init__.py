@@ -1,4 +1,4 @@
-"""Pages that people read: one HTML file with its pictures and figures inside, for lessons and reports.
+"""Self-contained HTML pages with embedded pictures and figures, for `rayfold lesson` and `rayfold bench report`.
 
-`plot` says what a figure shows, `figures` draws it as SVG, `markdown` reads the text, `page` puts all in one file.
+`plot` holds the data of a figure, `figures` draws it as SVG, `markdown` converts text, and `page` builds the HTML file.
 """

@@ -1,6 +1,7 @@
-"""Figures as inline SVG that follows the page: its colors are CSS variables, its letters the reader's fonts.
+"""Draws figures (plot.Plot) as inline SVG by matplotlib, which only this module imports.
 
-The only user of matplotlib. A figure is FIGURE_WIDTH points wide, so that its letters can be read on a phone.
+The SVG takes colors from the page's CSS variables and uses the reader's fonts. It is FIGURE_WIDTH points wide, so that
+its text is legible on a phone. Lessons and the bench report call draw_plots().
 """
 
 import html
@@ -33,7 +34,7 @@ STYLE = {
 
 
 def new_figure(heights: Sequence[float]) -> tuple[Figure, list[Axes]]:
-    """A figure with axes one above the other, each `heights` points high with its labels."""
+    """Makes a figure with axes one below the other; `heights` are in points and include the labels."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(FIGURE_WIDTH / 72, sum(heights) / 72), layout="constrained")
         axes = figure.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": list(heights)})
@@ -41,22 +42,22 @@ def new_figure(heights: Sequence[float]) -> tuple[Figure, list[Axes]]:
 
 
 def to_svg(figure: Figure, alt: str) -> str:
-    """The figure as an <svg> element; `alt` is what a reader hears who cannot see it."""
+    """Returns the figure as an <svg> element without metadata; `alt` is its text for screen readers."""
     out = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(out, format="svg", metadata=nothing, transparent=True)
+        no_metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(out, format="svg", metadata=no_metadata, transparent=True)
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</defs>", "", text, flags=re.S)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-?0 [^\"]*\"|; stroke-linecap: square", "", text)
     text = re.sub(r"\s*\n\s*", " ", text.replace("xlink:href", "href"))
-    text = re.sub(r"#[0-9a-f]{6}", lambda found: _variable(found[0]), text)
+    text = re.sub(r"#[0-9a-f]{6}", lambda match: _variable(match[0]), text)
     text = re.sub(r"(\d\.\d{2})\d+", r"\1", text)
     text = re.sub(r">\s+<", "><", text)
     box = re.search(r'viewBox="[^"]*"', text)
-    assert box is not None, "matplotlib writes one"
+    assert box is not None, "matplotlib writes a viewBox"
     label = html.escape(alt, quote=True)
     return f'<svg class="figure" role="img" aria-label="{label}" {box[0]}>{text[text.index(">") + 1 :].strip()}'
 
@@ -66,7 +67,7 @@ def _variable(color: str) -> str:
 
 
 def draw_plots(plots: Sequence[Plot], alt: str) -> str:
-    """Plots one above the other as one <svg>; each has axes of its own, since devices share no scale."""
+    """Draws plots one below the other into one <svg>; each has its own axes, because devices share no scale."""
     heights = [_height(plot) for plot in plots]
     figure, axes = new_figure(heights)
     with matplotlib.rc_context(STYLE):
@@ -85,21 +86,21 @@ def _height(plot: Plot) -> float:
 def draw_plot(axes: Axes, plot: Plot) -> None:
     """Draws a plot into axes of new_figure()."""
     pad = 8 + 14 * _legend_rows(plot)
-    axes.set_title(" ", pad=pad)  # makes room; the words begin at the figure's edge, so that long ones fit
-    above = ("figure fraction", "axes fraction")
-    words = axes.annotate(plot.title, (0, 1), (2, pad), xycoords=above, textcoords="offset points", weight="bold")
-    words.set_in_layout(False)
+    axes.set_title(" ", pad=pad)  # reserves the height; the title itself begins at the figure's edge, for long titles
+    units = ("figure fraction", "axes fraction")
+    title = axes.annotate(plot.title, (0, 1), (2, pad), xycoords=units, textcoords="offset points", weight="bold")
+    title.set_in_layout(False)
     if plot.is_numeric:
         _draw_lines(axes, plot)
     else:
         _draw_bars(axes, plot)
     if len(plot.series) > 1:
-        place = dict(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=_legend_columns(plot))
-        axes.legend(**place, borderaxespad=0.2, columnspacing=1.0, handlelength=1.6)
+        position = dict(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=_legend_columns(plot))
+        axes.legend(**position, borderaxespad=0.2, columnspacing=1.0, handlelength=1.6)
 
 
 def _legend_columns(plot: Plot) -> int:
-    """The columns of a legend whose names fit in the width of the figure."""
+    """Returns the number of columns with which a legend's names fit the width of the figure."""
     longest = max((len(name) for name in plot.series), default=1)
     return max(1, min(3, 58 // (longest + 6)))
 
@@ -135,7 +136,7 @@ def _draw_lines(axes: Axes, plot: Plot) -> None:
 
 
 def _mark_decades(axis: Axis, low: float, high: float) -> None:
-    """Labels powers of ten, and where they are few 2 and 5 times these."""
+    """Labels powers of ten, and 2 and 5 times them if the axis spans few powers."""
     few = high < 60 * low
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=8))
     if few:
@@ -143,21 +144,21 @@ def _mark_decades(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _are_apart(x: tuple) -> bool:
-    """Whether labels at these positions do not meet."""
+def _are_apart(x: tuple[float, ...]) -> bool:
+    """True if labels at these positions do not overlap."""
     steps = [b - a for a, b in zip(sorted(x), sorted(x)[1:], strict=False)]
     return not steps or min(steps) * 14 >= max(x) - min(x)
 
 
 def _draw_bars(axes: Axes, plot: Plot) -> None:
-    """Horizontal bars with their values beside them, so that names of any length are read."""
+    """Draws horizontal bars, which leave room for long names, with their values beside them."""
     count, labels = len(plot.series), plot.labels()
-    high = 0.8 / max(count, 1)
+    thickness = 0.8 / max(count, 1)  # of a bar, in rows
     drawn = [value for values in plot.series.values() for value in values if value is not None]
     for index, (name, values) in enumerate(plot.series.items()):
-        places = [row - 0.4 + high * (index + 0.5) for row in range(len(labels))]
+        centers = [row - 0.4 + thickness * (index + 0.5) for row in range(len(labels))]
         color = SERIES[index % len(SERIES)]
-        bars = axes.barh(places, [value or 0 for value in values], high * 0.92, color=color, label=name)
+        bars = axes.barh(centers, [value or 0 for value in values], thickness * 0.92, color=color, label=name)
         axes.bar_label(bars, [f" {format_number(value)}" for value in values], fontsize=7.5, padding=2)
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)

@@ -1,4 +1,7 @@
-"""Markdown of strangers: CommonMark and tables by markdown-it, without HTML; to a page, or in blocks for the window."""
+"""Converts untrusted Markdown to HTML for pages, or to blocks of text for the window.
+
+The dialect is CommonMark with tables and without HTML, parsed by markdown-it.
+"""
 
 import html
 from collections.abc import Callable, Iterator
@@ -10,12 +13,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 MAX_CHARACTERS = 1 << 16  # of a text
-MAX_NESTING = 12  # lists in lists in quotes
+MAX_NESTING = 12  # levels of lists and quotes
 
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of text for the window; `rows` are those of a table, its head first; `level` indents or ranks."""
+    """A block of text for the window. A table has `rows`, head first; `level` is the indentation or heading rank."""
 
     kind: Literal["heading", "text", "item", "code", "table", "rule"]
     text: str = ""
@@ -29,13 +32,13 @@ def _parser() -> MarkdownIt:
 
 
 def parse(text: str) -> list[Token]:
-    """The tokens of a text of at most MAX_CHARACTERS."""
+    """Parses a text of at most MAX_CHARACTERS into markdown-it's tokens."""
     assert len(text) <= MAX_CHARACTERS, len(text)
     return _parser().parse(text)
 
 
 def sections(text: str) -> tuple[str, str, list[tuple[str, str]]]:
-    """The title (`# ...`), what stands before the first `## ...`, and each such heading with its text."""
+    """Splits a text into the title (`# ...`), the introduction, and (heading, text) of each `## ...` section."""
     starts: list[tuple[str, int, int]] = []
     lines, title = text.split("\n"), ""
     tokens = parse(text)
@@ -47,19 +50,19 @@ def sections(text: str) -> tuple[str, str, list[tuple[str, str]]]:
             elif opening.tag == "h2":
                 starts.append((plain_text(inline), opening.map[0], opening.map[1]))
     ends = [*(start for _, start, _ in starts[1:]), len(lines)]
-    found = [(name, "\n".join(lines[first:end]).strip()) for (name, _, first), end in zip(starts, ends, strict=False)]
-    return title, "\n".join(lines[body : starts[0][1] if starts else len(lines)]).strip(), found
+    texts = [(name, "\n".join(lines[first:end]).strip()) for (name, _, first), end in zip(starts, ends, strict=False)]
+    return title, "\n".join(lines[body : starts[0][1] if starts else len(lines)]).strip(), texts
 
 
 def targets(text: str, kind: Literal["link", "image"]) -> list[str]:
-    """What the links or the images of a text lead to."""
+    """Returns the targets of the links or images of a text."""
     name, attribute = ("link_open", "href") if kind == "link" else ("image", "src")
     inner = [child for token in parse(text) for child in (token.children or [])]
     return [str(token.attrGet(attribute) or "") for token in inner if token.type == name]
 
 
 def to_html(text: str, link: Callable[[str], str], image: Callable[[str], str]) -> str:
-    """The text as HTML. link(target) and image(target) give the address to write, "" for none."""
+    """Converts a text to HTML. link(target) and image(target) return the address to write, "" for none."""
     tokens = parse(text)
     for token in tokens:
         for child in token.children or []:
@@ -67,12 +70,12 @@ def to_html(text: str, link: Callable[[str], str], image: Callable[[str], str]) 
                 child.attrs = {"href": address} if (address := link(str(child.attrGet("href") or ""))) else {}
             elif child.type == "image":
                 child.attrSet("src", image(str(child.attrGet("src") or "")))
-    written = _parser().renderer.render(tokens, _parser().options, {})
+    written: str = _parser().renderer.render(tokens, _parser().options, {})
     return written.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
 
 
 def blocks(text: str) -> list[Block]:
-    """The text in blocks; marks within a line are left out."""
+    """Splits a text into blocks, without emphasis and links."""
     return list(_blocks(parse(text)))
 
 
@@ -106,7 +109,7 @@ def _blocks(tokens: list[Token]) -> Iterator[Block]:
 
 
 def plain_text(inline: Token) -> str:
-    """The text of a line without its marks; an image is its description in brackets."""
+    """Returns the text of an inline token without markup; an image becomes its description in brackets."""
     out = []
     for child in inline.children or []:
         if child.type in ("text", "code_inline"):
@@ -119,5 +122,5 @@ def plain_text(inline: Token) -> str:
 
 
 def escape(text: str) -> str:
-    """The text for HTML."""
+    """Returns the text with HTML's special characters escaped."""
     return html.escape(text, quote=True)

@@ -1,4 +1,7 @@
-"""One HTML file that needs no other: style for light and dark, for desktop, phone and paper; pictures inside."""
+"""Builds self-contained HTML pages: the frame with its style sheet, embedded pictures, tables and contents.
+
+Lessons and the bench report fill the page. The style fits light and dark screens, phones and paper.
+"""
 
 import base64
 import math
@@ -12,7 +15,7 @@ from renderer.pages.figures import SERIES
 from renderer.pages.markdown import escape
 
 DARK_SERIES = ("#5aa9ff", "#ff8f5a", "#7ccf80", "#d58bea", "#4dd0d9", "#f27bb5", "#c8a898", "#a3aef0")
-MAX_PNG = 24_000  # bytes above which a picture is a JPEG, where that is smaller
+MAX_PNG = 24_000  # bytes; a larger PNG is replaced by a JPEG if that is smaller
 CSS = """
 :root { --ink: #1b2027; --soft: #5a6472; --line: #d9dee5; --paper: #fff; --panel: #f4f6f9; --accent: #0b5cad; LIGHT }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #a0a9b6; --line: #39424e; --paper: #14181d;
@@ -60,7 +63,10 @@ def _variables(colors: Sequence[str]) -> str:
 
 
 def html_page(title: str, body: str, kind: str = "lesson") -> str:
-    """The page; `body` is HTML. It refers to no other file, and its policy forbids browsers to ask for any."""
+    """Returns the HTML of a page around `body`, which is HTML; `kind` is its CSS class, "lesson" or "report".
+
+    The page refers to no other file, and its content security policy forbids the browser to load any.
+    """
     style = CSS.replace("LIGHT", _variables(SERIES)).replace("DARK", _variables(DARK_SERIES))
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
@@ -73,15 +79,15 @@ def html_page(title: str, body: str, kind: str = "lesson") -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Writes the page; an old file stays whole if anything fails."""
+    """Writes the page atomically: if writing fails, an old file stays unchanged."""
     with atomic_write(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
 def picture(pixels: np.ndarray, alt: str, caption: str = "", over: str = "") -> str:
-    """A <figure> of (height, width, 3) uint8 sRGB pixels, inside the page: a PNG, or a JPEG where that is smaller.
+    """Returns a <figure> with (height, width, 3) uint8 sRGB pixels embedded as PNG, or as JPEG (see MAX_PNG).
 
-    `over` is an <svg class="marks"> that lies over it.
+    `over` is an <svg class="marks"> that lies over the picture.
     """
     data, kind = png_bytes(pixels), "png"
     if len(data) > MAX_PNG and len(smaller := encode_jpeg(pixels, 88)) < len(data):
@@ -95,26 +101,26 @@ def picture(pixels: np.ndarray, alt: str, caption: str = "", over: str = "") -> 
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A table, its first row the head."""
+    """Returns a <table> of texts; the first row is the head."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows[1:])
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def data_behind(rows: Sequence[Sequence[str]], words: str = "The numbers") -> str:
-    """A table that opens on a click."""
+    """Returns a collapsed table that opens on a click on `words`."""
     return f'<details class="data"><summary>{escape(words)}</summary>{table(rows)}</details>'
 
 
 def contents(entries: Iterable[tuple[str, str]], ordered: bool = True) -> str:
-    """Links to the page's own headings: (id, words)."""
+    """Returns a list of links to headings of the page; `entries` are (id, text)."""
     kind = "ol" if ordered else "ul"
     items = "".join(f'<li><a href="#{escape(name)}">{escape(words)}</a></li>' for name, words in entries)
     return f'<nav aria-label="Contents"><{kind}>{items}</{kind}></nav>'
 
 
 def format_seconds(seconds: float) -> str:
-    """A time of a measurement in words."""
+    """Returns a duration as text, such as 0.25 s or 40 s."""
     if not math.isfinite(seconds):
         return "unknown"
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -1,4 +1,7 @@
-"""What a figure shows: series of numbers over positions or names. Drawn by figures.py for pages, live by the window."""
+"""The data of a figure, Plot: series of numbers over positions or names; and formats of numbers.
+
+Lessons and the bench report make Plots. figures.py draws them in pages, the window draws them live.
+"""
 
 import math
 from collections.abc import Mapping
@@ -8,9 +11,10 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Plot:
-    """One pair of axes: `series` by name, each with a value or None for every position or name of `x`.
+    """One pair of axes: `series` maps names to values, one or None for each number or name in `x`.
 
-    Positions are numbers: lines; `kind` "bars" makes a group of bars of each. `unit` names the values.
+    Lines are drawn if all of `x` are numbers; names, and `kind` "bars", give a group of bars for each of `x`. `unit` is
+    the unit of the values.
     """
 
     title: str
@@ -24,16 +28,16 @@ class Plot:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether the positions are numbers, which lines are drawn over."""
+        """True if lines are drawn: all of `x` are numbers and `kind` is "lines"."""
         return self.kind == "lines" and all(isinstance(x, (int, float)) for x in self.x)
 
     def labels(self) -> tuple[str, ...]:
-        """The positions as texts."""
+        """Returns `x` as texts."""
         return tuple(f"{x:g}" if isinstance(x, float) else str(x) for x in self.x)
 
 
 def format_number(value: float | None) -> str:
-    """A number for a table: four digits, thousands apart; a dash where there is none."""
+    """Formats a number for a table: four digits with thousands separators; a dash for None or NaN."""
     if value is None or math.isnan(value):
         return "\N{EN DASH}"
     if value and (abs(value) >= 1e7 or abs(value) < 1e-3):
@@ -43,7 +47,7 @@ def format_number(value: float | None) -> str:
 
 
 def short_number(value: float) -> str:
-    """A number for an axis: 4096, 64 Ki, 1 Mi for powers of two; else three digits."""
+    """Formats a number for an axis: multiples of 2^10 and 2^20 from 16384 on as 64 Ki and 1 Mi, others as digits."""
     for suffix, unit in ((" Mi", 1 << 20), (" Ki", 1 << 10)):
         if value >= max(unit, 16384) and value % unit == 0:
             return f"{value / unit:g}{suffix}"
@@ -51,7 +55,7 @@ def short_number(value: float) -> str:
 
 
 def table_rows(plot: Plot) -> list[list[str]]:
-    """The plot as a table: a row for each position, a column for each series, the first row is the head."""
+    """Returns the plot as a table of texts: the head, then a row for each of `x` with a column for each series."""
     head = [plot.x_name, *(f"{name}, {plot.unit}" if plot.unit else name for name in plot.series)]
     rows = zip(plot.labels(), *plot.series.values(), strict=True)
     return [head, *([label, *map(format_number, values)] for label, *values in rows)]

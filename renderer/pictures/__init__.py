@@ -1,8 +1,8 @@
-"""Input files to Scenes, and Scenes to Pictures: `picture = "flame"` in a scene file names the module flame.py here.
+"""The kinds of pictures, one module each. This module loads input files as Scenes and opens Scenes as Pictures.
 
-picture.py is the interface of these modules. A module that opens files of its own kind also defines
-`open_file(path) -> Scene` and is listed in PICTURE_OF_SUFFIX. Modules are imported when a scene asks for them, so that
-optional packages stay optional.
+`picture = "flame"` in a scene file names the module flame.py; picture.py is the interface of these modules. A module
+that opens a file format also defines `open_file(path) -> Scene` and is listed in PICTURE_OF_SUFFIX. A module is
+imported when a scene needs it, so that its optional packages stay optional.
 """
 
 import importlib
@@ -13,18 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from renderer.arguments import MAX_SECONDS
 from renderer.errors import InputError, UserError
-from renderer.files import read_toml
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input
-from renderer.pictures.picture import Picture
+from renderer.pictures.picture import AnyPicture
 from renderer.plain import format_value, is_finite_number
-from renderer.profile import stage
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Inspect, Scene, ToneMapping
 from renderer.scene.schema import from_table, to_table
+from renderer.system.arguments import MAX_SECONDS
+from renderer.system.files import read_toml
+from renderer.system.profile import stage
 
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
@@ -32,7 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-RECIPE_VERSION = 2  # of the recipes that are written
+RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
 SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
 
 
@@ -42,9 +42,10 @@ def picture_kinds() -> list[str]:
 
 
 def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -> Scene:
-    """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe.
+    """Loads the Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe.
 
-    Of a file of flames: the `flame` of that number or name, a `film` with all as key frames, or a contact `sheet`.
+    For a file of flames, at most one option: `flame` selects one by number or name, `film` makes all flames key frames,
+    `sheet` makes a contact sheet. InputError for a file that cannot be opened.
     """
     path = find_input(path)
     suffix = path.suffix.lower()
@@ -64,7 +65,7 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
 
 
 def load_for_window(path: Path) -> Scene:
-    """The Scene that the window shows of an input: of a file of several flames its contact sheet."""
+    """Loads the Scene that the window shows for an input: for a file of several flames, its contact sheet."""
     path = find_input(path)
     if is_flame_file(path) and os.path.exists(path):
         return _module("flame_sheet").open_file(path) if _module("flame").flame_count(path) > 1 else load(path)
@@ -72,7 +73,7 @@ def load_for_window(path: Path) -> Scene:
 
 
 def load_again(scene: Scene) -> Scene:
-    """The scene of the same file as it is now, and of the same flame in a file of flames."""
+    """Loads the file of a scene again, and from a file of flames the same flame."""
     if scene.picture == "flame_sheet" and is_flame_file(scene.path):
         return load(scene.path, sheet=True)
     if scene.part:
@@ -81,24 +82,24 @@ def load_again(scene: Scene) -> Scene:
 
 
 def is_flame_file(path: Path) -> bool:
-    """Whether a path is that of a file of flames."""
+    """True if the path has the suffix of a file of flames."""
     return PICTURE_OF_SUFFIX.get(Path(path).suffix.lower()) == "flame"
 
 
 def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
-    """The Scene of a file of flames by exactly one of the options."""
-    asked = [name for name, value in (("--flame", flame), ("--film", film), ("--sheet", sheet)) if value]
-    if len(asked) > 1:
-        raise UserError(f"{asked[0]}: not together with {asked[1]}")
+    """Loads a file of flames by exactly one of the options; UserError for several."""
+    options = [name for name, value in (("--flame", flame), ("--film", film), ("--sheet", sheet)) if value]
+    if len(options) > 1:
+        raise UserError(f"{options[0]}: not together with {options[1]}")
     if not is_flame_file(path):
-        raise UserError(f"{asked[0]}: {path} is no file of flames; allowed are .flame, .flam3")
+        raise UserError(f"{options[0]}: {path} is no file of flames; allowed are .flame, .flam3")
     if sheet:
         return _module("flame_sheet").open_file(path)
     return _module("flame").open_file(path, flame, film)
 
 
-def scene_of_table(table: dict, path: Path) -> Scene:
-    """The Scene of a scene file's tables; paths in it are relative to the file's folder."""
+def scene_of_table(table: dict[str, Any], path: Path) -> Scene:
+    """Makes the Scene of a scene file's tables; paths in them are relative to the file's folder. Raises InputError."""
     for key in table:
         if key not in SCENE_KEYS:
             raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(SCENE_KEYS)}")
@@ -123,14 +124,14 @@ def scene_of_table(table: dict, path: Path) -> Scene:
     return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)
 
 
-def _table(table: dict, key: str, path: Path) -> dict:
+def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     value = table.get(key, {})
     if not isinstance(value, dict):
         raise InputError(f"{path}: {key} is {format_value(value)}; it must be a table")
     return value
 
 
-def _size(table: dict, path: Path) -> tuple[int, int] | None:
+def _size(table: dict[str, Any], path: Path) -> tuple[int, int] | None:
     size = table.get("size")
     if size is None:
         return None
@@ -139,8 +140,8 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
     return tuple(size)
 
 
-def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
-    """The recipe that PNGs carry: the scene with paths relative to `folder`, and facts about the rendering."""
+def make_recipe(scene: Scene, folder: Path, **facts: object) -> dict[str, Any]:
+    """Returns the recipe for an exported PNG: the scene with paths relative to `folder`, and `facts` of the drawing."""
     tables = {
         "title": scene.title,
         "picture": scene.picture,
@@ -155,17 +156,17 @@ def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
 
 
 def tone_table(scene: Scene, folder: Path | None = None) -> dict[str, Any]:
-    """What of a scene's tone mapping differs from that of its kind of picture; paths are relative to `folder`."""
+    """Returns the tone settings that differ from the picture's defaults; paths are relative to `folder`."""
     return to_table(scene.tone, folder, picture_class(scene.picture).tone)
 
 
-def _of_recipe(recipe: dict, path: Path) -> Scene:
-    """The Scene of a recipe, at its size, with its samples and at its time."""
+def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
+    """Makes the Scene of a recipe, with its size, samples and time. InputError for a damaged or unknown recipe."""
     scene, version = recipe.get("scene"), recipe.get("rayfold")
     if version not in range(1, RECIPE_VERSION + 1) or isinstance(version, bool) or not isinstance(scene, dict):
         known = f"this program reads 1 to {RECIPE_VERSION}"
         raise InputError(f"{path}: its recipe is of another version: {format_value(version)}; {known}")
-    if version == 1:  # said what differs from one tone mapping of all kinds
+    if version == 1:  # its tone settings differ from one default for all kinds of pictures
         scene = scene | {"tone": {"exposure": "auto", "curve": "none"} | _table(scene, "tone", path)}
     size, samples = recipe.get("size"), recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
@@ -178,18 +179,18 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     return replace(scene, samples=samples, time=float(time), notes=(pq,) * (recipe.get("transfer") == "pq"))
 
 
-def open_picture(scene: Scene, gpu: DeviceContext) -> Picture:
-    """The Picture of a scene, its kernels compiled."""
+def open_picture(scene: Scene, gpu: DeviceContext) -> AnyPicture:
+    """Creates the Picture that draws a scene, and compiles the kernels that do not depend on settings."""
     return picture_class(scene.picture)(gpu)
 
 
 def expand_layout(scene: Scene) -> list[Scene]:
-    """The scenes of a layout; [scene] for a scene of another kind."""
+    """Returns the scenes of a layout; [scene] for any other kind of picture."""
     return picture_class(scene.picture).panels(scene)
 
 
-def picture_class(kind: str) -> type[Picture]:
-    """The class of a kind of picture; imports its module."""
+def picture_class(kind: str) -> type[AnyPicture]:
+    """Imports the module of a kind of picture and returns its class."""
     return _module(kind).Picture
 
 

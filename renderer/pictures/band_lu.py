@@ -1,10 +1,11 @@
 """The factorization of a small band matrix, part by part: what renderer/numerics/band_lu does, made visible.
 
-Used to teach it: the setting `step` is the part, and the view "steps" scrubs over the parts with their numbers.
+The lesson on band LU uses it. The setting `step` selects the part: a panel factorization, look-ahead or update. The
+view "steps" shows every part with its numbers.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Settings(PictureSettings):
     step: int = setting(1 << 10, 0, 1 << 10, "part of the factorization, the last at most")
 
 
-class Picture(BasePicture):
+class Picture(BasePicture[Settings]):
     """Draws Settings."""
 
     settings_type = Settings
@@ -54,7 +55,7 @@ class Picture(BasePicture):
         self._largest = 0.0
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
-        """The part `step` of the factorization, without the time line: a picture has the same bits every time."""
+        """Draw the part `step` of the factorization; without the time line, so that pictures are reproducible."""
         require_untiled(self.kind, size, tile)
         stepped = self._factored(settings)
         part = stepped.parts[min(settings.step, len(stepped.parts) - 1)]
@@ -67,11 +68,11 @@ class Picture(BasePicture):
     def algorithm(
         self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
     ) -> AlgorithmView:
-        """All parts of the factorization."""
+        """Return the view of all parts of the factorization."""
         stepped = self._factored(settings)
         return band_lu_view(stepped, self._bars, settings.devices, self._largest, size)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The numbers of the whole factorization."""
         if self._stepped is None or self._key is None:
             return {}
@@ -83,15 +84,15 @@ class Picture(BasePicture):
     def _factored(self, settings: Settings) -> SteppedFactors:
         key = replace(settings, step=0)
         if self._key != key or self._stepped is None:
-            ab, kl, ku = band_of(settings)
+            ab, kl, ku = band_matrix(settings)
             self._stepped, self._key = SteppedFactors(ab, kl, ku, settings.block), key
             self._bars = time_line(self._stepped.layout, settings.devices)
             self._largest = float(np.abs(ab).max())
         return self._stepped
 
 
-def band_of(settings: Settings) -> tuple[np.ndarray, int, int]:
-    """The matrix (kl + ku + 1, n) in LAPACK's layout, zero in the corners, and its kl and ku, at most n - 1."""
+def band_matrix(settings: Settings) -> tuple[np.ndarray, int, int]:
+    """Return the matrix (kl + ku + 1, n) in LAPACK's band layout, zero in the corners, and kl and ku, at most n - 1."""
     n, kl, ku = settings.n, min(settings.kl, settings.n - 1), min(settings.ku, settings.n - 1)
     rows, columns = np.indices((n, n))
     if settings.matrix == "convection":  # diagonally dominant by columns

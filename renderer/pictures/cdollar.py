@@ -1,7 +1,7 @@
-"""Pictures of C$ programs: main(int x, int y) at every pixel. The window opens a program anew when its file is saved.
+"""The picture `cdollar`: a C$ program whose main(int x, int y) returns the color of a pixel.
 
-The picture passes width, height, time and mouse to main; its other numbers are settings, its arrays come from .npy
-files.
+The picture passes width, height, time and mouse to main. The other numbers of main are settings; its arrays come from
+.npy files. The window opens a program again when its file is saved.
 """
 
 import dataclasses
@@ -10,15 +10,16 @@ from pathlib import Path
 from types import GenericAlias
 from typing import Any
 
-from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.frontend.ast import Parameter
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import Data, FunctionType, Scalar, component_types
-from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_of
+from renderer.cdollar.lowering.compilation import Compilation
+from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_function
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
 from renderer.cdollar.runtime.program_graph import run_graph
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.images.algorithm_view import AlgorithmView
@@ -33,7 +34,7 @@ PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float":
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """The settings that all programs have; settings_of() adds those of a program."""
+    """The settings of all programs; settings_class() adds the parameters of one program."""
 
     program: str = setting("", help="the .cb file", file=True)
     mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
@@ -45,9 +46,9 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem, "cdollar", settings, Picture.tone)
 
 
-def settings_of(compilation: Compilation, program: str) -> type:
+def settings_class(compilation: Compilation, program: str) -> type:
     """A frozen dataclass with a field for each parameter of main that the picture does not pass."""
-    function = main_of(compilation)
+    function = main_function(compilation)
     if not is_picture(function):
         raise InputError(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
     fields: list[tuple[str, Any, Any]] = []
@@ -68,7 +69,7 @@ def settings_of(compilation: Compilation, program: str) -> type:
     return dataclasses.make_dataclass("ProgramSettings", fields, bases=(Settings,), frozen=True)
 
 
-def default_numbers(compilation: Compilation, parameter: Any, type_: Any) -> tuple:
+def default_numbers(compilation: Compilation, parameter: Parameter, type_: Data) -> tuple[Any, ...]:
     """The default of a parameter of main; zeros without one."""
     if parameter.default is None:
         return tuple(PYTHON_TYPES[t](0) for t in component_types(type_))
@@ -77,7 +78,7 @@ def default_numbers(compilation: Compilation, parameter: Any, type_: Any) -> tup
     return tuple(PYTHON_TYPES[node.type](node.attribute.number) for node in value.nodes)
 
 
-class Picture(BasePicture):
+class Picture(BasePicture[Settings]):
     """Draws a program; one draw is the whole picture."""
 
     settings_type = Settings
@@ -96,15 +97,15 @@ class Picture(BasePicture):
         self._frame: Buffer | None = None
 
     @classmethod
-    def read_settings(cls, table: Any, context: str, folder: Path) -> Any:
+    def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
         """The settings of the program that a table names, from that table. Raises InputError."""
         common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, context, folder)
         if not common.program:
             raise InputError(f"{context}: program is missing; it is the name of a .cb file")
         compilation = load_program(Path(common.program), NumpyTarget)
-        return from_table(settings_of(compilation, common.program), table, context, folder)
+        return from_table(settings_class(compilation, common.program), table, context, folder)
 
-    def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Buffer:
+    def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the picture, or a tile of it."""
         compilation, node = self._value(settings, size, time, tile)
         _, _, width, height = tile or (0, 0, *size)
@@ -116,7 +117,7 @@ class Picture(BasePicture):
         self._interleave(width * height, width * height, len(channels), *buffers, self._frame)
         return self._frame
 
-    def _value(self, settings: Any, size: Size, time: float, tile: Tile | None) -> tuple[Compilation, Node]:
+    def _value(self, settings: Settings, size: Size, time: float, tile: Tile | None) -> tuple[Compilation, Node]:
         """The program of the settings, and the node of the picture or of a tile of it."""
         compilation = self._load(settings)
         left, top, width, height = tile or (0, 0, *size)
@@ -125,28 +126,30 @@ class Picture(BasePicture):
         given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
         return compilation, build_picture(compilation, given, (left, top, width, height)).node
 
-    def algorithm(self, name: str, settings: Any, size: Size, at: tuple[float, float] = (0.5, 0.5)) -> AlgorithmView:
+    def algorithm(
+        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
+    ) -> AlgorithmView:
         """The graph of the program at time 0, before and after the passes, and the kernels that compute it."""
         target = self._load(settings).target
         assert isinstance(target, DeviceTarget)
         return graph_view(run_graph(target, lambda: self._value(settings, size, 0.0, None)[1]), size)
 
-    def depends_on_time(self, settings: Any) -> bool:
-        """Whether main has the parameter time."""
-        return "time" in main_of(self._load(settings)).parameter_names
+    def depends_on_time(self, settings: Settings) -> bool:
+        """True if main has the parameter time."""
+        return "time" in main_function(self._load(settings)).parameter_names
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The kernels that were compiled or found in the cache."""
         if self._compilation is None:
             return {}
         counters = self._compilation.target.counters
         return {"kernels_compiled": counters.compiled, "kernel_cache_hits": counters.cache_hits}
 
-    def _load(self, settings: Any) -> Compilation:
+    def _load(self, settings: Settings) -> Compilation:
         """The compiled program of the settings."""
         if self._compilation is None or self._program != settings.program:
             self._compilation = None
             compilation = load_program(Path(settings.program), lambda dag: DeviceTarget(dag, self._device, "device"))
-            self._parameters = settings_of(compilation, settings.program)
+            self._parameters = settings_class(compilation, settings.program)
             self._compilation, self._program = compilation, settings.program
         return self._compilation

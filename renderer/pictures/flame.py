@@ -1,7 +1,7 @@
-"""Iterated function systems and fractal flames: the chaos game with exact sums, exposed and filtered as in flam3.
+"""The picture `flame`: fractal flames by the chaos game with exact sums, exposed and filtered as in flam3.
 
-One draw is one batch of steps of every chain: the first is about a million samples, each next one 41 % of all before
-it, up to a limit. The picture is a function of settings, size, time and number of draws alone.
+One draw is one batch of steps of every chain. The first batch has about a million samples; each next batch has 41 % of
+all samples before it, up to a limit. The picture depends only on settings, size, time and the number of draws.
 """
 
 import math
@@ -18,9 +18,10 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.flames.camera import bucket_transform, pixels_per_unit
-from renderer.flames.chaos_game import BLOCK, ChaosGame, SampledSums
+from renderer.flames.chaos_game import ChaosGame, SampledSums
 from renderer.flames.genome import Flame, read_only
 from renderer.flames.interpolation import KeyFrame
+from renderer.flames.kernel_cache import BLOCK
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.settings import Settings, settings_from_keyframe
@@ -28,7 +29,7 @@ from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temp
 from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
-from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
 from renderer.scene.scene import Scene, ToneMapping
 
@@ -39,9 +40,9 @@ MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
 def open_file(path: Path, flame: str = "", film: bool = False) -> Scene:
-    """The Scene of a .flame file: the flame of that number or name, or with `film` its flames as key frames.
+    """The Scene of a .flame file: the flame of that number or name, or with `film` all flames as key frames.
 
-    Without either the first flame that can be read. Raises UserError for a flame that is not there.
+    Without either it is the first flame that can be read. Raises UserError for a flame that the file does not have.
     """
     entries, warnings = read_library(path)
     print_problems(path, entries, warnings)
@@ -56,12 +57,12 @@ def open_file(path: Path, flame: str = "", film: bool = False) -> Scene:
 
 
 def flame_count(path: Path) -> int:
-    """The number of flames in a file, those that cannot be read among them."""
+    """The number of flames in a file, including flames that cannot be read."""
     return len(read_library(path)[0])
 
 
 def print_problems(path: Path, entries: Sequence[FileEntry], warnings: Sequence[str]) -> None:
-    """Print on stderr what is wrong with a file and which of its flames cannot be read, each sentence once."""
+    """Print on stderr a file's warnings and the flames that cannot be read, each sentence once."""
     sentences = [f"{path}: warning: {sentence}" for sentence in warnings]
     sentences += [f"left out: {entry.error}" for entry in entries if not entry.keyframe]
     for sentence in sentences:
@@ -70,25 +71,25 @@ def print_problems(path: Path, entries: Sequence[FileEntry], warnings: Sequence[
 
 @lru_cache(maxsize=1024)
 def _print_once(sentence: str) -> None:
-    """Print on stderr what this process has not printed yet: batches open a file many times."""
+    """Print a sentence on stderr, once in this process, because batches open a file many times."""
     print(f"rayfold: {sentence}", file=sys.stderr)
 
 
 def find_entry(path: Path, entries: Sequence[FileEntry], flame: str) -> FileEntry:
     """The flame of that number, counted from 0, or else the first of that name."""
     number = parse_whole(flame, 0, len(entries) - 1)
-    found = entries[number] if number is not None else next((each for each in entries if each.name == flame), None)
-    if found is None:
+    entry = entries[number] if number is not None else next((each for each in entries if each.name == flame), None)
+    if entry is None:
         names = ", ".join(format_value(each.name) for each in entries[:8] if each.name)
         listed = f", and names {names}{' and more' if len(entries) > 8 else ''}" if names else ""
         raise UserError(f"--flame {flame}: {path} has no such flame; allowed are 0 to {len(entries) - 1}{listed}")
-    if not found.keyframe:
-        raise InputError(found.error)
-    return found
+    if not entry.keyframe:
+        raise InputError(entry.error)
+    return entry
 
 
 def scene_of_entry(path: Path, entry: FileEntry) -> Scene:
-    """The Scene of one flame of a file."""
+    """The Scene of one flame of a file; raises InputError."""
     assert entry.keyframe
     try:
         settings = replace(settings_from_keyframe(entry.keyframe), ignored=read_only(entry.ignored))
@@ -129,8 +130,13 @@ class _Plan:
     tile: Tile
     passes: list[Pass]
     schedule: SampleSchedule
-    flame: Flame  # the first pass's, with the largest density estimation radius of all
+    flame: Flame  # the first pass's flame, with the largest density estimation radius of all passes
     grid: BucketGrid
+
+    def pixels_per_unit(self, index: int) -> float:
+        """Pixels per unit of the plane in pass `index`, the geometric mean of both axes."""
+        view = self.passes[index].temporal_samples[-1].view
+        return pixels_per_unit(view, self.size) / math.sqrt(self.settings.pixel_aspect)
 
 
 def _make_plan(settings: Settings, size: Size, time: float, tile: Tile) -> _Plan:
@@ -141,8 +147,8 @@ def _make_plan(settings: Settings, size: Size, time: float, tile: Tile) -> _Plan
     return _Plan(settings, size, tile, passes, make_schedule(samples, size), flame, grid)
 
 
-class Picture(AccumulatingPicture):
-    """Draws flames; a draw is a batch of the schedule."""
+class Picture(AccumulatingPicture[Settings]):
+    """Draws flames; a draw is a batch of the sample schedule."""
 
     settings_type: ClassVar[type] = Settings
     layer_names = ("density", "color_sum")
@@ -155,15 +161,15 @@ class Picture(AccumulatingPicture):
         self._plan: Any = None  # the _Plan of the last picture
         self._pass = self._batch = 0
         self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
-        self._earlier: SampledSums | None = None  # the first part of the samples, for noise()
+        self._earlier: SampledSums | None = None  # the first half of the samples, for noise()
         self._noise_postprocess: Any = None
-        self._chunk_key: tuple | None = None  # the chunk whose chains are in the game
-        self._chunk_extra_steps: tuple = ()
+        self._chunk_key: object = None  # the chunk whose chains are on the device
+        self._chunk_extra_steps: ExtraSteps = ()
         self._merged: list[dict[str, Any]] = []  # by pass
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
-        """What of the flame's file is not drawn."""
+        """Counts of the attributes in the flame's file that are not drawn."""
         return dict(settings.ignored)
 
     def never_block(self) -> None:
@@ -171,11 +177,11 @@ class Picture(AccumulatingPicture):
         self._game.kernels.never_block()
 
     def prefer_generic(self, flames: int) -> None:
-        """From now on the generic kernel draws most flames: this picture draws so many, and each only once."""
+        """From now on the generic kernel draws most flames, because this picture draws `flames` flames once each."""
         self._game.kernels.prefer_generic(flames)
 
     def wait_ready(self) -> None:
-        """After never_block(), wait until draws of new flames need not wait."""
+        """After never_block(), wait until the generic kernel is compiled."""
         self._game.kernels.wait_ready()
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
@@ -190,24 +196,14 @@ class Picture(AccumulatingPicture):
     def _start_pass(self, index: int, chunk: tuple[int, int] = (0, 1)) -> None:
         """Start a pass, which has its own temporal samples and chains."""
         plan, settings = self._plan, self._plan.settings
-        one: Pass = plan.passes[index]
-        cameras = [
-            bucket_transform(
-                sample.view,
-                sample.flame,
-                settings.y_axis,
-                plan.size,
-                plan.flame.supersample,
-                plan.grid.gutter,
-                settings.pixel_aspect,
-            )
-            for sample in one.temporal_samples
-        ]
+        started: Pass = plan.passes[index]
+        fixed = settings.y_axis, plan.size, plan.flame.supersample, plan.grid.gutter, settings.pixel_aspect
+        cameras = [bucket_transform(sample.view, sample.flame, *fixed) for sample in started.temporal_samples]
         self._pass, self._earlier = index, None
         self._game.restart(
-            [sample.flame for sample in one.temporal_samples], cameras, one.temporal_weights, plan.grid.rect,
+            [sample.flame for sample in started.temporal_samples], cameras, started.temporal_weights, plan.grid.rect,
             plan.schedule.chains, settings.seed + (index << 64), chunk,
-            one.sample_weights if one.needs_hit_counts else None,
+            started.sample_weights if started.needs_hit_counts else None,
         )  # fmt: skip
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
@@ -223,13 +219,12 @@ class Picture(AccumulatingPicture):
 
     def _frame(self) -> Frame:
         """The picture of all samples so far."""
-        plan, settings = self._plan, self._plan.settings
-        one: Pass = plan.passes[self._pass]
-        scale = pixels_per_unit(one.temporal_samples[-1].view, plan.size) / math.sqrt(settings.pixel_aspect)
-        return self._postprocess(self._game, one, plan.grid, plan.tile[2:], settings, scale, self._pass)
+        plan, index, one = self._plan, self._pass, self._plan.passes[self._pass]
+        scale = plan.pixels_per_unit(index)
+        return self._postprocess(self._game, one, plan.grid, plan.tile[2:], plan.settings, scale, index)
 
     def _next_pass(self) -> None:
-        """Keep the pass's log-density and start the chains of the next."""
+        """Keep the log-density of the present pass and start the chains of the next pass."""
         self._frame()
         self._postprocess.end_pass(self._pass)
         game = self._game
@@ -238,7 +233,7 @@ class Picture(AccumulatingPicture):
         self._start_pass(self._pass + 1)
 
     def _replace_bad_values(self) -> None:
-        """Further steps for the samples that ended in bad values, so that a finished picture has its samples."""
+        """Make further steps for the samples that ended in bad values, so that a finished picture has all samples."""
         game = self._game
         for _ in range(MAX_REPLACEMENT_ROUNDS):
             steps = self._plan.schedule.replacement_steps(game.samples, game.bad_values())
@@ -252,20 +247,20 @@ class Picture(AccumulatingPicture):
         return middle_sample(samples).flame.passes * make_schedule(samples, size).batches
 
     def fraction_done(self, drawn: int, total: int) -> float:
-        """Fraction of the steps of `total` batches that are done: the first batches are smaller than the later ones."""
+        """Fraction of the steps of `total` batches that are done; the first batches are smaller than the later ones."""
         schedule, earlier = self._plan.schedule, len(self._plan.passes) - 1
         steps = self._pass * schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
         last = schedule.steps_after(total - earlier * schedule.batches)
         return min(steps / max(earlier * schedule.steps_per_chain + last, 1), 1.0)
 
     def depends_on_time(self, settings: Settings) -> bool:
-        """Whether there are key frames to interpolate."""
+        """True if there are key frames to interpolate."""
         return len(settings.keyframes) > 1
 
     # Chunks are ranges of chains, whose sums are integers.
 
-    def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[tuple]:
-        """At most `max_count` chunks (k, n); none for unfinished pictures, whose bad values are not replaced."""
+    def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[Chunk]:
+        """At most `max_count` chunks (k, n); [] for unfinished pictures, whose bad values are not replaced."""
         if samples != self.sample_count(settings, size):
             return []
         temporal, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
@@ -273,22 +268,24 @@ class Picture(AccumulatingPicture):
         return [(k, count) for k in range(count)]
 
     def draw_chunk(
-        self, settings: Settings, size: Size, time: float, chunk: tuple, extra_steps: tuple
+        self, settings: Settings, size: Size, time: float, chunk: Chunk, extra_steps: ExtraSteps
     ) -> dict[str, Any]:
         """The partial results of chunk k of n, by pass: sums (buckets, 4) uint64, bad values, hits if counted.
 
-        `extra_steps` are the steps of each pass that missing_steps() asked for.
+        `extra_steps` are the steps of each pass that missing_steps() returned. A chunk that the device still holds is
+        continued.
         """
-        key = (settings, size, chunk, time if self.depends_on_time(settings) else 0.0)
+        chains = chunk[0], chunk[1]
+        key = (settings, size, chains, time if self.depends_on_time(settings) else 0.0)
         resumes = key == self._chunk_key and len(self._plan.passes) == 1
         resumes = resumes and extra_steps[: len(self._chunk_extra_steps)] == self._chunk_extra_steps
-        self._drawn = None
+        self.restart()
         if not resumes:
-            self._start(_make_plan(settings, size, time, (0, 0, *size)), chunk)
+            self._start(_make_plan(settings, size, time, (0, 0, *size)), chains)
         results = []
         for index in range(len(self._plan.passes)):
             if index:
-                self._start_pass(index, chunk)
+                self._start_pass(index, chains)
             steps = sum(steps[index] for steps in extra_steps[len(self._chunk_extra_steps) :])
             self._game.advance(steps if resumes else self._plan.schedule.steps_per_chain + steps)
             results.append(self._game.partial_result())
@@ -297,7 +294,8 @@ class Picture(AccumulatingPicture):
 
     def start_merge(self, settings: Settings, size: Size, time: float) -> None:
         """Start a picture whose sums merge() fills."""
-        self._drawn, self._merged = None, []
+        self.restart()
+        self._merged = []
         self._start(_make_plan(settings, size, time, (0, 0, *size)))
 
     def merge(self, drawn: dict[str, Any]) -> None:
@@ -309,7 +307,7 @@ class Picture(AccumulatingPicture):
         else:
             self._merged = drawn["passes"]
 
-    def missing_steps(self, extra_steps: tuple) -> tuple[int, ...]:
+    def missing_steps(self, extra_steps: ExtraSteps) -> tuple[int, ...]:
         """Steps of each pass that every chunk must make to replace bad values; () for none."""
         if len(extra_steps) == MAX_REPLACEMENT_ROUNDS:
             return ()
@@ -317,12 +315,12 @@ class Picture(AccumulatingPicture):
         steps = [replace_steps(self._pass_samples(k, extra_steps), one["bad"]) for k, one in enumerate(self._merged)]
         return tuple(steps) if any(steps) else ()
 
-    def _pass_samples(self, index: int, extra_steps: tuple) -> int:
+    def _pass_samples(self, index: int, extra_steps: ExtraSteps) -> int:
         """Samples of a pass, bad values among them, with the extra steps."""
         schedule = self._plan.schedule
         return (schedule.steps_per_chain + sum(steps[index] for steps in extra_steps)) * schedule.chains
 
-    def merged_frame(self, extra_steps: tuple) -> Frame:
+    def merged_frame(self, extra_steps: ExtraSteps) -> Frame:
         """The finished picture of the merged chunks."""
         for index, merged in enumerate(self._merged):
             if index:
@@ -330,7 +328,7 @@ class Picture(AccumulatingPicture):
             self._game.load_result(merged, self._pass_samples(index, extra_steps))
         return self._frame()
 
-    # What is known of the last draw.
+    # Results of the last draw.
 
     def layers(self, settings: Settings, size: Size, tile: Tile | None = None) -> dict[str, np.ndarray]:
         """The histogram per pixel, linear in the samples, before exposure and filters.
@@ -350,10 +348,11 @@ class Picture(AccumulatingPicture):
         return {"density": pixels[..., 3].astype("f4"), "color_sum": pixels[..., :3].astype("f4")}
 
     def noise(self) -> float | None:
-        """The root mean square error of the displayed picture, from the difference of two parts of its samples.
+        """The root mean square error of the displayed picture, from the difference of two halves of its samples.
 
-        Each part is exposed and filtered by itself. They have nA and nB samples and independent noise, so the whole has
-        sqrt(nA nB) / (nA + nB) times the difference. None until the second part has half as many as the first.
+        Each half is exposed and filtered by itself. They have nA and nB samples and independent noise, so the error of
+        the picture is sqrt(nA nB) / (nA + nB) times their difference. None until the second half has at least half the
+        samples of the first.
         """
         plan, game = self._plan, self._game
         if len(plan.passes) > 1 or plan.flame.solid:
@@ -369,20 +368,19 @@ class Picture(AccumulatingPicture):
         if later.samples >= earlier.samples:
             self._earlier = now
         self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
-        one, two = (self._displayed(part) for part in (earlier, later))
-        share = math.sqrt(earlier.samples * later.samples) / samples
-        return float(np.sqrt(np.mean((one - two) ** 2)) * share)
+        first_half, second_half = (self._displayed(sums) for sums in (earlier, later))
+        factor = math.sqrt(earlier.samples * later.samples) / samples
+        return float(np.sqrt(np.mean((first_half - second_half) ** 2)) * factor)
 
     def _displayed(self, sums: SampledSums) -> np.ndarray:
-        """(height, width, 3) sRGB values, 0 to 1, of a part of the samples."""
-        plan, one = self._plan, self._plan.passes[self._pass]
-        scale = pixels_per_unit(one.temporal_samples[-1].view, plan.size) / math.sqrt(plan.settings.pixel_aspect)
-        part = sums.on_device(self.gpu.device)
-        frame = self._noise_postprocess(part, one, plan.grid, plan.tile[2:], plan.settings, scale)
+        """The picture of a subset of the samples: (height, width, 3) sRGB values, 0 to 1."""
+        plan, one, scale = self._plan, self._plan.passes[self._pass], self._plan.pixels_per_unit(self._pass)
+        device_sums = sums.on_device(self.gpu.device)
+        frame = self._noise_postprocess(device_sums, one, plan.grid, plan.tile[2:], plan.settings, scale)
         return linear_to_srgb(frame.read()[..., :3]) / 255.0
 
-    def report(self) -> dict[str, Any]:
-        """Samples, bad values, and the fraction of samples in frame; reads the histogram."""
+    def report(self) -> dict[str, object]:
+        """Samples, bad values, and the fraction of the samples inside of the frame; reads the histogram."""
         game, plan = self._game, self._plan
         sums, bad, samples = game.sums.read(), game.bad_values(), game.samples
         for past_samples, past_bad, past_sums in self._past_passes:

@@ -1,4 +1,4 @@
-"""3D iterated function systems, seen by a perspective camera: flames whose xforms have 12 coefficients."""
+"""The picture `flame3d`: 3D iterated function systems seen by a perspective camera; xforms have 12 coefficients."""
 
 from dataclasses import dataclass
 from typing import ClassVar

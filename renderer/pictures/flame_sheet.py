@@ -1,6 +1,7 @@
-"""A contact sheet of a file of flames: a small picture of each, its number and its name. A draw adds one of them.
+"""The picture `flame_sheet`: a contact sheet of a file of flames, with a thumbnail, number and name of each flame.
 
-A flame that cannot be read has a crossed cell. Each small picture is the flame's own at that size, with few samples.
+A draw adds the next flame, which flame.py draws at the size of its cell with few samples. A flame that cannot be read
+has a crossed cell.
 """
 
 import math
@@ -24,13 +25,13 @@ CELL = (240, 200)  # pixels of a cell of an exported sheet
 MAX_SHEET = 8192  # pixels along each side of an exported sheet
 MARGIN, LABEL = 0.03, 0.09  # fractions of a cell's smaller side
 TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear
-MIN_LABEL = 9  # pixels; labels that would be smaller are left out
+MIN_LABEL = 9  # height in pixels; smaller labels are left out
 MAX_FLAMES = 4096
 
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """Which file, and how its flames are laid out."""
+    """The file, and the layout of the sheet."""
 
     file: str = setting("", help="the .flame file", file=True)
     columns: int = setting(0, 0, 1024, "flames in a row; 0 chooses for the picture's shape")
@@ -51,7 +52,7 @@ def open_file(path: Path) -> Scene:
     return Scene(Path(path), Path(path).stem, "flame_sheet", settings, Picture.tone, size)
 
 
-def cell_of(settings: Settings, count: int, size: Size, index: int) -> Tile:
+def cell_rectangle(settings: Settings, count: int, size: Size, index: int) -> Tile:
     """Left, top, width and height of a flame's cell."""
     columns = settings.columns or _columns(count, size)
     rows = -(-count // columns)
@@ -70,7 +71,7 @@ def _columns(count: int, size: Size) -> int:
     return max(range(1, count + 1), key=side)
 
 
-class Picture(AccumulatingPicture):
+class Picture(AccumulatingPicture[Settings]):
     """Draws contact sheets of .flame files."""
 
     settings_type: ClassVar[type] = Settings
@@ -86,7 +87,7 @@ class Picture(AccumulatingPicture):
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
-        """What of all flames of the file is not drawn."""
+        """Counts of the attributes of all flames of the file that are not drawn."""
         total: dict[str, int] = {}
         for entry in read_library(Path(settings.file))[0]:
             for name, count in entry.ignored.items():
@@ -109,7 +110,7 @@ class Picture(AccumulatingPicture):
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Draw the next flame into its cell; further draws leave the sheet as it is."""
         if self.samples < len(self._entries):
-            cell = cell_of(settings, len(self._entries), size, self.samples)
+            cell = cell_rectangle(settings, len(self._entries), size, self.samples)
             self._draw_cell(settings, self._entries[self.samples], cell)
         return self._buffer.write(self._pixels)
 
@@ -121,9 +122,10 @@ class Picture(AccumulatingPicture):
         room = width - 2 * margin, height - 2 * margin - label
         if min(room) < 1:
             return
-        part = self._thumbnail(settings, entry, room) if entry.keyframe else _crossed(room)
-        x, y = left + (width - part.shape[1]) // 2, top + margin + (room[1] - part.shape[0]) // 2
-        self._pixels[y : y + part.shape[0], x : x + part.shape[1], :3] = part[..., :3]
+        thumbnail = self._thumbnail(settings, entry, room) if entry.keyframe else _crossed(room)
+        rows, columns = thumbnail.shape[:2]
+        x, y = left + (width - columns) // 2, top + margin + (room[1] - rows) // 2
+        self._pixels[y : y + rows, x : x + columns, :3] = thumbnail[..., :3]
         if label:
             text = printable(f"{entry.index} {entry.name}", 80)
             mask = text_mask(text, label, room[0])[..., None]
@@ -132,7 +134,7 @@ class Picture(AccumulatingPicture):
             paper[:] = paper * (1 - mask) + TEXT * mask
 
     def _thumbnail(self, settings: Settings, entry: FileEntry, room: Size) -> np.ndarray:
-        """(height, width, 4) of a flame, as large as fits the room in its own proportions."""
+        """The picture (height, width, 4) of a flame, as large as fits into `room` with the flame's aspect ratio."""
         assert entry.keyframe
         wide, high = entry.keyframe.size
         scale = min(room[0] / wide, room[1] / high)
@@ -144,10 +146,10 @@ class Picture(AccumulatingPicture):
         return frame.read()
 
     def scene_at(self, settings: Settings, size: Size, x: float, y: float) -> Scene | None:
-        """The flame whose cell contains the pixel (x, y); None outside of cells, and for a flame that is not read."""
+        """The flame whose cell contains the pixel (x, y); None outside of cells, and if the flame cannot be read."""
         entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
         for index, entry in enumerate(entries):
-            left, top, width, height = cell_of(settings, len(entries), size, index)
+            left, top, width, height = cell_rectangle(settings, len(entries), size, index)
             if left <= x < left + width and top <= y < top + height and entry.keyframe:
                 return flame.scene_of_entry(Path(settings.file), entry)
         return None
@@ -157,5 +159,5 @@ def _crossed(size: Size) -> np.ndarray:
     """(height, width, 3): a dark cell with both diagonals."""
     v, u = np.mgrid[: size[1], : size[0]]
     u, v = (u + 0.5) / size[0], (v + 0.5) / size[1]
-    near = np.minimum(abs(u - v), abs(u + v - 1)) < 1.5 / min(size)
-    return np.where(near[..., None], np.array(CROSS, "f4"), np.float32(2 * PAPER))
+    is_on_diagonal = np.minimum(abs(u - v), abs(u + v - 1)) < 1.5 / min(size)
+    return np.where(is_on_diagonal[..., None], np.array(CROSS, "f4"), np.float32(2 * PAPER))

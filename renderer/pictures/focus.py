@@ -1,10 +1,10 @@
-"""Depth of field by simulated diffusion of a ray-traced pinhole picture, beside the thin lens itself.
+"""The picture `focus`: depth of field by simulated diffusion of a ray-traced pinhole picture, beside a thin lens.
 
 After Kass, Lefohn and Owens (Interactive Depth of Field Using Simulated Diffusion, 2006): a pixel's circle of confusion
-sets the conductance of a heat equation, one implicit step of which blurs the pinhole picture. `separable` takes the
+sets the conductance of a heat equation, and one implicit step of it blurs the pinhole picture. `separable` takes the
 step along rows, then along columns: thousands of tridiagonal systems in one launch. `full` takes it in both directions
-at once: one band matrix, as wide as the picture's short side, and not symmetric because every pixel gathers with its
-own circle.
+at once: one band matrix, whose half bandwidth is the picture's short side. It is not symmetric, because each pixel
+gathers with the circle of that pixel.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class Lens(View):
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """The scene, the lens, and which picture of it is shown."""
+    """The scene, the lens, and the picture of it that is shown."""
 
     source: str = setting("", file=True, help="a scene of the ray tracer")
     view: Lens = Lens()
@@ -65,7 +65,7 @@ class Settings(PictureSettings):
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
 
 
-class Picture(BasePicture):
+class Picture(BasePicture[Settings]):
     """Draws one more sample of the ray tracer per call, and blurs the picture anew."""
 
     settings_type = Settings
@@ -82,7 +82,7 @@ class Picture(BasePicture):
         self._traced: Any = None  # the source's settings
         self._geometry: Any = None
         self._coc_diameters: Any = None  # the kernel
-        self._blur_key: tuple | None = None
+        self._blur_key: tuple[object, ...] | None = None
         self._blur: Callable[[Buffer], Buffer] | None = None
 
     def restart(self) -> None:
@@ -95,7 +95,7 @@ class Picture(BasePicture):
         return settings.samples
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
-        """One more sample of each frame that is shown."""
+        """Add a sample to each frame that is shown."""
         self._open(settings.source)
         tile = tile or (0, 0, *size)
         if self._tile != tile:
@@ -109,7 +109,7 @@ class Picture(BasePicture):
         return self._frame
 
     def _open(self, path: str) -> None:
-        """Read the scene and build its geometry if another file is named."""
+        """Read the scene and build its geometry, unless it is the present one. Raises InputError."""
         if path and path == self._source_path:
             return
         if not path:
@@ -126,7 +126,7 @@ class Picture(BasePicture):
         self._source_path, self._blur_key = path, None
 
     def _draw_one(self, settings: Settings, kind: str, size: Size) -> Any:
-        """A frame (height, width, 4) of one kind."""
+        """Draw a sample; return the frame (height, width, 4) of `kind`, any value of Settings.show but "compare"."""
         base = replace(self._traced, samples=settings.samples, seed=settings.seed)
         lens = settings.view
         if kind == "thin_lens":
@@ -145,7 +145,7 @@ class Picture(BasePicture):
         return self._blur(sharp)
 
     def _circles(self, settings: Settings, size: Size) -> Buffer:
-        """Diameters (height, width) of the circles of confusion, in pixels."""
+        """Compute the diameters (height, width) of the circles of confusion, in pixels."""
         traced, (width, height), lens = self._traced, size, settings.view
         view = launch_params(traced, size, (0, 0, *size))
         half = np.tan(np.radians(traced.view.fov_degrees) / 2) * traced.view.fit_scale(width / height)
@@ -160,8 +160,8 @@ class Picture(BasePicture):
         left, top, width, height = tile
         self.kernels["blit_frame"](width * height, source, *size, column, self._frame, width, height, left, top)
 
-    def report(self) -> dict[str, Any]:
-        """Samples, and the linear systems: their number, or the band and the growth of its factors."""
+    def report(self) -> dict[str, object]:
+        """Samples, and the number of tridiagonal systems, or the band and pivot growth of the full system."""
         report: dict[str, Any] = {"samples": self._pinhole.report().get("samples", 0)}
         if isinstance(self._blur, _FullBlur):
             lu = self._blur.lu
@@ -172,7 +172,7 @@ class Picture(BasePicture):
 
 
 class _SeparableBlur:
-    """Rows, then columns: two batches of tridiagonal systems."""
+    """The blur `separable`: along rows, then along columns, each a batch of tridiagonal systems."""
 
     def __init__(self, picture: Picture, diameters: Buffer, size: Size):
         width, height = size
@@ -195,7 +195,7 @@ class _SeparableBlur:
 
 
 class _FullBlur:
-    """Both directions at once: one band matrix, factored once per lens."""
+    """The blur `full`: both directions at once by one band matrix, which is factored once per lens."""
 
     def __init__(self, picture: Picture, diameters: Buffer, size: Size):
         self.lu = factor_for(picture.device, assemble_gather_matrix(diameters.read(), CONDUCTANCE_SCALE))
@@ -213,16 +213,18 @@ class _FullBlur:
 
 
 def _show_coc(picture: Picture, diameters: Buffer, size: Size) -> Callable[[Buffer], Buffer]:
-    """The diameters of the circles of confusion in gray, 1 for 16 pixels, whatever the sharp frame."""
+    """Return a function, called like a blur, that shows the circles' diameters as gray: 1 for 16 pixels."""
     frame = picture.device.buffer((size[1], size[0], 4))
     picture.kernels["show_coc"](size[0] * size[1], diameters, frame, *size)
     return lambda sharp: frame
 
 
 def assemble_gather_matrix(diameters: np.ndarray, scale: float) -> np.ndarray:
-    """ab (2 m + 1, n) of (1 + sum b_p) x_p - sum b_p x_q = y_p with b_p = scale c_p^2: p gathers with its own circle.
+    """Assemble the band matrix ab (2 m + 1, n) of the implicit step (1 + sum b_p) x_p - sum b_p x_q = y_p.
 
-    The short side (m) is the fastest index of the unknowns; diameters c are (height, width).
+    The sums run over the neighbors q of pixel p; b_p = scale c_p^2 with the diameter c_p of p's circle of confusion, in
+    `diameters` (height, width). The short side (m pixels) is the fastest index of the unknowns. InputError above
+    MAX_MATRIX_BYTES.
     """
     height, width = diameters.shape
     cells = (diameters.T if width >= height else diameters).astype("f8")  # (major, minor)

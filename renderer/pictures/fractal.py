@@ -1,4 +1,4 @@
-"""Mandelbrot and Julia sets: one GLSL pass per sample, smooth coloring, double precision where the view needs it.
+"""The picture `fractal`: Mandelbrot and Julia sets. One GLSL pass draws a sample, in double precision for deep zooms.
 
 The smooth count continues the number of iterations between integers (Vepstas 1997). The normal and the distance
 estimate come from the derivative, which is iterated too (Peitgen and Saupe, The Science of Fractal Images, 1988).
@@ -7,7 +7,7 @@ estimate come from the derivative, which is iterated too (Peitgen and Saupe, The
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
@@ -24,7 +24,7 @@ REVOLUTION_SECONDS = 20  # of c on its circle
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """Which set is drawn, its view and its colors."""
+    """The set, its view and its colors."""
 
     kind: Literal["mandelbrot", "julia"] = setting("mandelbrot", help="which set is drawn")
     c: tuple[float, float] = setting((-0.8, 0.156), help="c of the Julia set z^2 + c")
@@ -48,7 +48,7 @@ class Settings(PictureSettings):
     view: View2D = View2D(center=(-0.6, 0.0), height=2.6)
 
 
-class Picture(AccumulatingPicture):
+class Picture(AccumulatingPicture[Settings]):
     """Draws Mandelbrot and Julia sets with GLSL."""
 
     settings_type = Settings
@@ -76,20 +76,20 @@ class Picture(AccumulatingPicture):
         return target
 
     def clone(self) -> Self:
-        """A copy that has no samples and targets of its own."""
+        """A copy without samples, and with separate targets."""
         other = super().clone()
         other._targets = ()
         return other
 
     def depends_on_time(self, settings: Settings) -> bool:
-        """Whether c moves."""
+        """True if c moves."""
         return settings.kind == "julia" and settings.c_path_radius > 0
 
     def work(self, settings: Settings) -> float:
-        """The iterations of a pixel that does not escape; in double precision they cost some four times as much."""
+        """The iterations of a pixel that does not escape; in double precision they cost about four times as much."""
         return float(settings.max_iterations) * (4.0 if self._precision == "double" else 1.0)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Samples and precision."""
         return super().report() | {"arithmetic": self._precision}
 
@@ -109,7 +109,7 @@ class Picture(AccumulatingPicture):
         too_coarse = view.height / size[1] < 2.0**-20 * max(1.0, *map(abs, view.center))  # 8 float32 steps per pixel
         return settings.precision == "double" or settings.precision == "auto" and too_coarse and has_double
 
-    def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, Any]:
+    def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, object]:
         right, down = settings.view.pixel_vectors(size[1])
         angle = 2 * math.pi * time / REVOLUTION_SECONDS
         (x, y), radius = settings.c, settings.c_path_radius

@@ -1,9 +1,10 @@
-"""Ink in a velocity field: advection and diffusion of an RGB image, implicit in time, one band LU solve per step.
+"""The picture `ink`: advection and diffusion of ink in a velocity field, implicit in time, one band LU solve per step.
 
-Unknowns are the optical densities of red, green and blue on a grid whose short side is the fastest index, so that the
-half bandwidth is that side. (1 + dt (w . grad - diffusion Laplace)) u' = u + dt source: the matrix is not symmetric,
-and where a step carries ink over more than two cells, rows are interchanged. Dragging moves the source, which changes
-only the right-hand side. Panning changes the wind, which needs a new factorization. Neither restarts the picture.
+The unknowns are the optical densities of red, green and blue on a grid. Its short side is the fastest index, so that
+the half bandwidth is the short side. A step solves (1 + dt (w . grad - diffusion Laplace)) u' = u + dt source. The
+matrix is not symmetric, and pivoting interchanges rows where a step carries ink over more than two cells. Dragging
+moves the source, which changes only the right-hand side; panning changes the wind, which needs a new factorization.
+Neither restarts the picture.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class SourceAndWind(View):
-    """Where ink enters, and the wind, in heights of the picture from its center, y up."""
+    """The position of the source of ink, and the wind: in heights of the picture from its center, y up."""
 
     source: Pair = (-0.35, 0.1)
     wind: Pair = (0.45, 0.0)
@@ -73,7 +74,7 @@ class Settings(PictureSettings):
 
 @dataclass(frozen=True)
 class FlowGrid:
-    """Cells of the picture: `major` along its long side, `minor` along its short one.
+    """Cells of the picture: `major` along the long side, `minor` along the short side.
 
     `wide`: the long side is horizontal. `spacing`: size of a cell in heights of the picture.
     """
@@ -99,7 +100,7 @@ class FlowGrid:
 
 
 def flow_grid(size: Size, grid: int) -> FlowGrid:
-    """The grid of a picture of `size`, with `grid` cells along its short side."""
+    """Return the grid of a picture of `size`, with `grid` cells along its short side."""
     width, height = size
     wide = width >= height
     spacing = (1 if wide else width / height) / grid
@@ -107,7 +108,7 @@ def flow_grid(size: Size, grid: int) -> FlowGrid:
 
 
 def velocity_field(cells: FlowGrid, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """x and y components (major, minor): the wind, plus eddies of alternating direction."""
+    """Return the velocity's x and y components (major, minor): the wind, plus eddies of alternating direction."""
     x, y = cells.centers
     k = np.pi * settings.eddies
     u = settings.view.wind[0] + settings.eddy_speed * np.sin(k * x) * np.cos(k * y)
@@ -116,7 +117,7 @@ def velocity_field(cells: FlowGrid, settings: Settings) -> tuple[np.ndarray, np.
 
 
 def assemble_matrix(cells: FlowGrid, settings: Settings) -> np.ndarray:
-    """ab (2 minor + 1, n) of the time step's matrix; cell (a, b) is unknown a * minor + b.
+    """Assemble the time step's matrix in band layout, ab (2 minor + 1, n); cell (a, b) is unknown a * minor + b.
 
     Boundary conditions: zero density where the wind blows in, zero gradient elsewhere.
     """
@@ -146,7 +147,7 @@ def assemble_matrix(cells: FlowGrid, settings: Settings) -> np.ndarray:
 
 
 def initial_condition(cells: FlowGrid, settings: Settings) -> np.ndarray:
-    """Optical densities (3, major, minor) at time 0: an image's, or bands of three inks."""
+    """Return the optical densities (3, major, minor) at time 0: an image's, or bands of three inks."""
     x, y = cells.centers
     if settings.image:
         picture = np.clip(read_image(Path(settings.image))[..., :3] / np.maximum(settings.paper_color, 1e-3), 1 / 64, 1)
@@ -163,7 +164,7 @@ def initial_condition(cells: FlowGrid, settings: Settings) -> np.ndarray:
     return bands
 
 
-class Picture(AccumulatingPicture):
+class Picture(AccumulatingPicture[Settings]):
     """Draws one time step per call."""
 
     settings_type = Settings
@@ -175,13 +176,13 @@ class Picture(AccumulatingPicture):
         self._add_source = self.device.kernel(FILE, "add_source")
         self._show_density = self.device.kernel(FILE, "show_density")
         self._lu: BandedLU | None = None
-        self._matrix_key: tuple = ()
+        self._matrix_key: tuple[object, ...] = ()
         self._density: Any = None
         self._frame: Any = None
         self._bars: Any = None
 
     def restart_key(self, settings: Settings) -> Settings:
-        """Source, wind and overlay may change between time steps."""
+        """Return the settings without source, wind and overlay, which may change between time steps."""
         return replace(settings, view=SourceAndWind(), overlay=False)
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
@@ -212,7 +213,7 @@ class Picture(AccumulatingPicture):
         return self._frame
 
     def _factor(self, settings: Settings, cells: FlowGrid) -> BandedLU:
-        """The factors of the time step's matrix; those of the last call if it is the same."""
+        """The factors of the time step's matrix, kept while the matrix stays the same."""
         restart_parts = (settings.time_step, settings.diffusion, settings.eddy_speed, settings.eddies, settings.scheme)
         key = (cells, settings.view.wind, *restart_parts)
         if self._lu is not None and key == self._matrix_key:
@@ -222,15 +223,15 @@ class Picture(AccumulatingPicture):
             self._lu.refactor(ab)
         else:
             self._lu = None  # free its memory before the next is allocated
-            # few right-hand sides: small triangles wait least
+            # For few right-hand sides, solves with small diagonal blocks are fastest.
             self._lu = factor_for(self.device, ab, min(32, 16 * -(-cells.minor // 16)))
         self._matrix_key = key
         bars = overlay_bars(self._lu)
         self._bars = self.device.buffer(bars.shape).write(bars)
         return self._lu
 
-    def report(self) -> dict[str, Any]:
-        """Steps, rows interchanged, growth of the factors, and where and how long they were computed."""
+    def report(self) -> dict[str, object]:
+        """Steps, rows interchanged, pivot growth, and the device and time of the factorization."""
         if self._lu is None:
             return {}
         lu = self._lu
@@ -246,7 +247,7 @@ class Picture(AccumulatingPicture):
 
 
 def overlay_bars(lu: BandedLU) -> np.ndarray:
-    """(block columns, BAR_FLOATS) float32: fraction of rows interchanged, and each phase's relative time."""
+    """Return (block columns, BAR_FLOATS) float32: fraction of rows interchanged, and each phase's relative time."""
     layout = lu.layout
     moved = np.zeros(layout.p * layout.s)
     moved[: lu.n] = lu.pivots != np.arange(lu.n)
@@ -255,6 +256,6 @@ def overlay_bars(lu: BandedLU) -> np.ndarray:
     steps = [step.get("step", k) for k, step in enumerate(lu.step_seconds)]
     phases = np.array([[step[phase] for phase in PHASES] for step in lu.step_seconds])
     nearest = np.clip(np.searchsorted(steps, np.arange(layout.p), side="right") - 1, 0, None)
-    longest = np.quantile(phases.sum(axis=1), 0.9)  # without the few steps that other programs delayed
+    longest = np.quantile(phases.sum(axis=1), 0.9)  # ignores the few steps that other programs delayed
     bars[:, 1 : 1 + len(PHASES)] = phases[nearest] / (longest or 1)
     return bars

@@ -1,4 +1,4 @@
-"""Edges of an image or of any other picture, live: the Laplacian filter of renderer/numerics/laplacian.py.
+"""The picture `laplacian`: edges of an image or of another picture by the Laplacian filter of numerics/laplacian.py.
 
 The filter runs as a kernel or as a GLSL pass.
 """
@@ -10,20 +10,19 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.gpu import DeviceContext
+from renderer.gpu import Buffer, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.laplacian import BORDERS, laplacian
-from renderer.pictures.picture import Frame, Size, Tile
-from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.source import SourcePicture
+from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
+from renderer.pictures.source import SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
 
 @dataclass(frozen=True)
-class Settings(PictureSettings):
-    """What is filtered, and how."""
+class Settings(SourceSettings):
+    """The source, and the filter."""
 
     source: str = setting("", help="the image file or scene whose edges are shown", file=True)
     method: Literal["auto", "naive", "shared_tiles", "register_rows", "gl"] = setting(
@@ -36,7 +35,7 @@ class Settings(PictureSettings):
     samples: int = setting(0, 0, 1 << 20, "samples of a source that is a scene; 0: the source's own")
 
 
-class Picture(SourcePicture):
+class Picture(SourcePicture[Settings]):
     """Draws the edges of the source."""
 
     settings_type = Settings
@@ -48,32 +47,32 @@ class Picture(SourcePicture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._interop: GlInterop | None = None
-        self._buffers: tuple = ()
+        self._buffers: tuple[Buffer, ...] = ()
         self._target: Texture | None = None
         self._report: dict[str, Any] = {}
         self._source_is_texture = False
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Frame:
-        """The edges of the source's next sample."""
+        """Draw the source's next sample and return its edges."""
         if tile:
             raise UserError("a laplacian is not drawn in tiles: an edge needs the pixels beside it; leave --tile out")
         source = self.open_source(settings.source)
-        frame = source[1].draw(source[0].settings, size, time) if source else fitted(self._pixels, size)
+        frame = source.picture.draw(source.scene.settings, size, time) if source else fitted(self._pixels, size)
         return self.postprocess(settings, size, frame)
 
     def sample_count(self, settings: Settings, size: Size) -> int:
-        """The samples of the source, or as many as `samples` says: edges are as far from converged as 9 pixels are."""
-        own = super().sample_count(settings, size)
-        return settings.samples if settings.samples and self.open_source(settings.source) else own
+        """The setting `samples` for a scene, if it is not 0; else the source's samples."""
+        source_samples = super().sample_count(settings, size)
+        return settings.samples if settings.samples and self.open_source(settings.source) else source_samples
 
-    def source_picture(self, settings: Settings, size: Size) -> tuple[BasePicture, Any, Size] | None:
-        """The picture whose edges are shown, if GL takes part; None for an image."""
+    def source_picture(self, settings: Settings, size: Size) -> tuple[AnyPicture, PictureSettings, Size] | None:
+        """Return the picture whose edges are shown if the source or the filter uses GL; None for an image."""
         source = self.open_source(settings.source)
-        by_gl = settings.method == "gl" or self._source_is_texture
-        return (source[1], source[0].settings, size) if source and by_gl else None
+        uses_gl = settings.method == "gl" or self._source_is_texture
+        return (source.picture, source.scene.settings, size) if source and uses_gl else None
 
-    def postprocess(self, settings: Settings, size: Size, frame: Any) -> Frame:
-        """The edges of a frame, or of pixels (height, width, 4)."""
+    def postprocess(self, settings: Settings, size: Size, frame: Frame | np.ndarray) -> Frame:
+        """Return the edges of a frame, or of pixels (height, width, 4)."""
         width, height = size
         self._source_is_texture = isinstance(frame, Texture)
         self._report = {"source": Path(settings.source).name, "method": settings.method}
@@ -95,7 +94,7 @@ class Picture(SourcePicture):
         show(width * height, edges, np.uint32(width * height), float(settings.gain), int(settings.show_sign))
         return edges
 
-    def _filter_by_gl(self, settings: Settings, frame: Any, size: Size) -> Texture:
+    def _filter_by_gl(self, settings: Settings, frame: Frame | np.ndarray, size: Size) -> Texture:
         gl = self.gpu.gl
         if self._target is None or self._target.size != size:
             self._target = gl.texture(size)
@@ -109,13 +108,13 @@ class Picture(SourcePicture):
         filter_pass(self._target, image=image, gain=settings.gain, show_sign=int(settings.show_sign))
         return self._target
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Name of the source, and the method."""
         return self._report
 
 
 def fitted(pixels: np.ndarray, size: Size) -> np.ndarray:
-    """Pixels scaled by nearest neighbor into a picture of `size`, (height, width, 4), with black margins."""
+    """Scale pixels by nearest neighbor into a picture of `size`, (height, width, 4), with black margins."""
     width, height = size
     scale = min(width / pixels.shape[1], height / pixels.shape[0])
     w, h = max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale))

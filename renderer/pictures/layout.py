@@ -1,8 +1,8 @@
-"""Several scenes side by side in one picture, each with its own tone mapping; the window shows each in a panel."""
+"""The picture `layout`: several scenes side by side, each with its tone mapping; the window shows each in a panel."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
@@ -10,8 +10,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import load, open_picture
-from renderer.pictures.picture import AccumulatingPicture, Size, Tile, require_untiled
-from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile, require_untiled
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -35,7 +34,7 @@ class Settings(PictureSettings):
 
 class _Panel(NamedTuple):
     scene: Scene
-    picture: BasePicture
+    picture: AnyPicture
     interop: GlInterop
 
 
@@ -48,7 +47,7 @@ def panels(scene: Scene) -> list[Scene]:
     return scenes
 
 
-class Picture(AccumulatingPicture):
+class Picture(AccumulatingPicture[Settings]):
     """Draws one more sample of every unfinished panel per call."""
 
     settings_type = Settings
@@ -61,7 +60,7 @@ class Picture(AccumulatingPicture):
         self._blit = gpu.gl.render_pass("images/blit.frag", SRGB=1)
         self._paths: tuple[str, ...] = ()
         self._panels: list[_Panel] = []
-        self._target: Any = None
+        self._target: Texture | None = None
         self._rectangles: list[tuple[int, int, int, int]] = []
         self._toned: list[Texture] = []
 
@@ -76,10 +75,11 @@ class Picture(AccumulatingPicture):
         """Draw every panel and copy it, tone mapped, into the picture."""
         for index, panel in enumerate(self._panels):
             self._draw_panel(index, panel, time)
+        assert self._target is not None
         return self._target
 
     def depends_on_time(self, settings: Settings) -> bool:
-        """Any panel may."""
+        """True: any panel may depend on time."""
         return True
 
     def restart(self) -> None:
@@ -89,12 +89,12 @@ class Picture(AccumulatingPicture):
             panel.picture.restart()
 
     def sample_count(self, settings: Settings, size: Size) -> int:
-        """The largest of the panels."""
+        """The largest sample count of the panels."""
         rectangles = grid(len(settings.panels), size, settings.columns, settings.gap)
         panels_ = zip(self._open(settings), rectangles, strict=True)
         return max(panel.picture.sample_count(panel.scene.settings, (w, h)) for panel, (_, _, w, h) in panels_)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The panels' reports by title."""
         return {panel.scene.title: panel.picture.report() for panel in self._panels}
 

@@ -1,7 +1,7 @@
-"""Light field pictures: new views, refocused pictures, and disparity maps (shaders/lightfields/lightfield.cu).
+"""The picture `lightfield`: new views, refocused pictures and disparity maps (shaders/lightfields/lightfield.cu).
 
-The views stay 8-bit on the device; a light field larger than its memory streams through it in bands of rows. Isaksen et
-al. 2000 (synthetic apertures), Ng 2005 (refocusing by shift and add).
+Isaksen et al. 2000 (synthetic apertures), Ng 2005 (refocusing by shift and add). The views are 8-bit on the device; a
+light field that is larger than the device's memory streams through it in bands of rows.
 """
 
 import math
@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.images import srgb_to_linear
-from renderer.gpu import DeviceContext
+from renderer.gpu import Buffer, DeviceContext
 from renderer.lightfields.aperture import (
     MIN_WEIGHT,
     VIEW_SHIFT,
@@ -36,6 +36,7 @@ from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
+Made = TypeVar("Made")  # a cached value
 STACK_GAP = 2  # pixels between the pictures of a focal stack
 
 
@@ -87,20 +88,20 @@ class Settings(PictureSettings):
             )
 
     def with_view(self, view: VirtualCamera) -> "Settings":
-        """These settings with the view; the point of a new click is in focus, without the disparity that they add."""
+        """These settings with the view; a new click focuses on its point, so it sets the added disparity to 0."""
         is_click = view.focus_point not in (None, self.view.focus_point)
         return replace(self, view=view, disparity=0.0 if is_click else self.disparity)
 
 
 def open_file(path: Path) -> Scene:
-    """The scene of a light field file: full aperture, focused on the point in the center, in the size of its views."""
+    """The scene of a light field file: full aperture, focused on the center, in the size of the views."""
     path = Path(path).resolve()
     settings = Settings(str(path), VirtualCamera().click(0.0, 0.0))
     return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_resolution(path))
 
 
-class Picture(AccumulatingPicture):
-    """Draws a light field: the whole picture in every draw, or one of `plane_count` planes, which are its samples."""
+class Picture(AccumulatingPicture[Settings]):
+    """Draws a light field: the full picture in one draw, or in each draw one of `plane_count` planes, its samples."""
 
     settings_type = Settings
     tone = ToneMapping("manual")
@@ -108,15 +109,17 @@ class Picture(AccumulatingPicture):
     def __init__(self, gpu: DeviceContext) -> None:
         """Load nothing yet: the first draw opens the light field."""
         super().__init__(gpu)
-        self._source: tuple | None = None  # the settings of which the light field was read
-        self._cache: dict[str, tuple[Any, Any]] = {}  # of _cached(): by name the latest key and value
-        self._aperture: tuple = ()  # what the weights belong to
+        self._source: tuple[object, ...] | None = None  # the settings by which the light field was read
+        self._cache: dict[str, tuple[object, Any]] = {}  # latest key and value of _cached(), by name
+        self._aperture: tuple[object, ...] = ()  # the settings of the weights
         self._weights = self._position = np.empty(0)
         self._focus_disparity = 0.0
-        self._rectangles: list[tuple[int, int, int, int]] | None = None  # of the pictures in the frame; None: one
+        self._settings: Settings | None = None  # of the last draw
+        self._rectangles: list[tuple[int, int, int, int]] | None = None  # of the pictures; None: one fills the frame
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Load the light field, compute weights and focus; allocate the frame and lay out its pictures."""
+        self._settings = settings
         self._open(settings)
         self._prepare(settings, size, tile)
 
@@ -130,10 +133,10 @@ class Picture(AccumulatingPicture):
         """Number of draws that finish the picture."""
         return 1 if settings.output == "refocused" else settings.plane_count
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The views, the disparities and the storage of the last draw; warnings of the light field."""
-        assert self._drawn is not None
-        field, settings = self._field, self._drawn[0]
+        assert self._settings is not None
+        field, settings = self._field, self._settings
         return {
             "convention": field.convention,
             "views": f"{len(field.pixels)} of {field.rows} x {field.columns}, {field.size[0]} x {field.size[1]}",
@@ -146,7 +149,7 @@ class Picture(AccumulatingPicture):
         }
 
     def _open(self, settings: Settings) -> None:
-        """Load the light field of these settings to the device, unless it is there."""
+        """Load the light field of these settings to the device, unless it is loaded. Raises InputError."""
         source = (settings.light_field, settings.pattern, settings.layout, settings.grid, settings.memory_mib)
         if source == self._source:
             return
@@ -170,13 +173,13 @@ class Picture(AccumulatingPicture):
         self._source = source
 
     def _range(self, settings: Settings) -> tuple[float, float]:
-        """Least and greatest disparity: those of the settings, or the measured ones."""
+        """Return the least and the greatest disparity: from the settings, or measured."""
         if settings.disparity_min < settings.disparity_max:
             return settings.disparity_min, settings.disparity_max
         return self._cached("range", None, lambda: disparity_range(self._field))
 
-    def _cached(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
-        """What make() returns for this key of the light field: kept until the key changes."""
+    def _cached(self, name: str, key: object, make: Callable[[], Made]) -> Made:
+        """Return the result of make(), which is kept under `name` until the key or the light field changes."""
         if name not in self._cache or self._cache[name][0] != key:
             self._cache[name] = key, make()
         return self._cache[name][1]
@@ -199,7 +202,7 @@ class Picture(AccumulatingPicture):
         self._rectangles = [(x - left, y - top, w, h) for x, y, w, h in rectangles]
 
     def _clicked_disparity(self, settings: Settings, size: tuple[int, int]) -> float:
-        """Disparity of the clicked point, 0 without one; measured once per click."""
+        """Disparity of the clicked point, measured once per click; 0 without a click."""
         point = settings.view.focus_point
         if point is None:
             return 0.0
@@ -242,7 +245,7 @@ class Picture(AccumulatingPicture):
         self._blit(shown, rectangle)
 
     def _shade_disparity(self, settings: Settings, limits: tuple[float, float], step: float) -> None:
-        """The disparities of the planes so far as colors; those of all planes are smoothed along the view."""
+        """Show the disparities of the planes drawn so far as colors; after the last plane, smooth them by the view."""
         width, height = self._field.size
         self._kernels["weigh_disparity"](width * height, self._best, self._weighted, step)
         if settings.smoothing and self.samples + 1 == settings.plane_count:  # not while planes are missing
@@ -255,19 +258,19 @@ class Picture(AccumulatingPicture):
         colors = self._cached("colors", settings.shading, lambda: device.buffer((COLOR_COUNT, 4)).write(make_table()))
         self._kernels["shade_disparity"](width * height, self._weighted, colors, self._picture, *limits)
 
-    def _guide(self) -> Any:
-        """The view nearest to the camera on the device, (height, width, 4) float32 sRGB, 0 to 1."""
+    def _guide(self) -> Buffer:
+        """Return the view nearest to the camera as a device buffer, (height, width, 4) float32 sRGB, 0 to 1."""
         view = int(np.linalg.norm(self._field.camera_positions - self._position, axis=1).argmin())
         return self._cached("guide", view, lambda: self._upload_view(view))
 
-    def _upload_view(self, view: int) -> Any:
+    def _upload_view(self, view: int) -> Buffer:
         width, height = self._field.size
         texels = np.ones((height, width, 4), "f4")
         texels[..., :3] = self._field.pixels[view][..., :3] / np.float32(255)
         return self.gpu.device.buffer((height, width, 4)).write(texels)
 
     def _match(self, disparity: float) -> None:
-        """Matching costs of the plane of `disparity`, of four halves of the views, into the picture's buffer."""
+        """Compute the matching costs of the plane of `disparity`, for four halves of the views, into the picture."""
         device, count = self.gpu.device, len(self._field.pixels)
         ramp = self._cached("ramp", None, lambda: device.buffer(256).write(np.linspace(0, 1, 256, dtype="f4")))
         halves = self._cached(
@@ -277,7 +280,9 @@ class Picture(AccumulatingPicture):
         )
         self._flatten("half_variances", disparity, self._picture, ramp, halves)
 
-    def _flatten(self, method: str, disparity: float, target: Any, table: Any = None, *extra: Any) -> None:
+    def _flatten(
+        self, method: str, disparity: float, target: Buffer, table: Buffer | None = None, *extra: Buffer
+    ) -> None:
         """Combine the weighted views, shifted so that the plane of `disparity` is in focus, into `target`.
 
         `table` decodes the views' bytes; None: to linear light.
@@ -287,19 +292,19 @@ class Picture(AccumulatingPicture):
             "shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity)
         )
 
-        def work(views: Any, *rows: int) -> None:
+        def work(views: Buffer, *rows: int) -> None:
             launch(views, self._shift_buffer, len(records), table, target, *rows, *extra)
 
         self._views.for_each_band(records, self._shift_buffer, work)
 
     def _letterbox(self, width: int, height: int) -> tuple[float, float, float]:
-        """View pixels per pixel of a rectangle that shows the whole view, and the view's pixel at its corner (x, y)."""
+        """Fit the view into a rectangle: return view pixels per pixel, and the view's (x, y) at its upper left."""
         w, h = self._field.size
         scale = max(w / width, h / height)
         return scale, (w - width * scale) / 2, (h - height * scale) / 2
 
-    def _blit(self, picture: Any, index: int) -> None:
-        """Draw a picture of the views' size into rectangle `index` of the frame, unless it is the frame."""
+    def _blit(self, picture: Buffer, index: int) -> None:
+        """Draw a picture of the views' size into rectangle `index` of the frame, unless the picture is the frame."""
         if self._rectangles is None:
             return
         x, y, width, height = self._rectangles[index]
@@ -308,8 +313,8 @@ class Picture(AccumulatingPicture):
         left, top = max(x, 0), max(y, 0)
         columns, rows = min(x + width, frame_width) - left, min(y + height, frame_height) - top
         if columns > 0 and rows > 0:
-            part = (left - x, top - y, columns, rows)
+            visible = (left - x, top - y, columns, rows)
             samples = max(1, math.ceil(scale - 1e-6))
             self._kernels["blit"](
-                columns * rows, picture, self._frame, frame_width, left, top, *part, from_x, from_y, scale, samples
+                columns * rows, picture, self._frame, frame_width, left, top, *visible, from_x, from_y, scale, samples
             )

@@ -1,4 +1,7 @@
-"""Ray tracer: path tracing, a sample of every pixel a draw (shaders/raytracing/raytrace.cu)."""
+"""The picture `raytrace`: path tracing; a draw adds one sample to every pixel (shaders/raytracing/raytrace.cu).
+
+The picture keeps geometry, lights and kernels between frames and rebuilds only those whose settings changed.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,29 +13,22 @@ from typing import Any, Self
 import numpy as np
 
 from renderer.formats.gltf.animation import animation_keys
-from renderer.formats.mesh import ignored_of
+from renderer.formats.mesh import ignored_statements
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
-from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
-from renderer.profile import stage
-from renderer.raytracing import light_picks
+from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
 from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, largest_error, range_count, range_samples
-from renderer.raytracing.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.geometry import Geometry
-from renderer.raytracing.gltf_shapes import not_drawn
-from renderer.raytracing.guiding import train_guide
-from renderer.raytracing.guiding_hint import guiding_hint
-from renderer.raytracing.kernels import (
-    NO_SCHEDULE,
-    UNREAD_BY_AOVS,
-    aov_source,
-    compile_constants,
-    launch_params,
-)
-from renderer.raytracing.lights import LightSampler
+from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
+from renderer.raytracing.lights import light_picks
+from renderer.raytracing.lights.guiding import train_guide
+from renderer.raytracing.lights.guiding_hint import guiding_hint
+from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.materials import MATERIAL, material_rows
+from renderer.raytracing.models.from_model import TONE, open_file, play_animation, show_variant
+from renderer.raytracing.models.gltf_shapes import not_drawn
 from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
@@ -40,15 +36,16 @@ from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
 from renderer.raytracing.volumes import samples_segments
-from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.scene import ToneMapping
+from renderer.system.profile import stage
 
 __all__ = ["Picture", "Settings", "open_file"]
-AOV_SAMPLES = 16  # albedo and normal are means over so many
-READABLE_SAMPLES = 4  # of each picture of one that plays
+AOV_SAMPLES = 16  # samples that the albedo and normal layers average
+READABLE_SAMPLES = 4  # least samples of each frame of an animation
 
 
-class Picture(AccumulatingPicture):
-    """Draws Settings."""
+class Picture(AccumulatingPicture[Settings]):
+    """Draws pictures of raytracing.settings.Settings."""
 
     settings_type = Settings
     layer_names = ("albedo", "normal", "depth", "id", "variance", "samples")
@@ -56,42 +53,34 @@ class Picture(AccumulatingPicture):
     pixel_views = (light_picks.VIEW,)
     can_clone = can_pick = views_are_steady = True
     tone = TONE
+    with_animation = staticmethod(play_animation)
+    with_variant = staticmethod(show_variant)
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.device = gpu.device
-        self._kernels: dict[tuple, dict[str, Any]] = {}  # by compile-time constants
-        self._geometry_key: tuple | None = None
-        self._lights_key: tuple | None = None
-        self._guide_key: tuple | None = None
-        self._guide: tuple[Buffer, ...] = ()  # of guiding_photons
-        self._rays_key: tuple | None = None
-        self._row_sources: tuple = ()  # what _rows was made of
+        self._kernels: dict[tuple[object, ...], dict[str, Any]] = {}  # by compile-time constants
+        self._geometry_key: tuple[object, ...] | None = None
+        self._lights_key: tuple[object, ...] | None = None
+        self._guide_key: tuple[object, ...] | None = None
+        self._guide: tuple[Buffer, ...] = ()  # the words of path guiding, if it is on
+        self._rays_key: tuple[object, ...] | None = None
         self._rows = self._uploaded_rows = np.zeros(0, MATERIAL)
+        self._row_sources: tuple[object, ...] = ()  # the materials and models that _rows were made of
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
-        self._tracers: dict[str, Picture] = {}  # that draw samples stage by stage
-        self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # drawn ranges that wait for earlier ones
+        self._tracers: dict[str, Picture] = {}  # clones that draw samples stage by stage, by purpose
+        self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # ranges that wait to be merged after earlier ones
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
-        """What the mesh and glTF files of the settings say and the picture does not honor."""
+        """Counts of the features in the mesh and glTF files of the settings that the picture does not draw."""
         total: Counter[str] = Counter()
         for mesh in settings.meshes:
-            total.update(ignored_of(mesh.file))
+            total.update(ignored_statements(mesh.file))
         for model in (shape.load() for shape in settings.models):
             total.update(model.ignored)
             total.update(not_drawn(model))
         return dict(total)
-
-    @classmethod
-    def with_animation(cls, scene: Scene, name: str) -> Scene:
-        """The scene with the models' animation of this name, or of this number, playing."""
-        return play_animation(scene, name)
-
-    @classmethod
-    def with_variant(cls, scene: Scene, name: str) -> Scene:
-        """The scene with the models' material variant of this name."""
-        return show_variant(scene, name)
 
     @classmethod
     def choices(cls, settings: Settings) -> dict[str, list[str]]:
@@ -102,17 +91,17 @@ class Picture(AccumulatingPicture):
         return {"variants": list(variants), "animations": list(animations)} if models else {}
 
     def readable_samples(self, settings: Settings) -> int:
-        """Some of a path tracer: with one, a ground's shadow is black specks."""
+        """READABLE_SAMPLES for path tracing: with one sample, a shadow on the ground would be black specks."""
         return min(READABLE_SAMPLES, settings.samples) if settings.integrator == "path" else 1
 
     def clone(self) -> Self:
-        """A picture that draws on its own with the geometry and the kernels of this one."""
+        """A picture with separate samples that shares the geometry and the kernels of this one."""
         other = super().clone()
         other._rays_key, other._tracers = None, {}
         return other
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
-        """Uploads and compiles what changed since the last picture."""
+        """Uploads geometry and lights and compiles kernels if they changed since the last picture."""
         ray_count = tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)
@@ -139,20 +128,23 @@ class Picture(AccumulatingPicture):
         self._converged = None
 
     def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
-        """Compile-time constants of the schedule's kernels, without those of the light sampler."""
+        """Returns the compile-time constants of the schedule's kernels, without LightSampler.constants."""
         rows = self._material_rows(settings, geometry)
         device = self.device.properties.scalar_threads, rows, self.device.has_graphs
         return compile_constants(settings, geometry.has_spheres, *device) | geometry.constants
 
     def _material_rows(self, settings: Settings, geometry: Geometry) -> np.ndarray:
-        """The rows of the materials, kept while these are the same objects: an upload waits for the frame before."""
+        """Returns the materials (m,) MATERIAL: the same array as before while the materials are the same objects.
+
+        An unchanged array is not uploaded again; an upload would wait for the previous frame.
+        """
         sources = (settings.materials, settings.models, *geometry.models)
         if len(sources) != len(self._row_sources) or any(map(is_not, sources, self._row_sources)):
             self._rows, self._row_sources = material_rows(settings, geometry.models), sources
         return self._rows
 
     def _compile_ahead(self, settings: Settings, ray_count: int, geometry: Geometry) -> None:
-        """Begins to compile the schedule's kernels, as most scenes need them, while the BVH is built."""
+        """Begins to compile the schedule's kernels with the usual constants while the BVH is built."""
         settings = with_schedule(self.device, settings, geometry, ray_count)
         constants = self._constants(settings, geometry) | LightSampler.usual_constants
         SCHEDULES[settings.schedule].compile_ahead(self.device, constants)
@@ -166,29 +158,25 @@ class Picture(AccumulatingPicture):
         first = self.samples - self.samples % RANGE_SAMPLES if _has_ranges(settings) else 0
         if first and first == self.samples:
             self._film.next_range()
+        merge: Callable[[], None] | None = None  # merges the sample with earlier ranges, if there are any
+        if first:
+            count = self.samples + 1 - first
+            merge = self._film.merge_sample if self.device.has_graphs else partial(self._film.merge, first, count)
         if not self._has_converged():
-            self._draw_sample(self.samples, first, self._merging(first))
+            self._draw_sample(self.samples, first, merge)
         return self._film.merged[0]
-
-    def _merging(self, first: int) -> Callable[[], None] | None:
-        """What merges the next sample, of the range that begins with sample `first`, with earlier ranges, if any."""
-        if not first:
-            return None
-        if self.device.has_graphs:
-            return self._film.merge_sample
-        return partial(self._film.merge, first, self.samples + 1 - first)
 
     def _draw_sample(self, sample: int, first: int, merge: Callable[[], None] | None = None) -> None:
         """Adds a sample to the film's current range, which begins with sample `first`; then launches `merge`."""
         self._geometry.update(self._settings)  # a clone may have moved the geometry that both share
         if self._geometry.builds != self._light_builds:
-            self._update_lights(self._settings)  # which counts primitives in the order of their BVH
+            self._update_lights(self._settings)  # light ids are indices of primitives in the BVH's order
             self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
         self._schedule.draw_sample(self._settings, self._params, self._scene_args(), merge)
 
     def _has_converged(self) -> bool:
-        """Whether every pixel has reached the noise threshold; read when pixels may have, at powers of two."""
+        """True if every pixel has reached the noise threshold; the film is read at powers of two, when pixels stop."""
         samples = self.samples
         is_checked = samples >= MIN_SAMPLES and samples & (samples - 1) == 0
         if self._converged is None and self._rays.film_m2 is not None and self._settings.noise_threshold and is_checked:
@@ -197,7 +185,7 @@ class Picture(AccumulatingPicture):
         return self._converged is not None
 
     def noise(self) -> float | None:
-        """The largest standard error of a pixel over its luminance; known where pixels may stop, and then kept."""
+        """Returns the largest relative standard error of a pixel, at powers of two of samples; None between them."""
         if not self._settings.noise_threshold:
             return float("inf")
         if self._converged is not None:
@@ -213,7 +201,7 @@ class Picture(AccumulatingPicture):
         return SceneArgs((*self._geometry.kernel_args, *self._guide), self._materials, lights.buffer, lights.count)
 
     def _update_geometry(self, settings: Settings, ray_count: int) -> None:
-        """Rebuilds the geometry if its shapes changed, else moves its instances and fields."""
+        """Rebuilds the geometry if its shapes changed, else moves its instances and distance fields."""
         key = (
             *(getattr(settings, name) for name in (*SHAPE_GROUPS, "models", "scattered", "builder", "bvh")),
             tuple((material.name, *material.map_values) for material in settings.materials),
@@ -243,9 +231,9 @@ class Picture(AccumulatingPicture):
         return self._lights
 
     def _update_guide(self, settings: Settings) -> None:
-        """Traces photons again if what they meet changed."""
-        placed = settings.instances, settings.shutter_close, settings.distance_fields, settings.shutter
-        key = self._lights_key, settings.guiding_photons, settings.seed, settings.max_depth, placed
+        """Traces photons again if lights, geometry or photon settings changed."""
+        transforms = settings.instances, settings.shutter_close, settings.distance_fields, settings.shutter
+        key = self._lights_key, settings.guiding_photons, settings.seed, settings.max_depth, transforms
         if key == self._guide_key:
             return
         self._guide, self._guide_key = (), key
@@ -254,14 +242,16 @@ class Picture(AccumulatingPicture):
             with stage("building"):
                 self._guide = (train_guide(self.device, settings, self._geometry, rows, self._lights, constants),)
 
-    def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[tuple]:
-        """Chunks (first range, end, samples of the picture); none with a noise threshold: pixels stop on their own."""
+    def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[Chunk]:
+        """Chunks (first range, end, samples of the picture); [] with a noise threshold, by which pixels stop early."""
         ranges = range_count(samples) if _has_ranges(settings) else 0
         count = min(max_count, ranges)
         return [(ranges * k // count, ranges * (k + 1) // count, samples) for k in range(count)]
 
-    def draw_chunk(self, settings: Settings, size: Size, time: float, chunk: tuple, extra_steps: tuple) -> dict:
-        """The film of each range of a chunk, by the range's index."""
+    def draw_chunk(
+        self, settings: Settings, size: Size, time: float, chunk: Chunk, extra_steps: ExtraSteps
+    ) -> dict[str, Any]:
+        """Draws a chunk; returns the film of each range by its index, and the samples of the picture."""
         begin, end, samples = chunk
         self.restart()
         self.begin(settings, size, time, (0, 0, *size))
@@ -279,7 +269,7 @@ class Picture(AccumulatingPicture):
         self._unmerged = {}
 
     def merge(self, drawn: dict[str, Any]) -> None:
-        """Adds the ranges of a chunk; they are merged in their order, whatever order chunks come in."""
+        """Adds the ranges of a chunk. Chunks may come in any order; their ranges are merged in ascending order."""
         self._unmerged |= drawn["films"]
         while (index := range_count(self.samples)) in self._unmerged:
             if index:
@@ -289,7 +279,7 @@ class Picture(AccumulatingPicture):
             self._film.merge(samples.start, len(samples))
             self.samples = samples.stop
 
-    def merged_frame(self, extra_steps: tuple) -> Frame:
+    def merged_frame(self, extra_steps: ExtraSteps) -> Frame:
         """The finished picture."""
         assert not self._unmerged, sorted(self._unmerged)
         return self._film.merged[0]
@@ -297,8 +287,8 @@ class Picture(AccumulatingPicture):
     def layers(self, settings: Settings, size: Size, tile: Tile | None = None) -> dict[str, np.ndarray]:
         """The AOVs of the picture that was drawn last, each (height, width) or (height, width, 3).
 
-        albedo; normal; depth along the ray, infinite if nothing is hit; id, that of the primitive from 1, 0 for
-        nothing, uint32. If the settings keep the variance, variance of a pixel's samples and the number of samples.
+        albedo; normal; depth along the ray, infinite without a hit; id uint32, the primitive's id plus 1, 0 without a
+        hit. If the settings keep the variance, also variance of a pixel's samples and samples, their number.
         """
         tile = tile or (0, 0, *size)
         self.begin_if_changed(settings, size, 0.0, tile)
@@ -318,9 +308,9 @@ class Picture(AccumulatingPicture):
         return layers
 
     def pick(self, settings: Settings, size: Size, x: float, y: float) -> float | None:
-        """The distance of what is visible at (x, y) pixels from the upper left corner; None for nothing.
+        """Returns the distance, as focus_distance counts it, of the surface at pixel (x, y); None without a surface.
 
-        It is measured as focus_distance. The picture drawn so far stays.
+        The samples of the picture are kept.
         """
         self._update_geometry(settings, size[0] * size[1])
         settings = with_schedule(self.device, settings, self._geometry, size[0] * size[1])
@@ -334,7 +324,7 @@ class Picture(AccumulatingPicture):
     def algorithm(
         self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
     ) -> AlgorithmView:
-        """The stencil of active rays as each bounce begins, or what the traversal of camera rays costs."""
+        """The stencil of active rays by bounce, the traversal cost of camera rays, or the light picks of a pixel."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))
         self._update_geometry(settings, size[0] * size[1])
@@ -351,8 +341,7 @@ class Picture(AccumulatingPicture):
         picks = light_picks.NO_PICKS
         if lights.count and settings.direct_lighting != "bsdf":
             constants = self._scene_constants(settings) | lights.constants
-            arguments = self._geometry, self._materials, lights, params[()], pixel, constants
-            picks = light_picks.trace_picks(self.device, *arguments)
+            picks = light_picks.trace_picks(self._geometry, self._materials, lights, params[()], pixel, constants)
             groups = light_picks.group_picks(picks, lights, self._geometry, settings)
         return light_picks.light_view(picks, groups, params, settings.projection, pixel, size)
 
@@ -363,8 +352,8 @@ class Picture(AccumulatingPicture):
         return traversal_view(name, counts[VIEWS.index(name)], levels, params, settings.projection)
 
     def trace_paths(self, settings: Settings, size: Size, x: int, y: int, samples: int) -> list[Ray]:
-        """The rays of the first samples of pixel (x, y), as the picture's samples follow them."""
-        tracer, settings = self._tracer_of("paths", settings)
+        """The rays of the picture's first samples of pixel (x, y)."""
+        tracer, settings = self._stage_tracer("paths", settings)
         tracer.begin_if_changed(settings, size, 0.0, (x, y, 1, 1))
         assert isinstance(tracer._schedule, Wavefront)
         far = 4 * float(np.linalg.norm(np.subtract(settings.view.target, settings.view.position)))
@@ -375,38 +364,38 @@ class Picture(AccumulatingPicture):
             rays += trace_path(self.device, tracer._schedule, tracer._rays, *arguments)
         return rays
 
-    def _tracer_of(self, purpose: str, settings: Settings) -> tuple["Picture", Settings]:
-        """A clone that draws by the stages of the wavefront, and its settings."""
+    def _stage_tracer(self, purpose: str, settings: Settings) -> tuple["Picture", Settings]:
+        """A clone that draws by the wavefront, stage by stage, and its settings."""
         if purpose not in self._tracers:
             self._tracers[purpose] = self.clone()
         tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits")
         self._update_geometry(settings, 0)
-        tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # as this picture has them now
+        tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # this picture's present geometry
         return tracer, settings
 
     def trace_stages(self, settings: Settings, size: Size, sample: int = 0) -> StageTrace:
-        """The stages of sample number `sample` as the wavefront draws it; the picture drawn so far stays."""
-        tracer, settings = self._tracer_of("stages", settings)
+        """The stages of sample number `sample`, drawn by the wavefront; the samples of the picture are kept."""
+        tracer, settings = self._stage_tracer("stages", settings)
         is_new = tracer._drawn is None or tracer._drawn[:2] != (settings, size)
         tracer.begin_if_changed(settings, size, 0.0, (0, 0, *size))
         assert isinstance(tracer._schedule, Wavefront)
         if is_new:
-            tracer._draw_sample(sample, 0)  # compilers and caches are not timed
+            tracer._draw_sample(sample, 0)  # warm-up: the times exclude compilers and cold caches
         tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
         arguments = tracer._settings, size, tracer._params, tracer._scene_args()
         return trace_stages(self.device, tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
         constants = self._scene_constants(settings) | UNREAD_BY_AOVS
-        return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **constants)
+        return self.device.kernel(kernel_source("layers"), entry, group_size=GROUP_SIZE, **constants)
 
     def _scene_constants(self, settings: Settings) -> dict[str, object]:
-        """The constants of kernels that trace rays and light nothing."""
+        """The constants of kernels that trace rays but compute no light."""
         rows = self._material_rows(settings, self._geometry)
         constants = compile_constants(settings, self._geometry.has_spheres, materials=rows)
         return constants | {"GUIDING": 0, "SCHEDULE": NO_SCHEDULE} | self._geometry.constants
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Samples, static primitives, the schedule, and its active rays by depth."""
         if self._drawn is None:
             return {}
@@ -416,12 +405,12 @@ class Picture(AccumulatingPicture):
         return {"samples": samples, "primitives": self._geometry.primitive_count, "schedule": schedule, **counts}
 
     def hint(self) -> str:
-        """What shows lamps behind glass, if there are any."""
+        """The advice to guide paths by photons, if most light passes glass."""
         if self._drawn is None:
             return ""
         return guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
 
 
 def _has_ranges(settings: Settings) -> bool:
-    """Whether all pixels take the same samples, so that these can be drawn in ranges."""
+    """True if all pixels take the same number of samples, so that samples can be drawn in ranges (film.py)."""
     return settings.noise_threshold == 0

@@ -1,6 +1,6 @@
-"""The passes of a texture reduction made visible: a picture, and beside it every level down to the one texel.
+"""The picture `reduction`: a picture and beside it every level of its reduction to one texel.
 
-Used to teach renderer/numerics/texture_reduction.py (chapter 5 of the thesis).
+It shows the passes of renderer/numerics/texture_reduction.py for the lessons (chapter 5 of the thesis).
 """
 
 from dataclasses import dataclass, field
@@ -12,9 +12,8 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
-from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile, require_untiled
-from renderer.pictures.source import SourcePicture
+from renderer.pictures.picture import AnyPicture, Frame, Size, Tile, require_untiled
+from renderer.pictures.source import SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -24,14 +23,14 @@ BACKGROUND = (0.006, 0.007, 0.010)
 
 
 @dataclass(frozen=True)
-class Settings(PictureSettings):
-    """What is reduced, and by which operation."""
+class Settings(SourceSettings):
+    """The source, and the operation of the reduction."""
 
     source: str = field(metadata=SOURCE)
     operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel keeps of its 8 x 8 block")
 
 
-class Picture(SourcePicture):
+class Picture(SourcePicture[Settings]):
     """Draws the source and the levels of its reduction."""
 
     settings_type = Settings
@@ -49,30 +48,32 @@ class Picture(SourcePicture):
         self._image: tuple[str, Any] = ("", None)  # path and texture of an image
         self._target: Texture | None = None
         self._last_level: Texture | None = None
-        self._frame: Texture | None = None  # what was reduced last
-        self._is_sum = False  # whether levels are sums, which alpha divides
+        self._frame: Texture | None = None  # the frame that was reduced last
+        self._is_sum = False  # the levels are sums, to be divided by alpha
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
-        """The source's next sample and its reduction."""
+        """Draw the source's next sample and the levels of its reduction beside it."""
         require_untiled(self.kind, size, tile)
         source = self.open_source(settings.source)
         if source:
-            frame = self._interop.texture(source[1].draw(source[0].settings, image_size(size), time))
+            drawn = source.picture.draw(source.scene.settings, image_size(size), time)
+            frame = self._interop.texture(drawn)
         else:
             if self._image[0] != settings.source:
                 self._image = settings.source, self.gpu.gl.texture(self._pixels.shape[1::-1]).write(self._pixels)
             frame = self._image[1]
         return self.postprocess(settings, size, frame)
 
-    def source_picture(self, settings: Settings, size: Size) -> tuple[BasePicture, Any, Size] | None:
+    def source_picture(self, settings: Settings, size: Size) -> tuple[AnyPicture, PictureSettings, Size] | None:
         """The picture whose reduction is shown; None for an image."""
         source = self.open_source(settings.source)
-        return (source[1], source[0].settings, image_size(size)) if source else None
+        return (source.picture, source.scene.settings, image_size(size)) if source else None
 
-    def postprocess(self, settings: Settings, size: Size, frame: Texture) -> Texture:
-        """An image and the levels of its reduction."""
+    def postprocess(self, settings: Settings, size: Size, frame: Frame) -> Texture:
+        """Draw an image and the levels of its reduction beside it."""
+        assert isinstance(frame, Texture), "the window and draw() pass textures"
         self._frame = frame
-        gap, (width, _) = gap_of(size), image_size(size)
+        gap, (width, _) = gap_size(size), image_size(size)
         self._is_sum = settings.operation == "mean"
         levels = self._reduction.levels("sum" if self._is_sum else settings.operation, frame)
         if self._target is None or self._target.size != size:
@@ -93,29 +94,30 @@ class Picture(SourcePicture):
         operation = "sum" if settings.operation == "mean" else settings.operation
         return reduction_view(self._reduction, operation, self._frame, size)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Red, green and blue of the last level's texel."""
         if self._last_level is None:
             return {}
         texel = self._last_level.read()[0, 0]
-        weight = texel[3] if self._is_sum and texel[3] else 1  # 0 of a frame without a pixel that counts
+        weight = texel[3] if self._is_sum and texel[3] else 1  # alpha is 0 if no pixel of the frame was counted
         return {"last texel": [round(float(x), 4) for x in texel[:3] / weight]}
 
     def _blit_into(self, image: Texture, rectangle: Rectangle, weighted: bool, background: float) -> None:
+        """Draw `image` fitted into the rectangle; `weighted` divides by alpha, which counts the pixels of sums."""
         fitted = fit(image.size, rectangle)
         self._blit(
             self._target, image=image, rectangle=fitted, weighted=int(weighted), background=(*BACKGROUND, background)
         )
 
 
-def gap_of(size: Size) -> int:
+def gap_size(size: Size) -> int:
     """Pixels between the images."""
     return max(2, size[1] // 45)
 
 
 def image_size(size: Size) -> Size:
     """Size of the source's picture, left of the levels."""
-    gap = gap_of(size)
+    gap = gap_size(size)
     return max(1, (size[0] - 3 * gap) * 2 // 3), max(1, size[1] - 2 * gap)
 
 

@@ -1,7 +1,7 @@
-"""What pictures share that show another picture or an image file, named by their setting `source`: open it, draw it."""
+"""The base of pictures that process another picture or an image file (laplacian.py, reduction.py)."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -9,12 +9,29 @@ from renderer.errors import InputError
 from renderer.formats.images import read_image
 from renderer.gpu import DeviceContext
 from renderer.pictures import load, open_picture
-from renderer.pictures.picture import Picture, Size
+from renderer.pictures.picture import AnyPicture, Picture, Size
 from renderer.scene.scene import Scene
+from renderer.scene.schema import PictureSettings
 
 
-class SourcePicture(Picture):
-    """A picture made of another one or of an image. `kind` is its value of `picture` in scene files."""
+class SourceSettings(PictureSettings):
+    """Settings with the `source`: the path of a scene or an image file."""
+
+    source: str
+
+
+class Source(NamedTuple):
+    """The scene that is processed, and its picture."""
+
+    scene: Scene
+    picture: AnyPicture
+
+
+AnySourceSettings = TypeVar("AnySourceSettings", bound=SourceSettings)
+
+
+class SourcePicture(Picture[AnySourceSettings]):
+    """A picture made of another picture or of an image. `kind` is its value of `picture` in scene files."""
 
     kind: ClassVar[str]
     image_suffixes: ClassVar[tuple[str, ...]]
@@ -22,10 +39,10 @@ class SourcePicture(Picture):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._path = ""
-        self._source: tuple[Scene, Picture] | None = None
+        self._source: Source | None = None
         self._pixels = np.zeros((0, 0, 4), "f4")  # (height, width, 4) of an image
 
-    def open_source(self, path: str) -> tuple[Scene, Picture] | None:
+    def open_source(self, path: str) -> Source | None:
         """The scene and picture of the source; None for an image, whose pixels are then in _pixels."""
         if not path:
             raise InputError(f"{self.kind}: source is empty; it must name an image file or a scene")
@@ -38,21 +55,21 @@ class SourcePicture(Picture):
                     raise InputError(
                         f"{path}: is a {scene.picture}; the source of a {self.kind} must be a picture of another kind"
                     )
-                self._source = scene, open_picture(scene, self.gpu)
+                self._source = Source(scene, open_picture(scene, self.gpu))
             self._path = path
         return self._source
 
     def restart(self) -> None:
         """Restart the source."""
         if self._source:
-            self._source[1].restart()
+            self._source.picture.restart()
 
-    def sample_count(self, settings: Any, size: Size) -> int:
+    def sample_count(self, settings: AnySourceSettings, size: Size) -> int:
         """The samples of the source; 1 for an image."""
         source = self.open_source(settings.source)
-        return source[1].sample_count(source[0].settings, size) if source else 1
+        return source.picture.sample_count(source.scene.settings, size) if source else 1
 
-    def depends_on_time(self, settings: Any) -> bool:
-        """Whether the source does."""
+    def depends_on_time(self, settings: AnySourceSettings) -> bool:
+        """True if the source depends on time."""
         source = self.open_source(settings.source)
-        return bool(source and source[1].depends_on_time(source[0].settings))
+        return bool(source and source.picture.depends_on_time(source.scene.settings))

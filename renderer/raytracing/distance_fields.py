@@ -1,4 +1,8 @@
-"""Distance fields: fractals as geometry, sphere traced by shaders/raytracing/sphere_trace.h."""
+"""Distance fields: fractals as shapes of a scene, which shaders/raytracing/sphere_trace.h intersects by sphere tracing.
+
+DistanceField is a table [[distance_fields]] of a scene file. geometry.py uploads field_records() to the device. Each
+kind of fractal is a file of shaders/raytracing/distance_fields.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,7 +27,7 @@ class DistanceField:
     """A fractal about its origin: the sponge is a cube of side 1, bulbs and Julia sets have radius 1 to 2."""
 
     material: str = field(metadata=reference("materials", "name of a material"))
-    kind: Literal[KINDS]  # type: ignore[valid-type]  # the files
+    kind: Literal[KINDS]  # type: ignore[valid-type]  # known at run time
     position: Point = (0.0, 0.0, 0.0)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     scale: float = setting(1.0, 1e-6, 1e6, logarithmic=True)
@@ -34,7 +38,7 @@ class DistanceField:
 
 
 def bounding_radius(field: DistanceField) -> float:
-    """Radius, in field space, of a sphere about the origin that holds the field and the shell of its detail."""
+    """Returns the radius, in field space, of a sphere about the origin around the fractal, with a margin."""
     radius = {
         "menger": np.sqrt(0.75),
         "mandelbulb": 2.0 ** (1 / (field.power - 1)),
@@ -44,7 +48,7 @@ def bounding_radius(field: DistanceField) -> float:
 
 
 def field_records(fields: tuple[DistanceField, ...], materials: dict[str, int]) -> np.ndarray:
-    """The fields (n,) FIELD; one zero record if there are none."""
+    """Returns the records (n,) FIELD of the fields; one zero record without fields. `materials`: index by name."""
     records = np.zeros(max(len(fields), 1), FIELD)
     for record, shape in zip(records, fields, strict=False):
         to_field = rotation_matrix(shape.rotation_degrees).T / shape.scale

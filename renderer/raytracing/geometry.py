@@ -1,4 +1,8 @@
-"""The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
+"""The geometry of a scene on a device: a BVH of the static shapes, instances, distance fields and textures.
+
+Geometry uploads the shapes that shapes.SceneShapes loads, and gives kernels their arguments and compile-time constants.
+pictures/raytrace.py keeps one Geometry while the shapes of its settings stay the same, and calls update() every frame.
+"""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -6,25 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from renderer.bvh.build import build_bvh, layout_for
+from renderer.bvh.build import build_bvh, uses_bvh8
 from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.distance_fields import FIELD, bounding_radius, field_records
-from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
-from renderer.raytracing.material_maps import slots_of
-from renderer.raytracing.model_motion import poses_of
-from renderer.raytracing.settings import MATERIALS, Settings
+from renderer.raytracing.material_files import declares
+from renderer.raytracing.material_maps import texture_slots
+from renderer.raytracing.models.gltf_shapes import materials_of
+from renderer.raytracing.models.motion import poses_of
+from renderer.raytracing.settings import Settings
 from renderer.raytracing.shapes import SceneShapes, ShapeArrays, material_indices
 from renderer.raytracing.textures import BASE_FLOAT4S, TextureArrays, default_attributes
 
-MAX_INSTANCED_LIGHTS = 1 << 16  # emissive triangles of instances that next-event estimation samples
+MAX_INSTANCED_LIGHTS = 1 << 16  # most emissive triangles of instances that NEE samples
 
 
 class InstancedLights(NamedTuple):
-    """Emissive triangles (k,) PRIMITIVE of instances in world space, and the index (k,) of the instance of each."""
+    """Emissive triangles (k,) PRIMITIVE of instances in world space, and the index (k,) of each triangle's instance."""
 
     triangles: np.ndarray
     instances: np.ndarray
@@ -34,10 +39,9 @@ NO_LIGHTS = InstancedLights(np.zeros(0, PRIMITIVE), np.zeros(0, "i4"))
 
 
 class StaticPrimitives:
-    """What lights need of the primitives of the static BVH; `bounds` (min and max corners) are by material.
+    """The primitives of the static BVH, in which LightSampler finds the emissive ones.
 
-    `rows` (m,) PRIMITIVE are in the BVH's order; with a presplit BVH some occur more than once. They are read from the
-    device when they are first asked for: only scenes with emissive surfaces do.
+    `bounds` are the least and largest corners of the primitives by material index. `none` is an empty array (0,).
     """
 
     none = NO_LIGHTS.triangles
@@ -47,15 +51,18 @@ class StaticPrimitives:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The primitives on the host."""
+        """The primitives (m,) PRIMITIVE in the BVH's order; a presplit BVH repeats some.
+
+        The first access reads them from the device, which only scenes with emissive surfaces need.
+        """
         return self._bvh.primitives.read()[: self._bvh.count].view(PRIMITIVE).ravel()
 
 
 class Geometry:
-    """The geometry of one Settings on a device. `models` are the files of settings.models.
+    """The geometry of one Settings on a device. `models` are its models, posed at shutter opening.
 
-    `before_build` is called when `constants` are known and the BVH is not built yet; not for textured scenes, whose
-    constants are known last.
+    `before_build` is called when `constants` are known and before the BVH is built, so that kernels compile during the
+    build. It is not called for textured scenes, whose constants are known only after the build.
     """
 
     def __init__(
@@ -64,7 +71,7 @@ class Geometry:
         self.device, self._builder, self._layout = device, settings.builder, settings.bvh
         self._shutter, poses = settings.shutter, poses_of(settings.models, settings.shutter)
         self.models = [pose.opening for pose in poses]
-        self._own_maps = settings.materials, settings.textures
+        self._scene_maps = settings.materials, settings.textures
         self._scene_shapes = SceneShapes(settings, poses)
         self._instances: Instances | None = None
         self._attributes: tuple[Buffer, ...] = ()
@@ -72,27 +79,27 @@ class Geometry:
         self._texture_constants: dict[str, object] = {}
         self._shapes: ShapeArrays | None = None
         self.bvh: Bvh
-        self.builds = self.primitive_count = 0  # of the static BVH
+        self.builds = self.primitive_count = 0  # builds and primitives of the static BVH
         self._field_count = len(settings.distance_fields)
         self._before_build, self.has_instances = before_build, False
-        self._take(self._scene_shapes.at(poses, keep=settings.is_animated), settings)
+        self._take(self._scene_shapes.in_poses(poses, keep=settings.is_animated), settings)
         self._lights = NO_LIGHTS
-        self._lights_key: tuple = ()
+        self._lights_key: tuple[object, ...] = ()
         self._fields = device.buffer(max(self._field_count, 1), FIELD)
-        self._placed: tuple = ()  # the settings of the last update
+        self._transform_key: tuple[object, ...] = ()  # the settings of the last update
         self.update(settings)
 
     def _take(self, shapes: ShapeArrays, settings: Settings) -> None:
-        """Builds and uploads what of the shapes differs from those of the last call."""
+        """Uploads the shapes that changed since the last call, and builds the BVHs over them."""
         before, self._shapes = self._shapes, shapes
         named = [name for name in shapes.primitives if name]
         self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
-            moved = before is not None and self.bvh.count == self.primitive_count  # and not presplit
+            moved = before is not None and self.bvh.count == self.primitive_count  # presplit BVHs are presplit again
             static = HostPrimitives(shapes.primitives[""])
             if not settings.is_animated:
-                shapes.primitives[""] = NO_LIGHTS.triangles  # nobody asks for them again
+                shapes.primitives[""] = NO_LIGHTS.triangles  # frees them: they are not needed again
             self.primitive_count = static.count
             bounds = bounds_by_material(static.rows)
             if shapes.attributes is None:
@@ -113,21 +120,21 @@ class Geometry:
 
     @property
     def kernel_args(self) -> tuple[Buffer, ...]:
-        """The arguments SCENE_PARAMS of shaders/raytracing/scene.h."""
+        """The kernel arguments SCENE_PARAMS of shaders/raytracing/scene.h."""
         instances = self._instances.kernel_args if self._instances else ()
         fields = (self._fields,) if self._field_count else ()
         return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._attributes, *self._textures
 
     @property
-    def tlas_nodes(self) -> Buffer | None:
-        """The nodes of the BVH over the instances, in the BVH2 layout; None without instances."""
-        return self._instances.tlas.nodes if self._instances and self._instances.tlas else None
+    def bvhs(self) -> list[Bvh]:
+        """The BVH of the static shapes and, with instances, the TLAS above them."""
+        return [self.bvh, self._instances.tlas] if self._instances and self._instances.tlas else [self.bvh]
 
     @property
     def constants(self) -> dict[str, object]:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {
-            "BVH8": int(layout_for(self.device, self._layout) == "bvh8"),
+            "BVH8": int(uses_bvh8(self.device, self._layout)),
             "INSTANCES": int(self.has_instances),
             "DEFORMS": int(bool(self._shapes and self._shapes.closing)),
             "DISTANCE_FIELDS": self._field_count,
@@ -136,12 +143,12 @@ class Geometry:
         }
 
     def _upload_attributes(self, attributes: np.ndarray) -> None:
-        """Uploads vertex attributes, and the textures if they are not there yet."""
+        """Uploads the vertex attributes (m, float4s, 4), and on the first call the textures."""
         if not self._textures:
             textures = TextureArrays(
-                [slots_of(*self._own_maps), *((materials_of(model), model.textures) for model in self.models)]
+                [texture_slots(*self._scene_maps), *((materials_of(model), model.textures) for model in self.models)]
             )
-            has_maps = any(material.has_maps for material in self._own_maps[0])
+            has_maps = any(material.has_maps for material in self._scene_maps[0])
             self._texture_constants = textures.constants | {
                 "FLOAT4S_PER_PRIMITIVE": attributes.shape[1], "SPHERE_TEXTURES": int(has_maps and self.has_spheres)
             }  # fmt: skip
@@ -151,7 +158,7 @@ class Geometry:
         self._attributes = (_upload(self.device, rows.reshape(-1, 4 * rows.shape[1])),)
 
     def _transforms(self, settings: Settings) -> InstanceTransforms:
-        """The instances of the settings, and behind them those of repeated meshes of models."""
+        """Returns the transforms of instances, then of scattered ones, then of instanced meshes of models."""
         groups = []
         index, material = self._names.index, material_indices(settings) | {"": -1}
         if settings.instances:
@@ -167,17 +174,16 @@ class Geometry:
                 InstanceTransforms(shape_of, np.full(len(chosen), material[group.material]), matrices, matrices)
             )
         if instanced := self._shapes.instanced if self._shapes else []:
-            shape_of = np.array([self._names.index(name) for name, _, _ in instanced])
+            shape_of = np.array([index(name) for name, _, _ in instanced])
             opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))
             groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), opening, closing))
         return InstanceTransforms(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
     def instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
-        """The emissive triangles of instances, in world space.
+        """Returns the emissive triangles of instances, in world space; `materials` are (m,) MATERIAL.
 
-        None if one of them moves, or if there are more than MAX_INSTANCED_LIGHTS: BSDF sampling alone finds them then.
-        If the transform has a negative determinant, the edges are swapped, so that the front stays the front, and the
-        radius is -1.
+        Returns NO_LIGHTS if an emissive instance moves, or for more than MAX_INSTANCED_LIGHTS triangles: then paths hit
+        these emitters by BSDF sampling alone.
         """
         key = settings.instances, settings.shutter_close, self._shutter, materials["emission"].tobytes()
         if self._instances and key != self._lights_key:
@@ -186,7 +192,7 @@ class Geometry:
 
     def _find_instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
         instances = self._transforms(settings)
-        found, of_instance, count = [NO_LIGHTS.triangles], [NO_LIGHTS.instances], 0
+        triangles, instance_of, count = [NO_LIGHTS.triangles], [NO_LIGHTS.instances], 0
         assert self._shapes is not None
         for shape, material in np.unique(np.stack([instances.shape_of, instances.material_of], 1), axis=0):
             primitives = self._shapes.primitives[self._names[shape]].copy()
@@ -203,16 +209,14 @@ class Geometry:
                 return NO_LIGHTS
             if count > MAX_INSTANCED_LIGHTS or (opening != instances.matrices_close[chosen]).any():
                 return NO_LIGHTS
-            found += [transformed(primitives, matrix) for matrix in opening]
-            of_instance.append(np.repeat(chosen, len(primitives)))
-        return InstancedLights(np.concatenate(found), np.concatenate(of_instance).astype("i4"))
+            triangles += [transformed(primitives, matrix) for matrix in opening]
+            instance_of.append(np.repeat(chosen, len(primitives)))
+        return InstancedLights(np.concatenate(triangles), np.concatenate(instance_of).astype("i4"))
 
     def bounding_sphere(self, settings: Settings, materials: np.ndarray) -> tuple[np.ndarray, float]:
-        """Center (3,) and radius of a sphere that holds all shapes but shadow catchers; (0, 0, 0) and 1 of none."""
-        catcher = MATERIALS.index("shadow_catcher")
-        boxes = [
-            np.array(box) for material, box in self.primitives.bounds.items() if materials["kind"][material] != catcher
-        ]
+        """Returns center (3,) and radius of a sphere around all shapes but shadow catchers; 0 and 1 without shapes."""
+        is_catcher = declares(materials, "shadow_catcher")
+        boxes = [np.array(box) for material, box in self.primitives.bounds.items() if not is_catcher[material]]
         if self._instances:
             blases, transforms = self._instances.blases, self._transforms(settings)
             for shape, matrix in zip(transforms.shape_of, transforms.matrices_open, strict=True):
@@ -228,23 +232,23 @@ class Geometry:
         return (low + high) / 2, float(np.linalg.norm(high - low)) / 2
 
     def update(self, settings: Settings) -> None:
-        """Moves models, instances and distance fields to the settings' time and transforms.
+        """Moves models, instances and distance fields to the time and transforms of the settings.
 
-        What did not move is kept; the TLAS is rebuilt.
+        Rebuilds the TLAS, and the BVHs of shapes whose vertices moved.
         """
         if settings.is_animated and settings.shutter != self._shutter:
             poses = poses_of(settings.models, settings.shutter)
             self.models, self._shutter = [pose.opening for pose in poses], settings.shutter
-            self._take(self._scene_shapes.at(poses), settings)
-        placed = settings.instances, settings.shutter_close, settings.distance_fields, self._shutter
-        if placed == self._placed:
+            self._take(self._scene_shapes.in_poses(poses), settings)
+        key = settings.instances, settings.shutter_close, settings.distance_fields, self._shutter
+        if key == self._transform_key:
             return
         if self._instances:
             transforms = self._transforms(settings)
             self._instances.update(transforms.matrices_open, transforms.matrices_close if settings.is_blurred else None)
         if self._field_count:
             self._fields.write(field_records(settings.distance_fields, material_indices(settings)))
-        self._placed = placed
+        self._transform_key = key
 
 
 def _upload(device: Device, array: np.ndarray) -> Buffer:
@@ -252,7 +256,10 @@ def _upload(device: Device, array: np.ndarray) -> Buffer:
 
 
 def transformed(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Triangles (n,) PRIMITIVE times a matrix (3, 4); a negative determinant swaps the edges and sets radius -1."""
+    """Returns the triangles (n,) PRIMITIVE transformed by a matrix (3, 4).
+
+    A matrix that mirrors swaps the edges, so that the front face stays the front; the radius -1 marks swapped edges.
+    """
     out = triangles.copy()
     for field in ("v0", "edge1", "edge2"):
         out[field][:, :3] = triangles[field][:, :3].astype("f8") @ matrix[:, :3].T

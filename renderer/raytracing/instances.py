@@ -1,4 +1,8 @@
-"""Instances: named shapes transformed by matrices, one by one or scattered over a rectangle; motion in the shutter."""
+"""Settings of instances, and their matrices: copies of a named shape, placed one by one or scattered over a rectangle.
+
+Instance and Scattered are the tables [[instances]] and [[scattered]] of a scene file. geometry.py turns them into
+InstanceTransforms, from which bvh/instances.py builds the top-level BVH.
+"""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,7 +17,7 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Instance:
-    """A named shape: transformed by `matrix` (3 x 4, row by row), then scaled, rotated and moved."""
+    """One copy of a named shape: transformed by `matrix` (3 x 4, row by row), then scaled, rotated and moved."""
 
     shape: str = field(metadata=reference("shapes", "name of a shape"))
     material: str = setting("", help="instead of the shape's own", refers_to="materials")
@@ -62,16 +66,16 @@ class Scattered:
 
 
 class InstanceTransforms(NamedTuple):
-    """All instances of a scene, in order."""
+    """The shapes, materials and transforms of all n instances of a scene."""
 
-    shape_of: np.ndarray  # (n,) index of the named shapes
-    material_of: np.ndarray  # (n,) index of the materials, -1 for the shape's own
+    shape_of: np.ndarray  # (n,) index into the named shapes
+    material_of: np.ndarray  # (n,) index into the materials, -1 to keep the shape's materials
     matrices_open: np.ndarray  # (n, 3, 4) from shape to world when the shutter opens
-    matrices_close: np.ndarray  # and when it closes
+    matrices_close: np.ndarray  # (n, 3, 4) when the shutter closes
 
 
 def rotation_matrix(rotation_degrees: Point) -> np.ndarray:
-    """The rotation (3, 3) about x, then y, then z."""
+    """Returns the rotation (3, 3) float64 about x, then y, then z."""
     (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(rotation_degrees)), np.sin(np.radians(rotation_degrees))
     about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
@@ -80,7 +84,7 @@ def rotation_matrix(rotation_degrees: Point) -> np.ndarray:
 
 
 def instance_matrix(instance: Instance) -> np.ndarray:
-    """The transform (3, 4) float64 from shape to world."""
+    """Returns the transform (3, 4) float64 from shape to world space."""
     out = np.zeros((3, 4))
     out[:, :3] = rotation_matrix(instance.rotation_degrees) * np.multiply(instance.scale, instance.scale_xyz)
     out[:, 3] = instance.position
@@ -91,7 +95,7 @@ def instance_matrix(instance: Instance) -> np.ndarray:
 
 
 def scatter(scattered: Scattered) -> tuple[np.ndarray, np.ndarray]:
-    """The index (n,) in `shapes` of each instance, and its transform (n, 3, 4) from shape to world."""
+    """Returns each instance's index (n,) into `shapes` and its transform (n, 3, 4) from shape to world space."""
     rng = np.random.default_rng(scattered.seed)
     count = scattered.columns * scattered.rows
     column, row = np.arange(count) % scattered.columns, np.arange(count) // scattered.columns

@@ -1,31 +1,49 @@
-"""The ray tracer's kernels: generated source, compile-time constants and launch parameters."""
+"""The ray tracer's kernels: generated source, compile-time constants and launch parameters.
+
+A kernel's source is a generated dispatch over all materials and distance fields, followed by a file of
+shaders/raytracing. Each material is a file of its folder materials/, each distance field a file of distance_fields/.
+schedules.py, and the light and photon kernels, compile the source with compile_constants() and launch it with
+launch_params().
+"""
 
 import numpy as np
 
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
-from renderer.raytracing.environment import is_lit
-from renderer.raytracing.lights import has_non_area_lights
-from renderer.raytracing.materials import MATERIAL, material_constants, material_rows
+from renderer.raytracing.lights.environment import has_environment
+from renderer.raytracing.lights.light_buffer import has_non_area_lights
+from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_KINDS, material_constants
+from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.ray_buffers import WORDS_PER_WARP
-from renderer.raytracing.settings import MATERIALS, Settings, catches_shadows
+from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, samples_segments
 
-REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
+REGENERATE_AT_MOST = 0  # a warp starts new paths when at most this number of its paths is active
+KERNEL_FILES = {  # by the name of the generated source: files in shaders/raytracing that follow the dispatch
+    "materials": ("raytrace.cu",),
+    "layers": ("raytrace.cu", "aovs.cu"),
+    "light_picks": ("raytrace.cu", "lights/light_picks.cu"),
+    "photons": ("lights/photons.cu",),
+}
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
     "wavefront": ("generate", "trace", "shade", "connect", "accumulate"),
     "regenerate": ("regenerate",),
     "megakernel": ("megakernel",),
 }
-NO_SCHEDULE = len(STAGES)  # for kernels of other files that use the functions of raytrace.cu
+NO_SCHEDULE = len(STAGES)  # for kernels of other files, which use functions of raytrace.cu but no schedule
 PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
 STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
-UNREAD_BY_AOVS = {  # constants of light and film, with one value, so that scenes share the kernels of aovs.cu
+UNREAD_BY_AOVS = {  # constants that aovs.cu does not read; they get one value, so that scenes share its kernels
     "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
+}  # fmt: skip
+DEFAULTS = {  # constants that only scenes with the feature set
+    **dict.fromkeys(("BVH8", "DEFORMS", "DISTANCE_FIELDS", "INSTANCED_LIGHTS", "INSTANCES", "LIGHT_PICKS", "LIGHT_TREE",
+                     "SPHERE_TEXTURES", "TEXTURED"), 0),
+    "UV_SETS": 1,
 }  # fmt: skip
 LAUNCH_PARAMS = np.dtype([
     ("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
@@ -40,82 +58,84 @@ LAUNCH_PARAMS = np.dtype([
     ("first_sample", "i4"), ("lens_shift_x", "f4"), ("lens_shift_y", "f4"), ("fisheye_turns", "f4"),
     ("clamp_indirect", "f4"), ("light_tree", "i4"), ("light_tree_keys", "i4"), ("light_tree_key_count", "i4"),
     ("light_tree_probability", "f4"), ])  # fmt: skip
-OPTIONAL_MATERIALS = ("conductor", "glass", "metallic", "principled", "unlit")  # compiled for scenes that have them
+INTERFACE = (  # dispatched functions (surface.h): type, name, parameters, call of a material's function, default
+    ("bool", "material_sample", "const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out",
+     "sample(m, s, sampler, dimension, out)", "false"),
+    ("float4", "eval_bsdf_pdf", "const Material m, const Surface s, float3 direction",
+     "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)"),
+    ("float3", "material_albedo", "const Material m, const Surface s", "albedo(m, s)", "base_color(m)"),
+    ("bool", "material_is_delta", "const Material m, const Surface s", "is_delta(m, s)", "true"),
+    ("float", "material_mirror_fraction", "const Material m, const Surface s", "mirror_fraction(m, s)", "0.0f"),
+    ("float", "material_guided_fraction", "const Material m", "guided_fraction(m)", "0.0f"),
+    ("bool", "material_is_lit_from_behind", "const Material m", "is_lit_from_behind(m)", "false"),
+    ("bool", "material_has_medium", "const Material m", "has_medium(m)", "false"),
+    ("float", "material_dispersion", "const Material m", "dispersion(m)", "0.0f"),
+)  # fmt: skip
 Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 
 
-def kernel_source() -> GeneratedSource:
-    """raytrace.cu behind the dispatch over shaders/raytracing/materials and distance_fields."""
-    return GeneratedSource("materials", f'{_materials()}#include "raytracing/raytrace.cu"\n')
+def kernel_source(name: str = "materials") -> GeneratedSource:
+    """Returns the dispatch over materials and distance fields, followed by KERNEL_FILES[name]."""
+    return GeneratedSource(name, material_source() + _includes(*KERNEL_FILES[name]))
 
 
-def photon_source() -> GeneratedSource:
-    """photons.cu behind the dispatch over materials and distance fields."""
-    return GeneratedSource("photons", f'{_materials()}#include "raytracing/photons.cu"\n')
+def traversal_source() -> GeneratedSource:
+    """Returns the source of traversal_cost.cu, which intersects rays with the scene and shades nothing."""
+    return GeneratedSource("traversal", surface_source() + _includes("traversal_cost.cu"))
 
 
-def _materials() -> str:
-    """The dispatch over materials: sample_material, over which guide.h has sample_bsdf, and eval_bsdf_pdf."""
+def material_source() -> str:
+    """Returns surfaces, all materials, the dispatch over them, and guide.h, whose sample_bsdf() calls the dispatch."""
     return (
-        _surfaces()
+        surface_source()
         + microfacet.table_source()
-        + '#include "raytracing/microfacet.h"\n'  # before the materials, of which a scene compiles some
-        + "".join(_where_used(name, f'#include "raytracing/materials/{name}.h"\n') for name in MATERIALS)
-        + "DEVICE bool sample_material(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
-        "                            BsdfSample *out) {\n"
-        + _switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
-        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
-        + _switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
-        + '#include "raytracing/guide.h"\n'
+        + _includes("microfacet.h")  # before the materials, some of which are not compiled
+        + "".join(_where_used(name, _includes(f"materials/{name}.h")) for name in MATERIALS)
+        + "".join(
+            f"DEVICE {kind} {function}({params}) {{\n{_switch('m.kind', MATERIALS, call, default)}"
+            for kind, function, params, call, default in INTERFACE
+        )
+        + "".join(_flag(flag) for flag in ("unlit", "shadow_catcher"))
+        + _includes("lights/guide.h")
     )
 
 
-def _includes(folder: str, names: tuple[str, ...]) -> str:
-    return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
+def _flag(flag: str) -> str:
+    """Returns the text of a device function is_FLAG(material): true if the material's file declares @FLAG."""
+    kinds = [index for index, file in enumerate(MATERIAL_FILES.values()) if getattr(file, flag)]
+    condition = " || ".join(f"m.kind == {index}" for index in kinds) or "false"
+    return f"DEVICE bool is_{flag}(const Material m) {{ return {condition}; }}\n"
+
+
+def _includes(*files: str) -> str:
+    return "".join(f'#include "raytracing/{file}"\n' for file in files)
 
 
 def _where_used(name: str, text: str) -> str:
-    """The text, compiled only in scenes that have the material if it is an optional one."""
-    return f"#if {name.upper()}\n{text}#endif\n" if name in OPTIONAL_MATERIALS else text
+    """Returns the text, in an #if for scenes that use the material if the material's file declares @optional."""
+    is_optional = name in MATERIAL_FILES and MATERIAL_FILES[name].optional
+    return f"#if {name.upper()}\n{text}#endif\n" if is_optional else text
 
 
 def _switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
+    """Returns the body of a dispatched function: a switch over the number `kind` that calls NAME_`call`."""
     cases = "".join(_where_used(name, f"    case {index}: return {name}_{call};\n") for index, name in enumerate(names))
     return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
 
 
-def _surfaces() -> str:
-    """What scene.h needs before it: numbers of materials, surfaces, and the dispatch over distance fields."""
+def surface_source() -> str:
+    """Returns the text that scene.h needs: surface.h, and the dispatch over distance fields."""
     return (
-        "".join(f"#define MATERIAL_{name.upper()} {index}\n" for index, name in enumerate(MATERIALS))
+        "".join(f"#define SIMD8_{kind.upper()} {index}.0f\n" for index, kind in enumerate(SIMD8_KINDS, 1))
         + '#include "raytracing/surface.h"\n'
         "#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES || ENVIRONMENT\n"
         '#include "common/reproducible_math.h"\n#endif\n'
-        '#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
-        + _includes("distance_fields", KINDS)
+        "#if DISTANCE_FIELDS\n"
+        + _includes("sphere_trace.h", *(f"distance_fields/{kind}.h" for kind in KINDS))
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
         + _switch("f.kind", KINDS, "distance(f, p)", "FLT_MAX")
         + "#endif\n"
     )
-
-
-def traversal_source() -> GeneratedSource:
-    """traversal_cost.cu: intersection with the scene and nothing of shading."""
-    return GeneratedSource("traversal", f'{_surfaces()}#include "raytracing/traversal_cost.cu"\n')
-
-
-def aov_source() -> GeneratedSource:
-    """kernel_source with the kernels of aovs.cu behind it."""
-    color = (
-        "DEVICE float3 material_color(const Material m, const Surface s) {\n"
-        f"    return m.kind == {MATERIALS.index('checker')} ? checker_color(m, s.point) : base_color(m);\n}}\n"
-    )
-    return GeneratedSource("layers", f'{kernel_source().text}{color}#include "raytracing/aovs.cu"\n')
-
-
-def light_picks_source() -> GeneratedSource:
-    """kernel_source with the kernel of light_picks.cu behind it."""
-    return GeneratedSource("light_picks", f'{kernel_source().text}#include "raytracing/light_picks.cu"\n')
 
 
 def compile_constants(
@@ -125,30 +145,30 @@ def compile_constants(
     materials: np.ndarray | None = None,
     sample_in_memory: bool = False,
 ) -> dict[str, object]:
-    """Compile-time constants and record types of the kernels.
+    """Returns the compile-time constants and record types of the kernels, by name.
 
-    Those of Geometry.constants and LightSampler.constants come on top; a constant that is missing there is 0.
-    `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without warps: one thread traces the
-    32 paths of a stencil word. `materials` are those of material_rows; None for the settings' alone.
-    With `sample_in_memory` kernels read the sample's number from a buffer.
+    The caller replaces the defaults of geometry and lights by Geometry.constants and LightSampler.constants.
+    `spheres`: the BVH holds spheres. `scalar_threads`: the device has no warps, so one thread traces 32 paths, whose
+    active-ray mask is one word. `materials` (m,) MATERIAL: materials of the scene, then of its models; None if the
+    scene has no models. `sample_in_memory`: kernels read the sample index from a buffer, not from their parameters.
     """
     rows = material_rows(settings) if materials is None else materials
     optional = material_constants(rows)
-    by_lanes = scalar_threads and not (spheres or optional["REFRACTION"]) and bool((rows["color"][:, 3] > 0).all())
-    return {
+    # color.w is the number of the material's eight-lane shading (materials.py); 0: the material shades path by path
+    simd8 = scalar_threads and not (spheres or optional["REFRACTION"]) and bool((rows["color"][:, 3] > 0).all())
+    return DEFAULTS | {
         "STRICT": 1,
         "LANES": 1,
         "MOTION": int(settings.is_blurred),
-        "INSTANCED_LIGHTS": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "wavefront" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
-        "REGENERATE_BELOW": REGENERATE_BELOW,
+        "REGENERATE_AT_MOST": REGENERATE_AT_MOST,
         "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
-        "PART": 0,  # of the wavefront's kernels: all; see schedules.py
+        "PART": 0,  # all kernels in one program; see PARTS in schedules.py
         "SCALAR_THREADS": int(scalar_threads),
         "SAMPLE_IN_MEMORY": int(sample_in_memory),
-        "VECTOR_MATERIALS": int(by_lanes),
+        "VECTOR_MATERIALS": int(simd8),
         "PROJECTION": PROJECTIONS[settings.projection],
         "LENS_SHIFT": int(any(settings.lens_shift)),
         "CLAMP_INDIRECT": int(settings.clamp_indirect > 0),
@@ -159,8 +179,7 @@ def compile_constants(
         "FILM": int(settings.keeps_variance),
         "GUIDING": int(settings.guiding_photons > 0),
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
-        "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
-        "SHADOW_CATCHER": MATERIALS.index("shadow_catcher") if catches_shadows(settings) else 0,
+        "ENVIRONMENT": int(has_environment(settings)),
         "VOLUMES": int(has_volumes(settings)),
         "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
@@ -173,10 +192,10 @@ def compile_constants(
 def launch_params(
     settings: Settings, size: tuple[int, int], tile: Tile, lights: dict[str, float] | None = None
 ) -> np.ndarray:
-    """The LAUNCH_PARAMS () of a tile of a picture of `size`; `lights` are the fields of a LightSampler.
+    """Returns the LAUNCH_PARAMS () of a tile of a picture of `size` (width, height) pixels.
 
-    right and up are scaled so that the whole picture spans -1 to 1 in both; those of an orthographic camera are lengths
-    of the scene.
+    `lights` are the fields that LightSampler sets. The vectors `right` and `up` are scaled so that the picture spans -1
+    to 1 along both: relative to `forward` of length 1, or in scene lengths for an orthographic camera.
     """
     width, height = size
     camera = settings.view
@@ -191,7 +210,7 @@ def launch_params(
     params["lens_radius"] = settings.lens_radius
     params["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
     params["lens_shift_x"], params["lens_shift_y"] = settings.lens_shift
-    params["fisheye_turns"] = settings.fisheye_degrees / 720
+    params["fisheye_turns"] = settings.fisheye_degrees / 720  # half the angle of view, in turns
     params["clamp_indirect"] = settings.clamp_indirect
     params["horizon"][:3], params["zenith"][:3] = settings.horizon, settings.zenith
     params["width"], params["height"] = size

@@ -1,9 +1,12 @@
-"""Textures of a scene file's own materials: [[textures]] and the keys of materials that name them.
+"""Textures of a scene file's materials: the tables [[textures]], and the material keys that name a texture.
 
-A map multiplies the number or color of its name, as in glTF 2.0. Color maps are sRGB, all others linear, unless their
-texture says otherwise. Quads have the whole picture, upright seen from the front; spheres have it as a globe, u
-eastwards about y; meshes have the texture coordinates of their file. Triangles without any (procedural shapes, some
-meshes) are projected along the axis nearest to their normal, one picture for the longest side of the shape.
+Such a key, without "_texture", is called a map: `color_texture` is the map `color`. A map multiplies the number or
+color of that name, as in glTF 2.0. Color maps are sRGB, all others linear, unless the texture sets color_space.
+texture_slots() converts maps to glTF's texture slots, which textures.py packs for the device.
+
+A quad shows one picture, upright seen from the front. On a sphere u runs eastwards about y, as on a globe. Meshes have
+the texture coordinates of their file. Triangles without texture coordinates are projected along the axis nearest to
+their normal, one picture for the longest side of the shape.
 """
 
 from collections.abc import Sequence
@@ -14,28 +17,26 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.formats import gltf
-from renderer.formats.gltf.container import stamp_of
 from renderer.formats.images import linear_to_srgb, read_pixels, srgb_to_linear
 from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
+from renderer.raytracing.material_files import MATERIAL_FILES
 from renderer.scene.schema import setting
+from renderer.system.files import file_stamp
 
 NAME_HELP = "name of a texture"
 COLORS = ("color", "emission", "sheen_color", "specular_color", "diffuse_transmission_color")  # maps that are sRGB
-PACKED = ("metallic_roughness", "normal", "clearcoat_normal", "anisotropy")  # whose channels are taken as they are
-SLOTS = {"color": "base_color", "emission": "emissive", "bump": "normal"}  # where the slot has another name
-KINDS = {  # the kinds of materials that a map has an effect on; all but the emitter where none are given
-    "emission": (), "roughness": ("glass", "conductor", "metallic", "principled"),
-    "metallic": ("metallic", "principled"), "metallic_roughness": ("metallic", "principled"),
-    **dict.fromkeys((
-        "clearcoat", "clearcoat_roughness", "clearcoat_normal", "sheen_color", "sheen_roughness", "specular",
-        "specular_color", "transmission", "iridescence", "iridescence_thickness", "anisotropy",
-        "diffuse_transmission", "diffuse_transmission_color"), ("principled",)),
-}  # fmt: skip
+PACKED = ("metallic_roughness", "normal", "clearcoat_normal", "anisotropy")  # maps whose channels differ in meaning
+SLOTS = {"color": "base_color", "emission": "emissive", "bump": "normal"}  # glTF slots by map, where the names differ
+
+
+def _texture_name(help: str = "") -> Any:
+    """Returns a setting that names a texture; `help` is appended to the help text."""
+    return setting("", help=NAME_HELP + help, refers_to="textures")
 
 
 @dataclass(frozen=True)
 class TextureFile:
-    """A picture file that materials name."""
+    """A picture file, which materials refer to by its name."""
 
     name: str
     file: str = setting("", file=True, help="of 8 bits a channel: .png, .jpg, .webp, .tif, .bmp")
@@ -51,40 +52,32 @@ class TextureFile:
 
 @dataclass(frozen=True, kw_only=True)
 class MapKeys:
-    """The keys of a material that name textures, and how they are applied."""
+    """The keys of a material that name textures, and the keys that control their use."""
 
-    color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    emission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    metallic_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    metallic_roughness_texture: str = setting(
-        "", help=NAME_HELP + "; metallic in blue, roughness in green, as in glTF", refers_to="textures"
-    )
-    clearcoat_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    clearcoat_roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    clearcoat_normal_texture: str = setting(
-        "", help=NAME_HELP + "; the coat has the surface's own normals without it", refers_to="textures"
-    )
-    sheen_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    sheen_roughness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    specular_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    specular_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    transmission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    iridescence_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    iridescence_thickness_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    anisotropy_texture: str = setting(
-        "", help=NAME_HELP + "; direction in red and green, strength in blue, as in glTF", refers_to="textures"
-    )
-    diffuse_transmission_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    diffuse_transmission_color_texture: str = setting("", help=NAME_HELP, refers_to="textures")
-    normal_texture: str = setting("", help=NAME_HELP + "; green points up, as in glTF", refers_to="textures")
+    color_texture: str = _texture_name()
+    emission_texture: str = _texture_name()
+    roughness_texture: str = _texture_name()
+    metallic_texture: str = _texture_name()
+    metallic_roughness_texture: str = _texture_name("; metallic in blue, roughness in green, as in glTF")
+    clearcoat_texture: str = _texture_name()
+    clearcoat_roughness_texture: str = _texture_name()
+    clearcoat_normal_texture: str = _texture_name("; the coat has the surface's own normals without it")
+    sheen_color_texture: str = _texture_name()
+    sheen_roughness_texture: str = _texture_name()
+    specular_texture: str = _texture_name()
+    specular_color_texture: str = _texture_name()
+    transmission_texture: str = _texture_name()
+    iridescence_texture: str = _texture_name()
+    iridescence_thickness_texture: str = _texture_name()
+    anisotropy_texture: str = _texture_name("; direction in red and green, strength in blue, as in glTF")
+    diffuse_transmission_texture: str = _texture_name()
+    diffuse_transmission_color_texture: str = _texture_name()
+    normal_texture: str = _texture_name("; green points up, as in glTF")
     normal_scale: float = setting(1.0, -100.0, 100.0, "of the normal map's slopes")
-    bump_texture: str = setting(
-        "", help=NAME_HELP + "; white is high; normals are derived from it", refers_to="textures"
-    )
+    bump_texture: str = _texture_name("; white is high; normals are derived from it")
     bump_scale: float = setting(0.01, -10.0, 10.0, "height of white above black, in widths of the picture")
     alpha: float = setting(1.0, 0.0, 1.0, "opacity, where alpha_mode is not opaque")
-    alpha_texture: str = setting("", help=NAME_HELP, refers_to="textures")
+    alpha_texture: str = _texture_name()
     alpha_mode: Literal["opaque", "mask", "blend"] = setting(
         "opaque", help="mask: there or not, by alpha_cutoff; blend: alpha is the coverage; the color map's alpha counts"
     )
@@ -92,17 +85,17 @@ class MapKeys:
 
     @property
     def maps(self) -> dict[str, str]:
-        """The names of textures by what they are the map of: color, bump, ..."""
+        """The names of the material's textures, by map: color, bump, ..."""
         return {key.removesuffix("_texture"): getattr(self, key) for key in TEXTURE_KEYS if getattr(self, key)}
 
     @property
     def has_maps(self) -> bool:
-        """Whether the kernels need texture slots for this material."""
+        """True if the kernels need texture slots for this material."""
         return bool(self.maps) or self.alpha_mode != "opaque"
 
     @property
-    def map_values(self) -> tuple:
-        """All values of the keys."""
+    def map_values(self) -> tuple[object, ...]:
+        """The values of all KEYS, which tell whether an edit changed the maps."""
         return tuple(getattr(self, key) for key in KEYS)
 
 
@@ -111,7 +104,7 @@ TEXTURE_KEYS = tuple(key for key in KEYS if key.endswith("_texture"))
 
 
 def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> None:
-    """Raise ValueError, a sentence, for a map that has no texture or no effect; `materials` are settings.Material."""
+    """Raises ValueError for a map without a texture or an effect; `materials` are of class settings.Material."""
     names = [texture.name for texture in textures]
     if len(set(names)) < len(names):
         raise ValueError(f"two textures have one name; the names are {', '.join(names)}")
@@ -124,9 +117,10 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
             if name not in names:
                 known = ", ".join(names) or "none: there are no [[textures]]"
                 raise ValueError(f"{where}: {word}_texture is {name!r}; allowed are {known}")
-            kinds = KINDS.get(word)
-            if material.kind == "emitter" and kinds != () or kinds and material.kind not in kinds:
-                allowed = ", ".join(kinds) if kinds else "all kinds but emitter"
+            kinds = [name for name, file in MATERIAL_FILES.items() if word in file.maps]
+            if material.kind not in kinds:
+                others = [name for name in MATERIAL_FILES if name not in kinds]
+                allowed = ", ".join(kinds) if len(kinds) < len(others) else f"all kinds but {', '.join(others)}"
                 raise ValueError(
                     f"{where}: {word}_texture has no effect on kind {material.kind}; allowed are {allowed}"
                 )
@@ -139,20 +133,22 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
             raise ValueError(f"{where} has an alpha and alpha_mode opaque; allowed are mask and blend")
 
 
-def slots_of(materials: Sequence[Any], textures: Sequence[TextureFile]) -> tuple[list[gltf.Material], list]:
-    """The texture slots of settings.Materials as those of Materials, and the Textures whose rows they name."""
+def texture_slots(
+    materials: Sequence[Any], textures: Sequence[TextureFile]
+) -> tuple[list[gltf.Material], list[gltf.Texture]]:
+    """Converts settings.Materials to gltf.Materials with texture slots, and returns the textures of the slots too."""
     by_name = {texture.name: texture for texture in textures}
-    out, made = [], list[gltf.Texture]()
-    rows: dict[tuple, int] = {}
+    out, converted = [], list[gltf.Texture]()
+    rows: dict[tuple[object, ...], int] = {}
     for material in materials:
         slots = {}
         for word, name in material.maps.items():
             texture = by_name[name]
             key = name, word if word in ("bump", *PACKED) else "", word in COLORS, word == "alpha", material.bump_scale
             if key not in rows:
-                rows[key] = len(made)
-                pixels = _pixels(texture, stamp_of(texture.file), word, material.bump_scale)
-                made.append(gltf.Texture(pixels, (texture.wrap,) * 2, texture.filter == "linear"))
+                rows[key] = len(converted)
+                pixels = _pixels(texture, file_stamp(texture.file), word, material.bump_scale)
+                converted.append(gltf.Texture(pixels, (texture.wrap,) * 2, texture.filter == "linear"))
             (u, v), (right, down) = texture.repeat, texture.offset
             scale = material.normal_scale if word == "normal" else 1.0
             transform = (float(u), 0.0, float(right), 0.0, float(v), float(down))
@@ -160,12 +156,12 @@ def slots_of(materials: Sequence[Any], textures: Sequence[TextureFile]) -> tuple
         color = (*material.color, material.alpha)
         mode = material.alpha_mode.upper()
         out.append(gltf.Material(material.name, color, alpha=mode, cutoff=material.alpha_cutoff, textures=slots))
-    return out, made
+    return out, converted
 
 
 @lru_cache(maxsize=64)
 def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump_scale: float) -> np.ndarray:
-    """The pixels (height, width, 4) uint8 of a texture as the map `word` takes them; the array is read-only."""
+    """Returns a texture's pixels (height, width, 4) uint8, converted for the map `word`; the array is read-only."""
     pixels = read_pixels(texture.file)
     if word in COLORS:
         if texture.color_space == "linear":
@@ -185,9 +181,9 @@ def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump
 
 
 def projected_texcoords(corners: np.ndarray) -> np.ndarray:
-    """Texture coordinates (m, 3, 2) of triangles (m, 3, 3), each projected along the axis nearest to its normal.
+    """Returns texture coordinates (m, 3, 2) of triangles (m, 3, 3), each projected along the axis nearest its normal.
 
-    Seen from outside, pictures stand upright on the sides; on top and below they begin at the far edge.
+    Seen from outside, pictures on the sides are upright; on the top and the bottom their upper edge points to -z.
     """
     if not len(corners):
         return np.zeros((0, 3, 2))

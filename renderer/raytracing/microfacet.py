@@ -1,7 +1,8 @@
-"""Tables of the albedo of single scattering on GGX surfaces, by which compensation divides, and of sheen.
+"""Tables of the directional albedo of single scattering by GGX surfaces and by sheen, as kernel source.
 
-`python -m tests.raytracing.microfacet_tables` writes assets/microfacet.npz, and tests compare it with fresh samples.
-Compensation: E. Turquin 2019; the BSDFs are in shaders/raytracing/microfacet.h.
+shaders/raytracing/microfacet.h divides by these albedos to compensate multiple scattering (E. Turquin 2019). kernels.py
+puts table_source() before the materials. `python -m tests.raytracing.witnesses.microfacet_tables` computes the tables
+and writes assets/microfacet.npz; tests compare the file with fresh samples.
 """
 
 from functools import cache
@@ -22,9 +23,9 @@ ANISOTROPIC_LAYERS = 5, 16, 12, 2  # inputs, hidden units and outputs of the fit
 
 @cache
 def table_source() -> str:
-    """The tables as kernel source, those of optional lobes where they are compiled, and macros of their sizes.
+    """Returns the tables as kernel source, with macros of their sizes.
 
-    Compilers take 0.3 s for glass_table and sheen_table.
+    Tables of optional lobes are in an #if, because glass_table and sheen_table take compilers 0.3 s.
     """
     with np.load(ASSET, allow_pickle=False) as stored:
         names = {"ggx_table": "reflector", "glass_table": "dielectric", "sheen_table": "sheen"}
@@ -40,15 +41,13 @@ def table_source() -> str:
     defines = "".join(f"#define {name} {value}\n" for name, value in (sizes | floats).items())
     arrays = {name: _array(name, table) for name, table in values.items()}
     anisotropic = "".join(_array(f"anisotropic_fit_{index + 1}", layer) for index, layer in enumerate(layers))
-    optional = {
-        "GLASS || TRANSMISSION": arrays["glass_table"], "SHEEN": arrays["sheen_table"], "ANISOTROPY": anisotropic
-    }  # fmt: skip
+    optional = {"GLASS_TABLE": arrays["glass_table"], "SHEEN": arrays["sheen_table"], "ANISOTROPY": anisotropic}
     blocks = "".join(f"#if {condition}\n{text}#endif\n" for condition, text in optional.items())
     return defines + arrays["ggx_table"] + blocks
 
 
 def _layers(weights: np.ndarray) -> list[np.ndarray]:
-    """The layers of the fit: weights by input and output, then the constants."""
+    """Splits the weights of the fit by layer; a layer holds its weights by input and output, then its constants."""
     sizes = [(n + 1) * m for n, m in pairwise(ANISOTROPIC_LAYERS)]
     return np.split(weights, np.cumsum(sizes)[:-1])
 

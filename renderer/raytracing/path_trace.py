@@ -1,27 +1,27 @@
-"""The paths of one pixel, ray by ray: the wavefront's own stages on a tile of that pixel, whose buffers are read.
+"""The path of one pixel, ray by ray, which the window draws over the picture.
 
-So they are the paths that the picture's samples follow, bit for bit.
+trace_path() runs the wavefront schedule on a tile of one pixel and reads the device's buffers after each stage, so the
+rays are exactly the rays of the picture's own sample. project() maps them to the screen.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from renderer.gpu.device import Device
+from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.ray_buffers import RayBuffers
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 
-NO_HIT = 3e38  # distance of a ray that is shaded without a hit, for the fog that it passed
+NO_HIT = 3e38  # length of a ray that hits nothing but is shaded, for the fog along it
 
 
 @dataclass(frozen=True)
 class Ray:
-    """A ray that was traced, from `start` to `end` in the scene.
+    """A traced ray from `start` to `end`, both in world space; `depth` is the index of its bounce.
 
-    `kind` is "path" where it hit something, "escaped" where it left the scene, "light" for a shadow ray that reached
-    its light, "blocked" for one that did not. Rays without an end are `far` long.
+    `kind` is "path" for a hit, "escaped" for a ray that left the scene, "light" for an unoccluded shadow ray, "blocked"
+    for an occluded shadow ray. trace_path() cuts escaped and very long rays.
     """
 
     kind: str
@@ -31,13 +31,22 @@ class Ray:
 
 
 def trace_path(
-    device: Device, schedule: Wavefront, rays: RayBuffers, settings: Settings, params: Any, scene: SceneArgs, far: float
+    device: Device,
+    schedule: Wavefront,
+    rays: RayBuffers,
+    settings: Settings,
+    params: np.ndarray,
+    scene: SceneArgs,
+    far: float,
 ) -> list[Ray]:
-    """The rays of one sample of a tile of one pixel, in the order in which they are traced."""
-    out: list[Ray] = []
-    lives, radiance = False, np.zeros(4, "f4")
+    """Draws one sample of a tile of one pixel and returns its rays, in the order of tracing.
 
-    def first(buffer: Any) -> np.ndarray:
+    `params` are the tile's launch_params(), `scene` the scene's kernel arguments, `far` the largest length of a ray.
+    """
+    out: list[Ray] = []
+    is_active, radiance = False, np.zeros(4, "f4")
+
+    def first(buffer: Buffer) -> np.ndarray:
         return buffer.read().reshape(-1, 4)[0]
 
     def add(kind: str, depth: int, start: np.ndarray, direction: np.ndarray, length: float) -> None:
@@ -48,7 +57,7 @@ def trace_path(
     for name, depth, mask in schedule.stages(settings, params, scene):
         device.finish()
         is_set = mask is not None and bool(mask.read()[0] & 1)
-        if name == "trace" and lives:
+        if name == "trace" and is_active:
             length = float(first(rays.hits)[0]) if is_set else far
             is_hit = is_set and length < NO_HIT
             add("path" if is_hit else "escaped", depth, first(rays.origins), first(rays.directions), length)
@@ -60,14 +69,15 @@ def trace_path(
             start = rays.shadow_rays[1].read().reshape(-1, 4)[1] if rays.shadows_have_origins else first(rays.origins)
             add(kind, depth, start, light, float(light[3]))
         if name in ("generate", "shade"):
-            lives = is_set
+            is_active = is_set
     return out
 
 
 def project(params: np.ndarray, points: np.ndarray, orthographic: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Where a camera of launch_params sees points (n, 3), and which are before it.
+    """Projects points (n, 3) by a perspective or orthographic camera of launch_params.
 
-    In fractions (n, 2) of the picture's width and height; for perspective and orthographic cameras.
+    Returns positions (n, 2) in fractions of the picture's width and height, from the upper left corner, and a mask (n,)
+    of the points in front of the camera.
     """
     right, up, forward, eye = (params[name][:3].astype("f8") for name in ("right", "up", "forward", "eye"))
     offset = np.asarray(points, "f8") - eye

@@ -1,7 +1,8 @@
-"""Procedural shapes of any number of primitives, so that scenes and benches need no download.
+"""Procedural shapes as arrays of PRIMITIVE records (bvh/primitives.py), for scenes and benchmarks.
 
-E. Haines's Standard Procedural Databases (SPD): `sphereflake` (its balls), `tetra`, `mount`, `gears`, `rings`, `tree`.
-`menger` has each visible face of its unit cubes once.
+Each generator takes a recursion level, which sets the number of primitives. `sphereflake`, `tetra`, `mount`, `gears`,
+`rings` and `tree` follow E. Haines's Standard Procedural Databases (SPD). `menger` is the Menger sponge, and
+attractor() the attractor of an iterated function system. shapes.py calls generate() and attractor().
 """
 
 from collections.abc import Callable
@@ -10,17 +11,17 @@ import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
 
-# 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
+# Largest level by kind. At that level the shapes have 0.6, 13, 4, 1/30, 6, 10 and 2 million primitives.
 MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 
 def generate(kind: str, level: int) -> np.ndarray:
-    """Primitives (m,) PRIMITIVE of a kind at a level, about the origin, material 0."""
+    """Returns the primitives (m,) PRIMITIVE of a GENERATORS kind at a level, about the origin, of material 0."""
     return GENERATORS[kind](level)
 
 
 def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
-    """Spheres on the attractor of an iterated function system, one for each sequence of `level` maps (k, 3, 4).
+    """Returns k^level spheres on the attractor of the affine maps (k, 3, 4), one for each sequence of `level` maps.
 
     A sphere's center is the image of the first map's fixed point under the sequence. Its radius is `radius` times the
     cube root of the sequence's determinant, but at least a thousandth of `radius`, so that singular maps stay visible.
@@ -36,7 +37,7 @@ def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
 
 
 def sphereflake(level: int) -> np.ndarray:
-    """Sum of 9^k spheres, k = 0..level: the root of radius 1/2, a child a third as large and touching its parent."""
+    """Returns 9^k spheres for each k = 0..level: the root has radius 1/2; nine spheres of a third touch each sphere."""
     directions = _sphereflake_directions()
     centers, axes, radius = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]]), 0.5
     parts = [(centers, radius)]
@@ -49,7 +50,7 @@ def sphereflake(level: int) -> np.ndarray:
 
 
 def _sphereflake_directions() -> np.ndarray:
-    """The nine directions (9, 3) of a sphere's children, the sphere's own axis being z."""
+    """Returns the unit directions (9, 3) from a sphere to its children, for a sphere whose axis is z."""
     d = 1 / np.sqrt(2)
     three = np.array([[d, d, 0], [d, 0, -d], [0, d, -d]])
     tilted = three @ _rotation(np.array([d, -d, 0]), np.arcsin(2 / np.sqrt(6))).T
@@ -75,7 +76,7 @@ def _from_z(axes: np.ndarray) -> np.ndarray:
 
 
 def menger(level: int) -> np.ndarray:
-    """4 * 20^n + 8 * 8^n triangles of the sponge in [-1/2, 1/2]^3: no face between two solid cubes."""
+    """Returns 4 * 20^level + 8 * 8^level triangles: the Menger sponge in [-1/2, 1/2]^3 without its inner faces."""
     solid = np.ones((1, 1, 1), bool)
     cell = (np.indices((3, 3, 3)) == 1).sum(0) < 2  # of 27 cubes, 20 have at most one coordinate in the middle
     for _ in range(level):
@@ -90,7 +91,7 @@ def menger(level: int) -> np.ndarray:
 
 
 def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndarray:
-    """Two triangles for the face of each cell (m, 3) towards `direction` along `axis`."""
+    """Returns two triangles for each cell (m, 3): its face towards `direction`, -1 or 1, of `axis`."""
     corner = cells * side - 0.5
     first, second = np.zeros(3), np.zeros(3)
     first[(axis + 1) % 3] = second[(axis + 2) % 3] = side
@@ -107,13 +108,13 @@ def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndar
 
 
 def _copies(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Triangles of n meshes with vertices (n, v, 3) and the same faces (f, 3)."""
+    """Returns the n * f triangles of n meshes that have vertices (n, v, 3) and share the faces (f, 3)."""
     count, per_mesh, _ = vertices.shape
     return triangles(vertices.reshape(-1, 3), (np.arange(count)[:, None, None] * per_mesh + faces).reshape(-1, 3))
 
 
 def tetra(level: int) -> np.ndarray:
-    """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
+    """Returns 4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3; level 0 is level 1."""
     corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")
     centers, half = np.zeros((1, 3)), 1.0
     for _ in range(max(level, 1) - 1):
@@ -124,7 +125,7 @@ def tetra(level: int) -> np.ndarray:
 
 
 def mount(level: int) -> np.ndarray:
-    """2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with SPD's random numbers."""
+    """Returns 2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, as random as in SPD."""
     points = 1 << level
     ratio = 2.0 / np.exp(np.log(2.0) / (2.2 - 1.0))  # fractal dimension 2.2
     roughness = np.sqrt(ratio * ratio - 1)
@@ -154,7 +155,7 @@ def mount(level: int) -> np.ndarray:
 
 
 def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
-    """Normal random numbers (n,) of SPD's generator, seeded by grid coordinates a and b."""
+    """Returns normal random numbers (n,) of SPD's generator, seeded by grid coordinates (polar method)."""
     second = 21 + (((a << (23 - level)) + (b << (15 - level)) + (a << (7 - level))) & 0xFFFF)
     out, pending = np.zeros(len(a)), np.arange(len(a))
     while len(pending):
@@ -169,7 +170,7 @@ def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
 
 
 def gears(level: int) -> np.ndarray:
-    """level^3 meshed gears of 36 teeth in a block on z = 0..1, 576 triangles each."""
+    """Returns level^3 meshed gears of 36 teeth, 576 triangles each, in a block on z = 0..1."""
     size = max(level, 1)
     radius = 1 / (size - (size - 1) * 0.1 / 2)
     thickness = min(0.1, 1 / (2 * size))
@@ -191,7 +192,7 @@ def gears(level: int) -> np.ndarray:
 
 
 def rings(level: int) -> np.ndarray:
-    """5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: six pentagons a ring."""
+    """Returns 5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: rings of six pentagons."""
     size, radius = max(level, 1), 0.07412
     angle = 2 * np.pi / 5 * np.arange(5)
     pentagon = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1) / (1 + radius)
@@ -212,7 +213,7 @@ def rings(level: int) -> np.ndarray:
 
 
 def tree(level: int) -> np.ndarray:
-    """2^(level + 1) - 1 branches, z up: cones of SIDES sides and spheres at their tips (M. Aono, T. Kunii 1984)."""
+    """Returns 2^(level + 1) - 1 branches, z up: cones of SIDES sides with spheres as tips (M. Aono, T. Kunii 1984)."""
     branches = []
     for x_degrees, z_degrees, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
         matrix = np.eye(4)  # for row vectors: rotate about x, then about z, scale, and move to the parent's tip
@@ -235,7 +236,7 @@ SIDES = 16  # of cylinders and cones
 
 
 def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndarray) -> np.ndarray:
-    """2 * SIDES triangles for each open cone between base (n, 3) of radius wide and apex of radius narrow."""
+    """Returns 2 * SIDES triangles for each open cone from `base` (n, 3), radius `wide`, to `apex`, `narrow`."""
     axis = apex - base
     axis = axis / np.linalg.norm(axis, axis=1, keepdims=True)
     side = np.cross(axis, np.where(np.abs(axis[:, :1]) < 0.7, [1.0, 0, 0], [0, 1.0, 0]))

@@ -1,61 +1,66 @@
-"""Settings of the ray tracer: materials, shapes, lights and how paths are traced."""
+"""Settings of the ray tracer: materials, shapes, lights, camera and how paths are traced.
 
-from collections.abc import Callable
+Settings is the table [settings] of a scene file, each other dataclass a table inside it; the fields are the keys.
+renderer/scene/schema.py reads and checks them, and shows their ranges and help texts in the window and the reference.
+pictures/raytrace.py draws Settings.
+"""
+
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from renderer.paths import SHADERS
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
-from renderer.raytracing.environment_presets import PresetName
-from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Point, Scattered
+from renderer.raytracing.lights.environment_presets import PresetName
+from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
 from renderer.raytracing.material_maps import MapKeys, TextureFile, check_maps
-from renderer.raytracing.model_motion import follow_models, stop_following
+from renderer.raytracing.models.gltf_shapes import ModelShape
+from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, setting
 
-MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
-LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # of its buffer
-PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a view axis
-MAX_BALLS = 1 << 21
+LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # for LightSampler
+PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
+MAX_BALLS = 1 << 21  # spheres of an attractor
 MATERIAL_HELP = "name of a material"
 NAME_HELP = "a named shape is drawn only as instances"
 TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
 RGB = tuple[float, float, float]
 
 
+def rgb(default: RGB, largest: float, help: str) -> Any:
+    """Returns a setting that is a linear RGB color, each channel from 0 to `largest`."""
+    return setting(default, 0.0, largest, help, is_color=True)
+
+
 @dataclass(frozen=True)
 class Material(MapKeys):
-    """The material of surfaces that name it; one with an emission emits from its front face."""
+    """A material, which shapes refer to by its name. With an emission, surfaces emit light from their front."""
 
     name: str
-    kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # the files of the folder
-    color: RGB = setting((0.75, 0.75, 0.75), 0.0, 1.0, "albedo or reflectance, linear RGB", is_color=True)
-    emission: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance", is_color=True)
+    kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # known at run time: materials/*.h
+    color: RGB = rgb((0.75, 0.75, 0.75), 1.0, "albedo or reflectance, linear RGB")
+    emission: RGB = rgb((0.0, 0.0, 0.0), 1e6, "radiance")
     ior: float = setting(1.5, 0.1, 10.0, "index of refraction of glass and principled")
-    color2: RGB = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second color", is_color=True)
+    color2: RGB = rgb((0.1, 0.1, 0.1), 1.0, "the checker's second color")
     checker_size: float = setting(1.0, 1e-9, 1e9, "side of the checker's cubes", logarithmic=True)
     roughness: float = setting(0.0, 0.0, 1.0, "perceptual, of glass, conductor, metallic and principled")
     metallic: float = setting(0.0, 0.0, 1.0, "0 is a dielectric, 1 a metal")
     specular: float = setting(1.0, 0.0, 1.0, "strength of the dielectric reflection; this and the rest: principled")
-    specular_color: RGB = setting(
-        (1.0, 1.0, 1.0), 0.0, 1e3, "factor of the dielectric reflectance at normal incidence", is_color=True
-    )
+    specular_color: RGB = rgb((1.0, 1.0, 1.0), 1e3, "factor of the dielectric reflectance at normal incidence")
     transmission: float = setting(0.0, 0.0, 1.0, "fraction of the diffuse body that is clear instead")
     thickness: float = setting(0.0, 0.0, 1e9, "0 is a thin wall, which does not refract; above 0 the shape is solid")
-    attenuation_color: RGB = setting(
-        (1.0, 1.0, 1.0), 0.0, 1.0, "of white light after the attenuation distance", is_color=True
-    )
+    attenuation_color: RGB = rgb((1.0, 1.0, 1.0), 1.0, "of white light after the attenuation distance")
     attenuation_distance: float = setting(0.0, 0.0, 1e18, "in scene lengths; 0 is a clear medium", logarithmic=True)
     clearcoat: float = setting(0.0, 0.0, 1.0, "strength of a clear layer of index 1.5 over all")
     clearcoat_roughness: float = setting(0.0, 0.0, 1.0, "perceptual")
-    sheen_color: RGB = setting((0.0, 0.0, 0.0), 0.0, 1.0, "of fibers over the surface, as of cloth", is_color=True)
+    sheen_color: RGB = rgb((0.0, 0.0, 0.0), 1.0, "of fibers over the surface, as of cloth")
     sheen_roughness: float = setting(0.0, 0.0, 1.0, "perceptual")
     iridescence: float = setting(0.0, 0.0, 1.0, "strength of a thin film")
     iridescence_ior: float = setting(1.3, 1.0, 10.0, "index of refraction of the film")
@@ -64,12 +69,12 @@ class Material(MapKeys):
     anisotropy_rotation_degrees: float = setting(0.0, -360.0, 360.0, "of the stretch, counterclockwise")
     dispersion: float = setting(0.0, 0.0, 10.0, "20 over the Abbe number of solid transmission: 0.36 is flint glass")
     diffuse_transmission: float = setting(0.0, 0.0, 1.0, "fraction of the diffuse body that lets light through")
-    diffuse_transmission_color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "of that light", is_color=True)
+    diffuse_transmission_color: RGB = rgb((1.0, 1.0, 1.0), 1.0, "of that light")
 
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere; its front is the outside."""
+    """A sphere; its front face is the outside."""
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
     center: Point = (0.0, 0.0, 0.0)
@@ -79,7 +84,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Quad:
-    """Four corners in order; the front is where they run counter-clockwise."""
+    """Two triangles over four corners; seen from the front face the corners run counter-clockwise."""
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
     corners: tuple[Point, Point, Point, Point]
@@ -103,7 +108,7 @@ class Procedural:
     """A procedural shape (procedural.py), scaled, then moved; `z_up` maps its z axis to y."""
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
-    kind: Literal[tuple(procedural.GENERATORS)]  # type: ignore[valid-type]  # the keys
+    kind: Literal[tuple(procedural.GENERATORS)]  # type: ignore[valid-type]  # known at run time
     level: int = setting(3, 0, 50)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
@@ -119,8 +124,8 @@ class Procedural:
 class Attractor:
     """The attractor of an iterated function system as spheres, one for each sequence of `level` maps.
 
-    A map is the 3 x 4 matrix of an affine contraction of space, row by row, as in scenes of the picture flame3d. With
-    an emissive material the spheres are lights.
+    A map is the 3 x 4 matrix, row by row, of an affine contraction of space. Scenes of the picture flame3d have the
+    same maps.
     """
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
@@ -142,10 +147,10 @@ class Attractor:
 
 @dataclass(frozen=True)
 class Sun:
-    """An infinitely distant light in `direction`, a disc; `irradiance` is that of a surface facing it."""
+    """An infinitely distant disc light in `direction`, which gives `irradiance` to a surface that faces it."""
 
     direction: Point = (0.3, 1.0, 0.2)
-    irradiance: RGB = setting((3.0, 3.0, 3.0), 0.0, 1e9, "of a surface facing the sun", is_color=True)
+    irradiance: RGB = rgb((3.0, 3.0, 3.0), 1e9, "of a surface facing the sun")
     angle_degrees: float = setting(0.533, 0.0, 90.0, "the disc's diameter; 0 gives hard shadows")
 
     def __post_init__(self) -> None:
@@ -155,15 +160,13 @@ class Sun:
 
 @dataclass(frozen=True)
 class PointLight:
-    """A point light; a spot light if the outer angle is below 180 degrees, fading from the inner to the outer angle.
+    """A point light. With an outer angle below 180 degrees it is a spot, which fades from the inner to the outer angle.
 
     A photometric file, IES LM-63, gives the candela by direction; its vertical angle 0 is the light's `direction`.
     """
 
     position: Point = (0.0, 1.0, 0.0)
-    intensity: RGB = setting(
-        (1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle; a factor of the file's candela", is_color=True
-    )
+    intensity: RGB = rgb((1.0, 1.0, 1.0), 1e12, "power per solid angle; a factor of the file's candela")
     direction: Point = setting((0.0, -1.0, 0.0), help="of a spot or of a file's vertical angle 0")
     inner_degrees: float = setting(0.0, 0.0, 180.0, "from the direction, where a spot begins to fade")
     outer_degrees: float = setting(180.0, 0.0, 180.0, "from the direction, where a spot ends")
@@ -181,7 +184,7 @@ class PointLight:
 
 @dataclass(frozen=True)
 class Environment:
-    """An equirectangular environment map, of a file or a preset: top row = zenith, -z in the middle."""
+    """An equirectangular environment map, from a file or a preset: the top row is the zenith, -z in the middle."""
 
     file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
     strength: float = setting(1.0, 0.0, 1e6, "factor of the radiance", logarithmic=True)
@@ -198,12 +201,12 @@ class Sky:
     elevation_degrees: float = setting(40.0, 0.0, 90.0, "of the sun")
     azimuth_degrees: float = setting(45.0, -360.0, 360.0, "of the sun; 0 is -z, 90 is +x")
     sun_scale: float = setting(1.0, 0.0, 100.0, "factor of the sun's disc; 0 for none")
-    ground_albedo: RGB = setting((0.2, 0.2, 0.2), 0.0, 1.0, "of the ground below the horizon", is_color=True)
+    ground_albedo: RGB = rgb((0.2, 0.2, 0.2), 1.0, "of the ground below the horizon")
 
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """The settings of a ray traced picture."""
+    """The settings of a picture of kind `raytrace`: a scene file's [settings] table."""
 
     view: Camera = Camera()
     projection: Literal["perspective", "equirectangular", "orthographic", "fisheye"] = setting(
@@ -263,10 +266,8 @@ class Settings(PictureSettings):
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )
-    horizon: RGB = setting(
-        (0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at and below the horizon", is_color=True
-    )
-    zenith: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance of the background at the zenith", is_color=True)
+    horizon: RGB = rgb((0.0, 0.0, 0.0), 1e6, "radiance of the background at and below the horizon")
+    zenith: RGB = rgb((0.0, 0.0, 0.0), 1e6, "radiance of the background at the zenith")
     environment: Environment = Environment()
     sky: Sky = Sky()
     fog: Fog = Fog()
@@ -284,10 +285,8 @@ class Settings(PictureSettings):
     distance_fields: tuple[DistanceField, ...] = ()
     instances: tuple[Instance, ...] = ()
     scattered: tuple[Scattered, ...] = ()
-    shutter_close: tuple[Instance, ...] = ()  # `instances` when the shutter closes; key frames fill it
-    shutter: tuple[
-        float, ...
-    ] = ()  # seconds at which it opens and closes, of animated models; the scene's time fills it
+    shutter_close: tuple[Instance, ...] = ()  # at_time() fills it: `instances` when the shutter closes
+    shutter: tuple[float, ...] = ()  # at_time() fills it for animated models: seconds of shutter opening and closing
     exposure_seconds: float = setting(0.0, 0.0, 1e3, "time that the shutter is open")
 
     def __post_init__(self) -> None:
@@ -296,25 +295,22 @@ class Settings(PictureSettings):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
         check_maps(self.materials, self.textures)
         mapped = {material.name for material in self.materials if material.has_maps}
-        for index, shape in enumerate(self.distance_fields):
+        for where, shape in self._items("distance_fields"):
             if shape.material in mapped:
                 raise ValueError(
-                    f"distance_fields[{index}]: material {shape.material!r} has maps or an alpha, but a distance field "
-                    "has no texture coordinates"
+                    f"{where}: material {shape.material!r} has maps or an alpha, but a distance field has no texture "
+                    "coordinates"
                 )
         if self.guiding_photons and self.integrator == "whitted":
             raise ValueError("integrator is whitted, which takes no guiding_photons; it must be path, or they 0")
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
-        for group in (*SHAPE_GROUPS, "distance_fields"):
-            for index, shape in enumerate(getattr(self, group)):
-                if shape.material not in names:
-                    raise ValueError(
-                        f"{group}[{index}]: material is {shape.material!r}; allowed are {', '.join(names)}"
-                    )
+        for where, shape in self._items(*SHAPE_GROUPS, "distance_fields"):
+            if shape.material not in names:
+                raise ValueError(f"{where}: material is {shape.material!r}; allowed are {', '.join(names)}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
-        shapes = {shape.name for group in (*SHAPE_GROUPS, "models") for shape in getattr(self, group)}
+        shapes = {shape.name for _, shape in self._items(*SHAPE_GROUPS, "models")}
         self._check_instances(shapes - {""}, names)
         sources = {
             "environment.file": self.environment.file,
@@ -327,12 +323,16 @@ class Settings(PictureSettings):
         self._check_shadow_catchers()
         self._check_volumes(given)
         emissive = {material.name for material in self.materials if any(material.emission)}
-        for index, quad in enumerate(self.quads):
-            if quad.material in emissive and not _quad_area(quad) > 0:
-                raise ValueError(f"quads[{index}]: a light of zero area; its four corners must span a surface")
+        for where, quad in self._items("quads"):
+            if quad.material in emissive and not np.linalg.norm(_quad_normals(quad), axis=1).sum() > 0:
+                raise ValueError(f"{where}: a light of zero area; its four corners must span a surface")
+
+    def _items(self, *groups: str) -> Iterator[tuple[str, Any]]:
+        """Yields the items of the named lists, each after its name for error messages: `quads[2]`."""
+        return ((f"{group}[{i}]", item) for group in groups for i, item in enumerate(getattr(self, group)))
 
     def _check_panorama(self, camera: str) -> None:
-        """Raises ValueError if a projection without a view axis has what needs one."""
+        """Raises ValueError if a panorama has a lens or a lens shift; `camera` is its name with an article."""
         if self.lens_radius > 0:
             raise ValueError(f"lens_radius is {self.lens_radius}; {camera} camera has no lens, so it must be 0")
         if any(self.lens_shift):
@@ -341,7 +341,7 @@ class Settings(PictureSettings):
             )
 
     def _check_volumes(self, infinite: list[str]) -> None:
-        """Raises ValueError if volumes cannot be drawn; `infinite` names what makes an environment."""
+        """Raises ValueError if fog or volumes cannot be drawn; `infinite` names the settings of an environment."""
         if not has_volumes(self):
             return
         if self.integrator == "whitted":
@@ -356,69 +356,68 @@ class Settings(PictureSettings):
             raise ValueError(f"{len(self.volumes)} volumes are more than the {MAX_VOLUMES} allowed")
 
     def _check_shadow_catchers(self) -> None:
-        """Raises ValueError if a shadow catcher is on anything but level quads, or cannot take shadows."""
-        catchers = {material.name for material in self.materials if material.kind == "shadow_catcher"}
+        """Raises ValueError if a shadow catcher is on a shape that is no level quad, or cannot take shadows."""
+        catchers = {material.name for material in self.materials if MATERIAL_FILES[material.kind].shadow_catcher}
         if not catchers:
             return
         if self.direct_lighting == "bsdf":
             raise ValueError("direct_lighting is bsdf; a shadow_catcher needs mis or nee")
-        for group in (*SHAPE_GROUPS, "distance_fields", "instances", "scattered"):
-            for index, shape in enumerate(getattr(self, group)):
-                if shape.material in catchers and (group != "quads" or shape.name or not _faces_up(shape)):
-                    raise ValueError(
-                        f"{group}[{index}]: material {shape.material!r} is a shadow_catcher; allowed are quads without "
-                        "a name whose corners have one y and run counter-clockwise seen from above"
-                    )
+        for where, shape in self._items(*SHAPE_GROUPS, "distance_fields", "instances", "scattered"):
+            is_ground = isinstance(shape, Quad) and not shape.name and _is_level_and_faces_up(shape)
+            if shape.material in catchers and not is_ground:
+                raise ValueError(
+                    f"{where}: material {shape.material!r} is a shadow_catcher; allowed are quads without a name whose "
+                    "corners have one y and run counter-clockwise seen from above"
+                )
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""
         allowed_shapes = ", ".join(sorted(shapes)) or "none: no shape has a name"
-        named: list[tuple[str, int, tuple[str, ...], str]]
-        named = [("instances", i, (x.shape,), x.material) for i, x in enumerate(self.instances)]
-        named += [("shutter_close", i, (x.shape,), x.material) for i, x in enumerate(self.shutter_close)]
-        named += [("scattered", i, x.shapes, x.material) for i, x in enumerate(self.scattered)]
-        for group, index, names, material in named:
-            for name in names:
+        for where, instance in self._items("instances", "shutter_close", "scattered"):
+            for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
                 if name not in shapes:
-                    raise ValueError(f"{group}[{index}]: shape is {name!r}; allowed are {allowed_shapes}")
-            if material and material not in materials:
-                raise ValueError(f"{group}[{index}]: material is {material!r}; allowed are {', '.join(materials)}")
+                    raise ValueError(f"{where}: shape is {name!r}; allowed are {allowed_shapes}")
+            if instance.material and instance.material not in materials:
+                raise ValueError(f"{where}: material is {instance.material!r}; allowed are {', '.join(materials)}")
         opening, closing = ([i.shape for i in group] for group in (self.instances, self.shutter_close))
         if closing and closing != opening:
             raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")
 
     @property
     def keeps_variance(self) -> bool:
-        """Whether the film holds more than the mean."""
+        """True if the film stores the variance of each pixel, not only the mean."""
         return self.variance or self.noise_threshold > 0
 
     @property
     def has_instances(self) -> bool:
-        """Whether the scene file has instances."""
+        """True if the scene file has instances."""
         return bool(self.instances or self.scattered)
 
     def with_schedule(self, schedule: str) -> "Settings":
-        """These settings with a schedule; nothing is checked again, since every frame calls this."""
+        """Returns a copy with this schedule. Every frame calls this, so it skips the checks of replace()."""
         out = copy(self)
         object.__setattr__(out, "schedule", schedule)
         return out
 
     def with_variance(self) -> "Settings":
-        """These settings with the variance of pixels among the layers."""
+        """Returns a copy that stores the variance of pixels, a layer of .exr files."""
         return replace(self, variance=True)
 
     @property
     def is_animated(self) -> bool:
-        """Whether a model plays an animation."""
+        """True if a model plays an animation."""
         return any(shape.animation for shape in self.models)
 
     @property
     def is_blurred(self) -> bool:
-        """Whether something moves while the shutter is open."""
+        """True if an instance or a model moves while the shutter is open."""
         return bool(self.shutter_close) or len(set(self.shutter)) > 1
 
     def at_time(self, time: float, settings_after: Callable[[float], "Settings"]) -> "Settings":
-        """These settings with their models at `time`, and with the instances as they are when the shutter closes."""
+        """Returns a copy for the frame at `time` (seconds): shutter times, models, instances at shutter close.
+
+        `settings_after(seconds)` returns the settings that many seconds after `time`.
+        """
         out = self
         if self.exposure_seconds and self.instances:
             closing = settings_after(self.exposure_seconds).instances
@@ -428,22 +427,19 @@ class Settings(PictureSettings):
         return follow_models(replace(out, shutter=(time, time + self.exposure_seconds)))
 
     def without_time(self, original: "Settings", shown: "Settings") -> "Settings":
-        """These settings without what at_time() added to `original`; a view that was moved follows no camera."""
+        """Undoes at_time(): returns a copy of these settings, an edit of `shown`, with the times of `original`.
+
+        A view that the user moved no longer follows a model's camera.
+        """
         out = replace(self, shutter_close=original.shutter_close, shutter=original.shutter)
         return stop_following(out, original, shown) if self.is_animated else out
 
 
-def catches_shadows(settings: Settings) -> bool:
-    """Whether a material is a shadow catcher."""
-    return any(material.kind == "shadow_catcher" for material in settings.materials)
+def _is_level_and_faces_up(quad: Quad) -> bool:
+    return len({corner[1] for corner in quad.corners}) == 1 and bool((_quad_normals(quad)[:, 1] > 0).all())
 
 
-def _faces_up(quad: Quad) -> bool:
+def _quad_normals(quad: Quad) -> np.ndarray:
+    """Returns the normals (2, 3) of the quad's triangles; a normal's length is twice the triangle's area."""
     a, b, c, d = np.array(quad.corners, "f8")
-    level = len({corner[1] for corner in quad.corners}) == 1
-    return level and all(np.cross(q - p, r - p)[1] > 0 for p, q, r in ((a, b, c), (a, c, d)))
-
-
-def _quad_area(quad: Quad) -> float:
-    a, b, c, d = np.array(quad.corners, "f8")
-    return float(np.linalg.norm(np.cross(b - a, c - a)) + np.linalg.norm(np.cross(c - a, d - a))) / 2
+    return np.cross([b - a, c - a], [c - a, d - a])

@@ -1,4 +1,8 @@
-"""The shapes of a scene file as arrays of primitives, with the vertex attributes of meshes and models."""
+"""Converts the shapes of Settings to primitives, with the vertex attributes of meshes and models.
+
+Geometry builds BVHs over the results. All shapes without a name share one BVH, the static geometry. A shape with a name
+gets its own BVH and is drawn only as instances.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +13,18 @@ import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, joined, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
-from renderer.formats.gltf.rig import motion_of
+from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
-from renderer.raytracing.gltf_shapes import (
+from renderer.raytracing.material_maps import projected_texcoords
+from renderer.raytracing.models.gltf_shapes import (
     ModelShape,
     instanced_meshes,
     is_of_triangles,
     materials_of,
     mesh_arrays,
 )
-from renderer.raytracing.material_maps import projected_texcoords
-from renderer.raytracing.model_motion import Poses
+from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Quad, Settings
 from renderer.raytracing.textures import (
     BASE_FLOAT4S,
@@ -31,22 +35,22 @@ from renderer.raytracing.textures import (
     write_texcoords,
 )
 
-MIN_MOVING_TRIANGLES = 20_000  # of a rigid mesh; below, moving its triangles is faster than tracing an instance
-MIN_KEPT_PRIMITIVES = 50_000  # of what does not move; below, one BVH over all is rebuilt with what moves
+MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
+MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; fewer are rebuilt with the moving ones
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
-QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of its corners; v runs downwards
-Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes if they have any
+QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of a quad's corners; v runs downwards
+Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
 
 
 @dataclass(frozen=True)
 class ShapeArrays:
-    """The primitives of a scene, with ids that count through all shapes.
+    """The primitives of a scene at one time, with ids that count through all shapes.
 
-    `primitives` (m,) are by the name of their shape, "" for static geometry; those of shapes that do not move are the
-    same objects at all times. `attributes` (n, float4s, 4) are by primitive id; None if no shape has any.
-    `instanced` are the instances of models' meshes: name, and matrices (3, 4) when the shutter opens and closes.
-    `closing` are the primitives, by name, of shapes whose vertices move while the shutter is open, when it closes;
-    their ids are those of their own attributes.
+    `primitives` are arrays (m,) PRIMITIVE by the name of their shape, "" for static geometry. Shapes that do not move
+    have the same array object at all times. `attributes` (n, float4s, 4) are by primitive id; None if no shape has any.
+    `instanced` are the instances of models' meshes: name, and matrices (3, 4) at shutter open and close.
+    `closing` are, by name, the primitives at shutter close of shapes whose vertices move while the shutter is open. A
+    primitive has another id, and so other attributes, than at shutter open.
     """
 
     primitives: dict[str, np.ndarray]
@@ -56,16 +60,17 @@ class ShapeArrays:
 
 
 class SceneShapes:
-    """The shapes of a scene at any time: what does not move is made once."""
+    """Makes the ShapeArrays of a scene for any time; the constructor makes the shapes that do not move."""
 
     def __init__(self, settings: Settings, poses: list[Poses]):
-        """`poses` are the models of settings.models at any time of their animations."""
+        """`poses` are the poses of settings.models at one time, no matter which."""
         index = material_indices(settings)
         mapped = {material.name for material in settings.materials if material.has_maps}
         by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
         for group, make in MAKERS.items():
             for shape in getattr(settings, group):
-                has_maps = shape.material in mapped or bool(shape.name and mapped)  # instances may name a material
+                # An instance of a named shape may have another material.
+                has_maps = shape.material in mapped or bool(shape.name and mapped)
                 by_name.setdefault(shape.name, []).append(make(shape, index[shape.material], has_maps))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
@@ -75,23 +80,27 @@ class SceneShapes:
             self._models[-1].add_static(pose.opening, by_name)
             material += len(materials_of(pose.opening))
         static = sum(len(primitives) for primitives, _ in by_name[""])
-        self._own_bvh = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
+        self._moves_as_instance = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
         self._fixed: dict[str, np.ndarray] = {}
         self._count = 0
-        rows: list[tuple[int, np.ndarray | None]] = []  # of all shapes in order: how many primitives, and attributes
+        counts: list[int] = []  # primitives of each shape, in the order of their ids
+        rows: list[np.ndarray | None] = []  # attributes of each shape
         for name, arrays in by_name.items():
-            rows += [(len(primitives), attributes) for primitives, attributes in arrays]
-            made = [primitives for primitives, _ in arrays if len(primitives)] or [arrays[0][0]]
-            arrays.clear()
-            primitives = with_primitive_ids(joined(made), self._count)  # all are fresh
+            counts += [len(primitives) for primitives, _ in arrays]
+            rows += [attributes for _, attributes in arrays]
+            nonempty = [primitives for primitives, _ in arrays if len(primitives)] or [arrays[0][0]]
+            arrays.clear()  # so that joined() holds the only references
+            primitives = with_primitive_ids(joined(nonempty), self._count)
             self._fixed[name], self._count = primitives, self._count + len(primitives)
         self._attributes: np.ndarray | None = None
-        if settings.models or mapped or any(a is not None for _, a in rows):
-            plain = [default_attributes(count, BASE_FLOAT4S) if a is None else a for count, a in rows]
-            self._attributes = joined_attributes(plain)
+        if settings.models or mapped or any(row is not None for row in rows):
+            filled = [
+                default_attributes(n, BASE_FLOAT4S) if a is None else a for n, a in zip(counts, rows, strict=True)
+            ]
+            self._attributes = joined_attributes(filled)
 
-    def at(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
-        """The shapes with the models in these poses; without `keep`, for the last time."""
+    def in_poses(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
+        """Returns the shapes with the models in these poses. keep=False, for the last call, frees the static shapes."""
         primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
         if not keep:
             self._fixed.clear()
@@ -101,8 +110,8 @@ class SceneShapes:
             instanced += nodes.instances(pose)
             if not nodes.moving:
                 continue
-            group = nodes.shape.name or (nodes.own_name if self._own_bvh else "")
-            if group == nodes.own_name:
+            group = nodes.shape.name or (nodes.moving_name if self._moves_as_instance else "")
+            if group == nodes.moving_name:
                 instanced.append((group, np.eye(3, 4), np.eye(3, 4)))
             before = primitives.get(group, np.zeros(0, PRIMITIVE))
             moved, rows = nodes.moving_arrays(pose.opening, not self._is_blurred)
@@ -117,21 +126,21 @@ class SceneShapes:
                 moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
                 closing[group], count = np.concatenate([closing.get(group, before), moved]), count + len(moved)
                 attributes.append(rows)
-        whole = self._attributes if len(attributes) < 2 else joined_attributes(attributes)
-        return ShapeArrays(primitives, whole, instanced, closing)
+        all_attributes = self._attributes if len(attributes) < 2 else joined_attributes(attributes)
+        return ShapeArrays(primitives, all_attributes, instanced, closing)
 
 
 class _ModelNodes:
-    """How the nodes of one model are drawn: with the static geometry, as instances, or moved anew at every time."""
+    """The nodes of one model in three sets: static geometry, instances, and meshes whose vertices move."""
 
     def __init__(self, shape: ModelShape, pose: Poses, number: int, first_material: int):
         model = pose.opening
         self.shape, self.first_material = shape, first_material
-        self.own_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # no names that a scene file can hold
+        self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
         repeated = instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
-            moves, deforms = (rows[model.node_rows] for rows in motion_of(model, pose.animation))
+            moves, deforms = (rows[model.node_rows] for rows in motion_bounds(model, pose.animation))
         self.instanced, self.moving, self._static = set[int](), list[int](), set[int]()  # indices of mesh_nodes
         for k, (mesh, _) in enumerate(model.mesh_nodes):
             size = sum(len(part.faces) for part in model.meshes[mesh])
@@ -145,19 +154,19 @@ class _ModelNodes:
                 self._static.add(k)
 
     def add_static(self, model: gltf.Model, by_name: dict[str, list[Arrays]]) -> None:
-        """Adds the meshes that do not move, and the shapes of the instances, to the scene's shapes by name."""
+        """Adds the static meshes, and the shapes of the instances, to the scene's shapes by name."""
         for k, (mesh, matrix) in enumerate(model.mesh_nodes):
             if k in self.instanced:
                 name = f"{self._prefix}{mesh}"
                 if name not in by_name:
                     by_name[name] = [mesh_arrays(model, mesh, np.eye(4), self.first_material)]
             elif k in self._static:
-                placed = self.shape.matrix() @ matrix
-                arrays = mesh_arrays(model, mesh, placed, self.first_material, scale=self.shape.scale)
+                to_world = self.shape.matrix() @ matrix
+                arrays = mesh_arrays(model, mesh, to_world, self.first_material, scale=self.shape.scale)
                 by_name.setdefault(self.shape.name, []).append(arrays)
 
     def instances(self, pose: Poses) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The instances: name, and matrices (3, 4) when the shutter opens and closes."""
+        """Returns the instances: shape name, and matrices (3, 4) to world space at shutter open and close."""
         out, scene = [], self.shape.matrix()
         for k in sorted(self.instanced):
             (mesh, opening), (_, closing) = pose.opening.mesh_nodes[k], pose.closing.mesh_nodes[k]
@@ -165,7 +174,7 @@ class _ModelNodes:
         return out
 
     def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Primitives and attributes of the meshes that are moved, in the scene's coordinates."""
+        """Returns primitives and attributes of the moving meshes in world space; `collapse`: gltf_shapes.py."""
         nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
         arrays = [
             mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)
@@ -175,19 +184,19 @@ class _ModelNodes:
 
 
 def material_indices(settings: Settings) -> dict[str, int]:
-    """The index of each of the scene's own materials, by name."""
+    """Returns the index of each material of settings.materials, by name."""
     return {material.name: index for index, material in enumerate(settings.materials)}
 
 
 def _mesh(shape: MeshShape, material: int, has_maps: bool) -> Arrays:
-    """The triangles of a mesh file, with attributes if it has vertex normals or colors, or its material maps."""
+    """Returns the triangles of a mesh file; with attributes if it has normals or colors, or its material maps."""
     part = load_part(Path(shape.file))
     vertices, faces, normals = part.vertices, part.faces, part.normals
     c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
     rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     world: np.ndarray
     if (shape.scale, shape.rotation_degrees, *shape.position) == (1, 0, 0, 0, 0):
-        world = vertices + np.float32(0)  # which makes 0 of -0, as the product does
+        world = vertices + np.float32(0)  # turns -0 into 0, as the product below does
     else:
         world = vertices @ (shape.scale * rotation).T + shape.position
     primitives = collapse_duplicates(triangles(world, faces, material))
@@ -234,7 +243,7 @@ def _attractor(shape: Attractor, material: int, has_maps: bool) -> Arrays:
 
 
 def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material: int) -> np.ndarray:
-    """The primitives with the shape's axes, scale, position and material."""
+    """Applies the shape's axes, scale, position and material to the primitives in place, and returns them."""
     for field in ("v0", "edge1", "edge2"):
         if isinstance(shape, Procedural) and shape.z_up:
             x, y, z = primitives[field][:, :3].T.copy()
@@ -246,7 +255,7 @@ def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material
     return primitives
 
 
-MAKERS: dict[str, Callable[[Any, int, bool], Arrays]] = {  # by the settings' name of the group
+MAKERS: dict[str, Callable[[Any, int, bool], Arrays]] = {  # by the field of Settings
     "spheres": lambda s, material, has_maps: (spheres(np.array([s.center]), np.array([s.radius]), material), None),
     "quads": _quad,
     "meshes": _mesh,

@@ -1,13 +1,12 @@
-"""One sample of the wavefront stage by stage: which rays are alive after each, and how long it takes.
+"""The view "stencil": one sample of the wavefront schedule, stage by stage, with active rays and time of each stage.
 
-The stages are those that draw a sample (schedules.Wavefront.stages), each launched alone, where GPUs launch those of
-later bounces together; after each the stencil of active rays is read, a bit a ray and a word for a block of 8 x 4
-pixels (shaders/raytracing/stencil.h).
+trace_stages() launches each stage separately (schedules.Wavefront.stages) and reads the stencil that the stage wrote:
+the mask of active rays, one bit a ray and one 32-bit word a block of 8 x 4 pixels (shaders/raytracing/stencil.h).
+stencil_view() shows the trace in the window; pictures/raytrace.py offers the view.
 """
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,17 +22,17 @@ WORD_BITS = 32
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that ran: `words` is the stencil that it wrote, (rows of blocks, columns of blocks) uint32."""
+    """A stage that ran; `words` is the stencil that it wrote, (rows, columns) of blocks, uint32, or None."""
 
     name: str  # generate, trace, shade, connect or accumulate
     depth: int
-    words: np.ndarray | None  # None of a stage that writes none
+    words: np.ndarray | None
     seconds: float
 
 
 @dataclass(frozen=True)
 class StageTrace:
-    """The stages of one sample of a picture of `size` pixels, in their order."""
+    """The stages of one sample of a picture of `size` pixels, in the order of their launches."""
 
     size: tuple[int, int]
     stages: tuple[Stage, ...]
@@ -43,26 +42,26 @@ class StageTrace:
 
     @property
     def depths(self) -> int:
-        """The bounces of the paths."""
+        """The number of depths that were traced."""
         return max(stage.depth for stage in self.stages if stage.name == "trace") + 1
 
     def words(self, depth: int) -> np.ndarray:
-        """The stencil with which bounce `depth` begins."""
+        """Returns the stencil (rows, columns) uint32 of the rays that are active when bounce `depth` begins."""
         words = self._stage("shade", depth - 1).words if depth else self._stage("generate", 0).words
         assert words is not None
         return words
 
     def live_rays(self, depth: int) -> np.ndarray:
-        """Which pixels have an active ray as bounce `depth` begins, (height, width) bool."""
+        """Returns the mask (height, width) bool of the pixels whose ray is active when bounce `depth` begins."""
         width, height = self.size
         return unpack(self.words(depth))[:height, :width]
 
     def occupancy(self, depth: int) -> np.ndarray:
-        """The fraction of active rays in each word, that is in each warp."""
+        """Returns the fraction of active rays in each word; a warp traces the 32 rays of one word."""
         return np.bitwise_count(self.words(depth)) / WORD_BITS
 
-    def rows(self) -> list[dict[str, Any]]:
-        """For each bounce its live rays, words with one, the mean occupancy of these, and milliseconds by stage."""
+    def rows(self) -> list[dict[str, int | float]]:
+        """Returns a row per bounce: active rays, words with some, their mean occupancy, milliseconds by stage."""
         rows = []
         for depth in range(self.depths):
             occupancy = self.occupancy(depth)
@@ -79,16 +78,16 @@ class StageTrace:
 
 
 def unpack(words: np.ndarray) -> np.ndarray:
-    """(rows, columns) stencil words as (4 rows, 8 columns) bool; bit k is pixel (k % 8, k // 8) of its block."""
+    """Unpacks words (rows, columns) to bool (4 rows, 8 columns); bit k is pixel (k % 8, k // 8) of a block."""
     rows, columns = words.shape
-    rows_of_blocks = np.ascontiguousarray(words, "<u4").view("u1").reshape(rows, columns, BLOCK[1])  # a byte a row of 8
-    by_line = np.ascontiguousarray(rows_of_blocks.transpose(0, 2, 1))
+    bytes_by_block = np.ascontiguousarray(words, "<u4").view("u1").reshape(rows, columns, BLOCK[1])  # a byte: 8 pixels
+    by_line = np.ascontiguousarray(bytes_by_block.transpose(0, 2, 1))
     bits = np.unpackbits(by_line.reshape(rows * BLOCK[1], columns), axis=1, bitorder="little")
     return bits.view(bool)
 
 
 def stencil_view(trace: StageTrace) -> AlgorithmView:
-    """The stencil as each bounce begins; a step is a bounce."""
+    """Returns the view of a trace: a step shows the active rays and the occupancy when a bounce begins."""
     meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
 
     def step(depth: int) -> StepPicture:
@@ -100,9 +99,9 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
 
 
 def trace_stages(
-    device: Device, schedule: Wavefront, settings: Settings, size: tuple[int, int], params: Any, scene: SceneArgs
+    device: Device, schedule: Wavefront, settings: Settings, size: tuple[int, int], params: np.ndarray, scene: SceneArgs
 ) -> StageTrace:
-    """Draws one sample of a picture of `size` pixels and takes notes; the device must be idle."""
+    """Draws one sample of a picture of `size` pixels stage by stage; the device must be idle."""
     columns, rows = (-(-n // block) for n, block in zip(size, BLOCK, strict=True))
     stages = []
     device.finish()

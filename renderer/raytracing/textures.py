@@ -1,4 +1,8 @@
-"""Textures of materials in the arrays of shaders/raytracing/texture.h: slots, transforms and texels."""
+"""Texture slots, transforms, texels and vertex attributes in the layout of shaders/raytracing/textures/texture.h.
+
+A slot is glTF's: a texture that a material uses for one property, with a set of texture coordinates and a transform.
+geometry.py uploads the arrays of TextureArrays; shapes.py and models/gltf_shapes.py write the vertex attributes.
+"""
 
 from collections.abc import Sequence
 
@@ -7,68 +11,67 @@ import numpy as np
 from renderer.formats import gltf
 from renderer.formats.images import srgb_to_linear
 
-BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of attributes a primitive: normals and uv; with tangents and colors too
-MAX_SETS = 4  # of texture coordinates, which the textures of one material take
+BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of a primitive's attributes: normals and uv; also tangents and colors
+MAX_SETS = 4  # most sets of texture coordinates of one material
 BASE_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
-EXTRA_SLOTS = (  # bit k of TEXTURE_SLOTS is that of slot k
+EXTRA_SLOTS = (  # MaterialTextures has a field for each of these that a material of the scene uses
     "roughness", "metallic", "alpha", "clearcoat_normal", "clearcoat", "clearcoat_roughness", "sheen_color",
     "sheen_roughness", "specular", "specular_color", "transmission", "iridescence", "iridescence_thickness",
     "anisotropy", "diffuse_transmission", "diffuse_transmission_color",
 )  # fmt: skip
-SURFACE_SLOTS = ("base_color", "metallic_roughness", "roughness", "metallic")  # of texture_simd8.h
-DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # that a kernel honors
+SURFACE_SLOTS = ("base_color", "metallic_roughness", "roughness", "metallic")  # read by surface_textures.h
+DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # read by kernels
 ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
 LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM = 16, 5, 128
-SRGB_WORDS = 256  # of the sRGB curve, in front of the texels
+SRGB_WORDS = 256  # words of the table of the sRGB curve, which precedes the texels
 TRANSFORM_WORDS = 6
-MaterialTextures = tuple[Sequence[gltf.Material], Sequence[gltf.Texture]]  # slots name rows of the textures
+MaterialTextures = tuple[Sequence[gltf.Material], Sequence[gltf.Texture]]  # slots index these textures
 
 
 def drawn_slots(material: gltf.Material) -> dict[str, gltf.TextureSlot]:
-    """The texture slots of a material that a kernel honors; at most MAX_SETS sets of coordinates are."""
+    """Returns a material's texture slots that kernels read: DRAWN_SLOTS in the first MAX_SETS coordinate sets."""
     sets = texcoord_sets(material)
     return {w: s for w, s in material.textures.items() if w in DRAWN_SLOTS and s.texcoord_set in sets}
 
 
 def texcoord_sets(material: gltf.Material) -> tuple[int, ...]:
-    """The sets of texture coordinates that a material takes, in the order in which its primitives hold them.
+    """Returns the sets of texture coordinates that a material uses, in the order of its primitives' attributes.
 
-    That of the normal map is first: tangents of the file belong to it.
+    The normal map's set is first, because the file's tangents belong to it.
     """
     words = sorted(material.textures, key=lambda word: (word not in ("normal", "clearcoat_normal"), word != "normal"))
     sets = dict.fromkeys(material.textures[word].texcoord_set for word in words if word in DRAWN_SLOTS)
     return tuple(sets)[:MAX_SETS] or (0,)
 
 
-def float4s_of(has_tangents_or_colors: bool, set_count: int) -> int:
-    """Float4s of attributes that a primitive needs."""
+def attribute_float4s(has_tangents_or_colors: bool, set_count: int) -> int:
+    """Returns the float4s of a primitive's attributes with `set_count` sets of texture coordinates."""
     if set_count > 1:
         return FULL_FLOAT4S + -(-6 * (set_count - 1) // 4)
     return FULL_FLOAT4S if has_tangents_or_colors else BASE_FLOAT4S
 
 
 def default_attributes(count: int, float4s: int = FULL_FLOAT4S) -> np.ndarray:
-    """Attributes (count, float4s, 4) of primitives without normals, uv and tangents, with white vertices."""
+    """Returns attributes (count, float4s, 4) of primitives without normals, uv and tangents, with white vertices."""
     attributes = np.zeros((count, float4s, 4), "f4")
     if float4s > BASE_FLOAT4S:
         attributes.view("u4").reshape(count, 4 * float4s)[:, 16:22] = 0xFFFFFFFF
     return attributes
 
 
-def joined_attributes(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The attributes of all parts, (m, float4s, 4) each, with as many float4s as the largest has."""
-    float4s = max(part.shape[1] for part in parts)
-    out = default_attributes(sum(map(len, parts)), float4s)
+def joined_attributes(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Concatenates attributes (m, float4s, 4), padded to the largest number of float4s."""
+    out = default_attributes(sum(map(len, arrays)), max(array.shape[1] for array in arrays))
     end = 0
-    for part in parts:
-        end += len(part)
-        out[end - len(part) : end, : part.shape[1]] = part
+    for array in arrays:
+        end += len(array)
+        out[end - len(array) : end, : array.shape[1]] = array
     return out
 
 
 def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None:
-    """Writes the coordinates (m, 3, 2) of the corners in set `number` of the primitives, in their own order."""
+    """Writes the corners' texture coordinates (m, 3, 2) into set `number`, counted as in texcoord_sets()."""
     uv = np.clip(uv, -1e6, 1e6)
     if number == 0:
         attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
@@ -78,16 +81,18 @@ def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None
 
 
 def write_colors(attributes: np.ndarray, colors: np.ndarray, faces: np.ndarray) -> None:
-    """Writes vertex colors (n, 4), 0 to 1, of faces (m, 3)."""
+    """Writes the vertex colors (n, 4), from 0 to 1, of the corners of faces (m, 3)."""
     pairs = np.rint(np.clip(colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
     words = attributes.view("u4").reshape(len(attributes), -1)
     words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
 
 
 class TextureArrays:
-    """The texture slots of all materials of a scene, in order, and the textures that they take.
+    """The texture slots of all materials of a scene, and their textures, as arrays for the device.
 
-    `groups` are materials with the textures whose rows their slots name: the scene's own, then those of each model.
+    `groups` are materials with their textures: first of the scene file, then of each model. `material_textures` (m,) is
+    a record for each material, `textures` (n, 4) int32 offset, width, height and bits of each used texture, `texels`
+    uint32 words. `constants` are the kernels' compile-time constants.
     """
 
     def __init__(self, groups: Sequence[MaterialTextures]):
@@ -95,7 +100,8 @@ class TextureArrays:
         used = {word for material in materials for word in drawn_slots(material)}
         extras = [word for word in EXTRA_SLOTS if word in used]
         self._dtype = _record_dtype(extras)
-        self._slots: dict[tuple, int] = {}  # rows of `textures` by offset, size, bits and transform
+        # Rows of `textures` by offset, width, height, bits and transform.
+        self._slots: dict[tuple[int, int, int, int, object], int] = {}
         self._texels, self._size = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")], 0
         offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
         records = [self._record(m, textures, extras, offsets) for group, textures in groups for m in group]
@@ -110,8 +116,7 @@ class TextureArrays:
         self.texels = np.concatenate(self._texels)
         set_counts = [len(texcoord_sets(material)) for material in materials]
         self.constants: dict[str, object] = {
-            "TEXTURE_SLOTS": sum(1 << EXTRA_SLOTS.index(word) for word in extras),
-            **{f"SLOT_{word.upper()}": 1 << index for index, word in enumerate(EXTRA_SLOTS)},
+            **{f"HAS_SLOT_{word}": int(word in extras) for word in EXTRA_SLOTS},
             "SURFACE_TEXTURES": int(not used.isdisjoint(SURFACE_SLOTS)),
             "NORMAL_MAPS": int("normal" in used),
             "TEXTURE_TRANSFORMS": int(self.has_transforms),
@@ -122,8 +127,8 @@ class TextureArrays:
 
     def _record(
         self, material: gltf.Material, textures: Sequence[gltf.Texture], extras: list[str], offsets: dict[int, int]
-    ) -> tuple:
-        """The record of a material; adds its textures."""
+    ) -> tuple[object, ...]:
+        """Returns the record of a material and adds its textures to the arrays."""
         slots, sets = drawn_slots(material), texcoord_sets(material)
         rows = {w: self._row(textures[s.texture], s, sets.index(s.texcoord_set), offsets) for w, s in slots.items()}
         scales = [slots[word].scale if word in slots else 1.0 for word in ("normal", "clearcoat_normal")]
@@ -133,7 +138,7 @@ class TextureArrays:
         return (*out, scales[1]) if "clearcoat_normal" in extras else out
 
     def _row(self, texture: gltf.Texture, slot: gltf.TextureSlot, set_index: int, offsets: dict[int, int]) -> int:
-        """The row in `textures` of a texture as a slot takes it; its texels are added once."""
+        """Returns the row in `textures` of a slot's texture; adds the texels of an image once."""
         if id(texture.pixels) not in offsets:
             offsets[id(texture.pixels)] = self._size
             self._texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
@@ -147,7 +152,7 @@ class TextureArrays:
 
 
 def _record_dtype(extras: list[str]) -> np.dtype:
-    """The dtype of MaterialTextures in a scene whose materials have these slots of EXTRA_SLOTS."""
+    """Returns the dtype of the record MaterialTextures if the materials use the slots `extras` of EXTRA_SLOTS."""
     fields = [(word, "i4") for word in BASE_SLOTS]
     fields += [("normal_scale", "f4"), ("alpha_factor", "f4"), ("alpha_cutoff", "f4"), ("alpha_mode", "i4")]
     fields += [(word, "i4") for word in extras]

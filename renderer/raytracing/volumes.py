@@ -1,6 +1,9 @@
-"""Fog and bounded volumes of any density, as shaders/raytracing/volumes.h reads them."""
+"""Participating media, fog and bounded volumes: their settings, and their records in the light buffer.
 
-import os
+Fog and Volume are the tables [fog] and [[volumes]] of a scene file. light_buffer.py stores volume_rows() on the device,
+where shaders/raytracing/volumes/volumes.h samples them by delta tracking.
+"""
+
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,24 +11,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.errors import InputError, reading
+from renderer.errors import InputError
 from renderer.formats.npy import open_npy
 from renderer.raytracing.instances import Point
 from renderer.scene.schema import setting
+from renderer.system.files import file_stamp
 
 SHAPES = {"endless": 0, "box": 1, "ellipsoid": 2}
 FIELDS = {"constant": 0, "falloff": 1, "noise": 2, "cloud": 3, "grid": 4}
 MAX_VOLUMES = 64
-MAX_CELLS = 1 << 25  # of a grid
-MAX_OPTICAL_DEPTH = 1e4  # of a volume's diagonal: each unit of it is a step of delta tracking
+MAX_CELLS = 1 << 25  # densities of a grid
+MAX_OPTICAL_DEPTH = 1e4  # of a volume's diagonal; delta tracking takes about one step per unit of optical depth
 RGB = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Fog:
-    """Homogeneous fog over the whole scene, also inside of glass.
+    """Homogeneous fog over the scene, also inside of glass.
 
-    Without end, it lets nothing at infinity through; with a radius it is a ball about the world's origin.
+    Without a radius it is infinite and blocks all light from infinity; with a radius it is a ball about the origin.
     """
 
     density: float = setting(0.0, 0.0, 1e9, "extinction per length; 0 for no fog")
@@ -70,12 +74,12 @@ DEPTH_HELP = f"it must be at most {MAX_OPTICAL_DEPTH:g}, as denser media are sur
 
 
 def has_volumes(settings: Any) -> bool:
-    """Whether the settings have fog or a volume of a density above 0."""
+    """Returns True if the settings have fog or a volume of a density above 0."""
     return settings.fog.density > 0 or any(volume.density > 0 for volume in settings.volumes)
 
 
 def samples_segments(settings: Any) -> bool:
-    """Whether point lights scatter in media of constant density, where equiangular.h samples them."""
+    """Returns True if paths sample point lights (NEE) in a medium of constant density, which takes equiangular.h."""
     is_constant = settings.fog.density > 0 or any(
         volume.density > 0 and volume.field == "constant" and not volume.file for volume in settings.volumes
     )
@@ -83,11 +87,14 @@ def samples_segments(settings: Any) -> bool:
 
 
 def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
-    """The number of the settings' fog and volumes, and their rows from row `first` on."""
-    chosen = [settings.fog] if settings.fog.density > 0 else []
-    chosen += [volume for volume in settings.volumes if volume.density > 0]
-    grids = [_grid(volume) for volume in chosen]
-    kept = [(volume, grid) for volume, grid in zip(chosen, grids, strict=True) if grid is None or grid.max() > 0]
+    """Returns the number of visible media and their float4 rows, arrays (rows, 4) float32; `first` is their first row.
+
+    Fog comes first. A medium has four rows, as in volumes.h; the grids of all media, scaled to at most 1, follow the
+    media. Media of density 0 are left out. Raises InputError for a grid file that is unreadable or too dense.
+    """
+    media = [medium for medium in (settings.fog, *settings.volumes) if medium.density > 0]
+    grids = [_grid(medium) for medium in media]
+    kept = [(medium, grid) for medium, grid in zip(media, grids, strict=True) if grid is None or grid.max() > 0]
     records, cells = np.zeros((len(kept), 4, 4), "f4"), []
     row = first + 4 * len(kept)
     for record, (volume, grid) in zip(records, kept, strict=True):
@@ -113,12 +120,10 @@ def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
 
 
 def _grid(volume: Fog | Volume) -> np.ndarray | None:
-    """The grid (z, y, x) float32 of a volume's file, or None."""
+    """Returns the grid (z, y, x) float32 of a volume's file, None without a file; raises InputError if too dense."""
     if not isinstance(volume, Volume) or not volume.file:
         return None
-    with reading(volume.file):
-        state = os.stat(volume.file)
-    grid = _read(volume.file, state.st_mtime_ns, state.st_size)
+    grid = _read(volume.file, file_stamp(volume.file))
     depth = volume.density * float(grid.max()) * float(np.linalg.norm(volume.size))
     if depth > MAX_OPTICAL_DEPTH:
         raise InputError(f"{volume.file}: largest value times density and diagonal is {depth:g}; {DEPTH_HELP}")
@@ -126,12 +131,12 @@ def _grid(volume: Fog | Volume) -> np.ndarray | None:
 
 
 @lru_cache(maxsize=4)
-def _read(file: str, changed: int, size: int) -> np.ndarray:
+def _read(file: str, stamp: tuple[int, int] | None) -> np.ndarray:
     return read_grid(Path(file))
 
 
 def read_grid(path: Path) -> np.ndarray:
-    """The grid of densities (z, y, x) float32 of an .npy file; raises InputError."""
+    """Reads the grid of densities (z, y, x) float32 of an .npy file; raises InputError for another content."""
     if path.suffix.lower() != ".npy":
         raise InputError(f"{path}: no grid of densities; allowed is .npy")
     source = open_npy(path)
@@ -144,6 +149,6 @@ def read_grid(path: Path) -> np.ndarray:
     source.read_into(grid.reshape(-1).view("u1"), 0)
     wrong = ~np.isfinite(grid) | (grid < 0) | (grid > 1e9)
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(f"{path}: value {at} is {grid[at]}; a density is at least 0 and at most 1e9")
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(f"{path}: value {index} is {grid[index]}; a density is at least 0 and at most 1e9")
     return grid

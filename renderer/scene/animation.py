@@ -1,4 +1,4 @@
-"""Key frames for every setting: a scene's [animation] table, and the settings at a time.
+"""Key frames for every setting: a scene's [animation] table, the settings at a time, and edits of the key frames.
 
     [animation]
     duration = 4.0           # seconds: of the exported video, and the period where loop is true
@@ -11,24 +11,29 @@
 
 Numbers and lists of numbers are interpolated, logarithmically where the setting's scale is logarithmic; whole numbers
 are rounded; other values hold until the next key frame.
+
+read_animation() and write_animation() convert the table, settings_at() gives the settings to draw, and the other
+functions are the edits of the window's timeline. An edit returns a new scene; it names a key frame by its track's path
+and its time.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table, replace_in_file, replace_path, setting, split_path, to_plain
 
 Interpolation = Literal["smooth", "linear", "hold", "curve"]
 INTERPOLATIONS = get_args(Interpolation)
 MAX_KEYFRAMES = 100_000  # of one animation
-KEYFRAME_TOLERANCE = 1e-4  # seconds within which an editor takes two key frames for one
+KEYFRAME_TOLERANCE = 1e-4  # seconds: edits treat key frames that are nearer than this as one
 Curve = tuple[float, float, float, float]  # x and y of the two inner points of a cubic Bezier curve, 0 to 1
 EASE: Curve = (0.42, 0.0, 0.58, 1.0)  # slow at both ends
-DEFAULT_DURATION = 4.0  # seconds, of an animation that begins with its first key frame
+DEFAULT_DURATION = 4.0  # seconds: duration of an animation that an edit begins
+KeyName = tuple[str, float]  # the path of a track, and the time of the key frame in seconds
 
 
 class Key(NamedTuple):
@@ -42,20 +47,20 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Track:
-    """The key frames of one setting, ascending in time; `path` is the setting's as in --set."""
+    """The key frames of one setting, ascending in time; `path` names the setting as --set does."""
 
     path: str
     keys: tuple[Key, ...]
     logarithmic: bool
 
     def with_keys(self, keys: Sequence[Key]) -> "Track":
-        """The same setting's track with other key frames, sorted by time."""
+        """The track of the same setting with these key frames, sorted by time."""
         return replace(self, keys=tuple(sorted(keys, key=lambda key: key.time)))
 
 
 @dataclass(frozen=True)
 class Animation:
-    """All tracks of a scene; `duration` in seconds is 0 where nothing moves."""
+    """All tracks of a scene; `duration` in seconds is 0 if nothing moves."""
 
     duration: float = 0.0
     loop: bool = False
@@ -78,15 +83,15 @@ class KeyframeTable:
 
 @dataclass(frozen=True)
 class AnimationTable:
-    """The [animation] table of a scene file; without a duration it is the time of the last key frame."""
+    """The [animation] table of a scene file; the duration is the time of the last key frame if the table has none."""
 
     duration: float | None = setting(None, 0.0)
     loop: bool = False
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
-def read_animation(table: Any, settings: Any, context: str) -> Animation:
-    """The Animation of a scene's [animation] table, with every value checked against the settings; or InputError."""
+def read_animation(table: object, settings: object, context: str) -> Animation:
+    """Reads a scene's [animation] table and checks every value against the settings; raises InputError."""
     parsed = from_table(AnimationTable, table, context)
     if len(parsed.keyframes) > MAX_KEYFRAMES:
         raise InputError(f"{context}: {len(parsed.keyframes)} keyframes are more than the {MAX_KEYFRAMES} allowed")
@@ -95,7 +100,7 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
         for path, value in row.set.items():
             checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}")
             keys.setdefault(path, []).append(
-                Key(row.time, _value_of(checked, path), row.interpolation, row.curve or EASE)
+                Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
             )
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
     duration = last if parsed.duration is None else parsed.duration
@@ -106,21 +111,21 @@ def read_animation(table: Any, settings: Any, context: str) -> Animation:
 
 
 def write_animation(animation: Animation) -> dict[str, Any]:
-    """The [animation] table that read_animation() turns back into `animation`."""
-    rows: dict[tuple[float, int, str, Curve], dict] = {}
+    """Converts an animation to the [animation] table that read_animation() reads."""
+    rows: dict[tuple[float, int, str, Curve], dict[str, object]] = {}
     for track in animation.tracks:
         for index, key in enumerate(track.keys):
             same = sum(other.time == key.time for other in track.keys[:index])  # a jump: the order of both matters
             curve = key.curve if key.interpolation == "curve" else EASE
             rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = to_plain(key.value)
     keyframes = []
-    for at in sorted(rows):
-        row: dict[str, Any] = {"time": at[0], "interpolation": at[2]}
-        keyframes.append(row | ({"curve": list(at[3])} if at[2] == "curve" else {}) | {"set": rows[at]})
+    for (time, _, interpolation, curve), values in sorted(rows.items(), key=lambda row: row[0]):
+        row: dict[str, Any] = {"time": time, "interpolation": interpolation}
+        keyframes.append(row | ({"curve": list(curve)} if interpolation == "curve" else {}) | {"set": values})
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
 
 
-def _value_of(settings: Any, path: str) -> Any:
+def _setting_at(settings: Any, path: str) -> Any:
     for name in split_path(path):
         if is_dataclass(settings):
             settings = getattr(settings, name)
@@ -129,15 +134,15 @@ def _value_of(settings: Any, path: str) -> Any:
     return settings
 
 
-def _empty_track(settings: Any, path: str) -> Track:
+def _empty_track(settings: object, path: str) -> Track:
     *outer, name = split_path(path)
-    node = _value_of(settings, ".".join(outer)) if outer else settings
+    node = _setting_at(settings, ".".join(outer)) if outer else settings
     logarithmic = is_dataclass(node) and any(f.name == name and f.metadata.get("logarithmic") for f in fields(node))
     return Track(path, (), logarithmic)
 
 
 def settings_at(scene: Scene, time: float) -> Any:
-    """The scene's settings at `time` (seconds), with what the settings themselves move: models, open shutters."""
+    """Returns the scene's settings at `time` (seconds), with key frames applied, then PictureSettings.at_time()."""
     settings = _settings_at_instant(scene, time)
     return settings.at_time(time, lambda seconds: _settings_at_instant(scene, time + seconds))
 
@@ -155,7 +160,7 @@ def _settings_at_instant(scene: Scene, time: float) -> Any:
 
 
 def keyframe_times(animation: Animation | None) -> list[float]:
-    """The times of all key frames in seconds, ascending, each once."""
+    """Returns the times of all key frames in seconds, ascending, each once."""
     return sorted({key.time for track in animation.tracks for key in track.keys}) if animation else []
 
 
@@ -163,43 +168,14 @@ def _is_at(key: Key, time: float) -> bool:
     return abs(key.time - time) <= KEYFRAME_TOLERANCE
 
 
-def interpolation_at(animation: Animation, time: float) -> str:
-    """The interpolation of the key frames at `time`."""
-    keys = (key for track in animation.tracks for key in track.keys)
-    return next((key.interpolation for key in keys if _is_at(key, time)), INTERPOLATIONS[0])
-
-
-def with_interpolation(animation: Animation, time: float, interpolation: str) -> Animation:
-    """The animation with this interpolation at the key frames at `time`."""
-
-    def changed(track: Track) -> Track:
-        keys = (key._replace(interpolation=interpolation) if _is_at(key, time) else key for key in track.keys)
-        return replace(track, keys=tuple(keys))
-
-    return replace(animation, tracks=tuple(map(changed, animation.tracks)))
-
-
 def insert_keyframe(scene: Scene, time: float, paths: list[str]) -> Scene:
-    """The scene with a key frame at `time` for each of the settings, with the value that it has then."""
+    """Returns the scene with a key frame at `time` for each setting of `paths`, with the setting's value then."""
     settings = settings_at(scene, time)
-    return _with_keys(scene, time, {path: _value_of(settings, path) for path in paths})
-
-
-def delete_keyframe(scene: Scene, time: float) -> Scene:
-    """The scene without the key frames at `time`; a setting that loses its last key frame keeps that value."""
-    settings, tracks = scene.settings, []
-    for track in scene.animation.tracks if scene.animation else ():
-        kept = [key for key in track.keys if not _is_at(key, time)]
-        if kept:
-            tracks.append(track.with_keys(kept))
-        else:
-            settings = replace_path(settings, split_path(track.path), to_plain(track.keys[-1].value), str(scene.path))
-    animation = replace(scene.animation, tracks=tuple(tracks)) if tracks else None
-    return replace(scene, settings=settings, animation=animation)
+    return _with_keys(scene, time, {path: _setting_at(settings, path) for path in paths})
 
 
 def remove_track(scene: Scene, path: str) -> Scene:
-    """The scene without the key frames of a setting, which keeps the value of the last."""
+    """Returns the scene without a setting's key frames; the setting keeps the value of its last key frame."""
     assert scene.animation is not None
     track = next(track for track in scene.animation.tracks if track.path == path)
     tracks = tuple(other for other in scene.animation.tracks if other is not track)
@@ -208,33 +184,35 @@ def remove_track(scene: Scene, path: str) -> Scene:
     return replace(scene, settings=settings, animation=replace(scene.animation, tracks=tracks) if tracks else None)
 
 
-def without_tracks_of(scene: Scene, path: str) -> Scene:
-    """The scene without the key frames of a setting and of its parts: a value that was asked for holds at all times."""
-    asked = split_path(path)
-    tracks = scene.animation.tracks if scene.animation else ()
-    kept = tuple(track for track in tracks if split_path(track.path)[: len(asked)] != asked)
-    if scene.animation is None or len(kept) == len(tracks):
+def without_tracks(scene: Scene, path: str) -> Scene:
+    """Returns the scene without the key frames of a setting and of the settings inside of it.
+
+    --set uses this, so that its value holds at all times. The animation keeps its duration.
+    """
+    if scene.animation is None:
         return scene
-    return replace(scene, animation=replace(scene.animation, tracks=kept))  # with its duration, a film's
+    removed = split_path(path)
+    kept = tuple(track for track in scene.animation.tracks if split_path(track.path)[: len(removed)] != removed)
+    return scene if len(kept) == len(scene.animation.tracks) else _with_tracks(scene, kept)
 
 
 def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
-    """The scene whose settings at `time` are `after`: animated settings get a key frame, the others change."""
+    """Returns the scene whose settings at `time` are `after`: animated settings get a key frame, others change."""
     before = settings_at(scene, time)
     after = after.without_time(scene.settings, before)
     if scene.animation is None or not scene.animation.tracks:
         return replace(scene, settings=after)
     settings, keys = after, {}
     for path in (track.path for track in scene.animation.tracks):
-        value = _value_of(scene.settings, path)  # an animated setting keeps the value that the scene file gives it
+        value = _setting_at(scene.settings, path)  # an animated setting keeps the value that the scene file gives it
         settings = replace_path(settings, split_path(path), to_plain(value), str(scene.path))
-        if _value_of(after, path) != _value_of(before, path):
-            keys[path] = _value_of(after, path)
+        if _setting_at(after, path) != _setting_at(before, path):
+            keys[path] = _setting_at(after, path)
     return _with_keys(replace(scene, settings=settings), time, keys)
 
 
 def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:
-    """The settings that differ, as paths for --set."""
+    """Lists the settings that differ between `before` and `after`, as paths for --set."""
     if before == after:
         return []
     if is_dataclass(before) and type(before) is type(after):
@@ -244,7 +222,7 @@ def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:
         inner = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(before, after, strict=True))]
     else:
         return [path]
-    return [found for name, one, two in inner for found in changed_paths(one, two, name)]
+    return [changed for name, old, new in inner for changed in changed_paths(old, new, name)]
 
 
 def _are_lists_of_tables(before: Any, after: Any) -> bool:
@@ -252,8 +230,13 @@ def _are_lists_of_tables(before: Any, after: Any) -> bool:
     return both and all(map(is_dataclass, before))
 
 
+def _with_tracks(scene: Scene, tracks: Iterable[Track]) -> Scene:
+    assert scene.animation is not None
+    return replace(scene, animation=replace(scene.animation, tracks=tuple(tracks)))
+
+
 def _with_keys(scene: Scene, time: float, values: dict[str, Any]) -> Scene:
-    """The scene with key frames of these values at `time`, in place of the ones that are there."""
+    """The scene with key frames of these values, by path, at `time`; they replace the key frames at that time."""
     animation = scene.animation or Animation(DEFAULT_DURATION)
     tracks = {track.path: track for track in animation.tracks}
     for path, value in values.items():
@@ -265,8 +248,100 @@ def _with_keys(scene: Scene, time: float, values: dict[str, Any]) -> Scene:
     return replace(scene, animation=replace(animation, duration=duration, tracks=tuple(tracks.values())))
 
 
+def key_names(animation: Animation | None) -> list[KeyName]:
+    """Returns the names of all key frames."""
+    return [(track.path, key.time) for track in animation.tracks for key in track.keys] if animation else []
+
+
+def keys_at(animation: Animation | None, time: float) -> dict[KeyName, Key]:
+    """Returns the key frames at `time`, by name."""
+    keys = ((track.path, key) for track in animation.tracks for key in track.keys) if animation else ()
+    return {(path, key.time): key for path, key in keys if _is_at(key, time)}
+
+
+def _is_chosen(path: str, key: Key, chosen: Collection[KeyName]) -> bool:
+    return any(path == name and _is_at(key, time) for name, time in chosen)
+
+
+def _merged(track: Track, kept: Iterable[Key], new: list[Key]) -> Track:
+    """Returns the track of the `new` and `kept` keys; a new key replaces a kept key at its time."""
+    others = [key for key in kept if not any(_is_at(key, replacement.time) for replacement in new)]
+    return track.with_keys([*others, *new])
+
+
+def move_keys(scene: Scene, chosen: Collection[KeyName], seconds: float) -> tuple[Scene, frozenset[KeyName]]:
+    """Returns the scene with the `chosen` key frames moved by `seconds`, and their new names.
+
+    All move by the same time, at most to 0 and to the duration, and replace key frames that they are moved onto.
+    """
+    animation = scene.animation
+    if animation is None or not chosen:
+        return scene, frozenset(chosen)
+    times = [time for _, time in chosen]
+    seconds = min(max(seconds, -min(times)), max(animation.duration - max(times), 0.0))
+    tracks, names = [], set()
+    for track in animation.tracks:
+        moving = [key for key in track.keys if _is_chosen(track.path, key, chosen)]
+        moved = [key._replace(time=round(key.time + seconds, 6)) for key in moving]
+        names |= {(track.path, key.time) for key in moved}
+        tracks.append(_merged(track, [key for key in track.keys if key not in moving], moved) if moving else track)
+    return _with_tracks(scene, tracks), frozenset(names)
+
+
+def copy_keys(scene: Scene, chosen: Collection[KeyName]) -> tuple[tuple[str, Key], ...]:
+    """Returns the `chosen` key frames with their paths, for paste_keys(); times count from the first key frame."""
+    tracks = scene.animation.tracks if scene.animation else ()
+    keys = [(track.path, key) for track in tracks for key in track.keys if _is_chosen(track.path, key, chosen)]
+    start = min((key.time for _, key in keys), default=0.0)
+    return tuple((path, key._replace(time=key.time - start)) for path, key in keys)
+
+
+def paste_keys(scene: Scene, time: float, copied: Iterable[tuple[str, Key]]) -> tuple[Scene, frozenset[KeyName]]:
+    """Returns the scene with copied key frames inserted from `time` on, and their names.
+
+    Raises UserError if the scene has no track for a key frame: another scene need not have the same settings.
+    """
+    animation = scene.animation or Animation(DEFAULT_DURATION)
+    tracks = {track.path: track for track in animation.tracks}
+    by_path: dict[str, list[Key]] = {}
+    for path, key in copied:
+        by_path.setdefault(path, []).append(key._replace(time=round(time + key.time, 6)))
+    for path, keys in by_path.items():
+        if path not in tracks:
+            raise UserError(f"{path} has no key frames here to paste beside; insert one first")
+        tracks[path] = _merged(tracks[path], tracks[path].keys, keys)
+    names = frozenset((path, key.time) for path, keys in by_path.items() for key in keys)
+    last = max((t for _, t in names), default=0.0)
+    animation = replace(animation, duration=max(animation.duration, last), tracks=tuple(tracks.values()))
+    return replace(scene, animation=animation), names
+
+
+def delete_keys(scene: Scene, chosen: Collection[KeyName]) -> Scene:
+    """Returns the scene without the `chosen` key frames; a setting that loses its last one keeps that value."""
+    for track in scene.animation.tracks if scene.animation else ():
+        kept = [key for key in track.keys if not _is_chosen(track.path, key, chosen)]
+        if not kept:
+            scene = remove_track(scene, track.path)
+        elif len(kept) < len(track.keys) and scene.animation is not None:
+            changed = track.with_keys(kept)
+            scene = _with_tracks(scene, (changed if t.path == track.path else t for t in scene.animation.tracks))
+    return scene
+
+
+def ease_keys(scene: Scene, chosen: Collection[KeyName], interpolation: str, curve: Curve | None = None) -> Scene:
+    """Returns the scene with another interpolation after the `chosen` key frames; None keeps their curves."""
+    if scene.animation is None:
+        return scene
+    changes: dict[str, Any] = {"interpolation": interpolation} | ({"curve": curve} if curve else {})
+    tracks = []
+    for track in scene.animation.tracks:
+        keys = (key._replace(**changes) if _is_chosen(track.path, key, chosen) else key for key in track.keys)
+        tracks.append(replace(track, keys=tuple(keys)))
+    return _with_tracks(scene, tracks)
+
+
 def value_at(track: Track, time: float, period: float | None = None) -> Any:
-    """The track's value at `time`; with `period` the last key frame leads back to the first."""
+    """Returns the track's value at `time`; with a `period` (seconds) the last key frame leads back to the first."""
     keys = track.keys
     if period is not None and len(keys) > 1:
         first, last = keys[0], keys[-1]
@@ -287,8 +362,8 @@ def value_at(track: Track, time: float, period: float | None = None) -> Any:
     return _interpolate(times, values, t, start.interpolation, track.logarithmic)
 
 
-def _interpolate(times: list[float], values: Sequence, t: float, interpolation: str, logarithmic: bool) -> Any:
-    """The value at fraction `t` between values[1] and values[2]; values[0] and values[3] are the neighbors."""
+def _interpolate(times: list[float], values: Sequence[Any], t: float, interpolation: str, logarithmic: bool) -> Any:
+    """Interpolates at fraction `t` from values[1] to values[2]; values[0] and values[3] are their neighbors."""
     start = values[1]
     if isinstance(start, tuple) and all(isinstance(v, tuple) and len(v) == len(start) for v in values):
         columns = zip(*values, strict=True)
@@ -305,7 +380,7 @@ def _interpolate(times: list[float], values: Sequence, t: float, interpolation: 
 
 
 def eased(curve: Curve, t: float) -> float:
-    """The height at width t of a cubic Bezier curve from (0, 0) to (1, 1), whose width never falls."""
+    """Returns y at x = t of the cubic Bezier curve from (0, 0) to (1, 1); bisection finds x, which never decreases."""
     x1, y1, x2, y2 = curve
     low, high = 0.0, 1.0
     for _ in range(50):
@@ -315,12 +390,12 @@ def eased(curve: Curve, t: float) -> float:
 
 
 def _bezier(a: float, b: float, s: float) -> float:
-    """A coordinate at parameter s of the curve whose inner points have a and b."""
+    """Returns a coordinate of a cubic Bezier curve at parameter s: 0, 1 at the ends, a, b at the inner points."""
     return 3 * (1 - s) ** 2 * s * a + 3 * (1 - s) * s * s * b + s**3
 
 
 def _cubic_hermite(times: Sequence[float], numbers: Sequence[float], t: float) -> float:
-    """Cubic Hermite from numbers[1] to numbers[2]; the slope at a key frame is that of the chord of its neighbors."""
+    """Interpolates from numbers[1] to numbers[2] by cubic Hermite; a slope is the chord of a key frame's neighbors."""
     span = times[2] - times[1]
     before, after = times[2] - times[0], times[3] - times[1]
     start = (numbers[2] - numbers[0]) / before * span if times[0] < times[1] else 0.0

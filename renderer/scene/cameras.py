@@ -1,7 +1,8 @@
 """Immutable views: Camera in space (orbit, pan, dolly, fly) and View2D of the plane (pan, zoom).
 
-Every movement returns a new view. Movements are fractions of the panel's height, x to the right and y downwards, so
-that a view does not depend on pixels.
+A view is a setting of a picture (PictureSettings.view), which the window moves by mouse and keys. Every movement
+returns a new view. Movements are fractions of the panel's height, x to the right and y downwards, so that a view does
+not depend on pixels.
 """
 
 import math
@@ -12,13 +13,14 @@ import numpy as np
 
 from renderer.scene.schema import setting
 
-CLOSEST, FARTHEST = 1e-7, 1e12  # distances from the target; the first of the distance from the origin too
+CLOSEST = 1e-7  # least distance to the target: in scene units, and relative to the target's distance from the origin
+FARTHEST = 1e12  # largest distance from the target
 
 
 class View:
-    """What mouse and keys of the window move: the contract, with defaults. Every method returns a new view.
+    """The interface, with defaults, of views that the window's mouse and keys move. Every method returns a new view.
 
-    (x, y) is a point of the panel from its center.
+    (x, y) is a point of the panel relative to its center.
     """
 
     can_fly = False
@@ -33,7 +35,7 @@ class View:
         return self.drag(dx, dy)
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
-        """The view after so many steps of the mouse wheel over (x, y)."""
+        """The view after `steps` of the mouse wheel over (x, y)."""
         raise NotImplementedError
 
     def look_around(self, dx: float, dy: float) -> Self:
@@ -41,15 +43,15 @@ class View:
         return self.drag(dx, dy)
 
     def fly(self, right: float, up: float, forward: float) -> Self:
-        """The view after a flight, where can_fly is true."""
+        """The view after a movement by keys, if can_fly is true."""
         return self
 
     def click(self, x: float, y: float) -> Self:
-        """The view after a click at (x, y), where can_click is true."""
+        """The view after a click at (x, y), if can_click is true."""
         return self
 
     def rounded(self) -> Self:
-        """The view with the digits that a picture shows, as scene files keep it."""
+        """The view rounded to the digits that change a picture, for scene files."""
         return self
 
 
@@ -57,11 +59,11 @@ class View:
 class Camera(View):
     """A camera at `position` looking at `target`; `fov_degrees` is the vertical angle of view.
 
-    An orthographic camera shows as much as a perspective one shows of the plane through the target, so that a movement
-    towards the target magnifies in both.
+    An orthographic camera shows the part of the plane through the target that a perspective camera shows, so that a
+    movement towards the target magnifies in both.
 
-    With a `fit_aspect`, the rectangle of that aspect which fov_degrees is high fits into a picture of any aspect: one
-    that is narrower sees more above and below.
+    With a `fit_aspect`, a rectangle of that aspect and of the height fov_degrees fits into a picture of any aspect: a
+    narrower picture shows more above and below.
     """
 
     position: tuple[float, float, float] = (0.0, 0.0, 5.0)
@@ -81,7 +83,7 @@ class Camera(View):
             raise ValueError("position, target and up lie on one line, so the camera has no upright direction")
 
     def axes(self) -> np.ndarray:
-        """Rows right, up, forward (3, 3) float64: the orthonormal axes of the camera."""
+        """Returns the camera's orthonormal axes (3, 3) float64: rows right, up, forward."""
         forward = np.subtract(self.target, self.position)
         forward = forward / np.linalg.norm(forward)
         right = np.cross(forward, self.up)
@@ -89,7 +91,7 @@ class Camera(View):
         return np.array([right, np.cross(right, forward), forward])
 
     def fit_scale(self, aspect: float) -> float:
-        """The factor for the tangent of half of fov_degrees in a picture of `aspect`, its width over its height."""
+        """Returns the factor by which a picture of `aspect` (width over height) scales tan(fov_degrees / 2)."""
         return max(1.0, self.fit_aspect / aspect)
 
     def drag(self, dx: float, dy: float) -> Self:
@@ -103,17 +105,11 @@ class Camera(View):
         return self.shifted(self.target_plane_height() * (dy * up - dx * right))
 
     def target_plane_height(self) -> float:
-        """The height of what is seen of the plane through the target that faces the camera.
-
-        An orthographic camera sees that height of every plane.
-        """
+        """Returns the height, in scene units, of the visible rectangle in the plane through the target."""
         return 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
-        """Dollies towards the target: a step takes an eighth of the way.
-
-        It ends where the position, in floating point, would become the target, and at a great distance.
-        """
+        """Dollies towards the target by an eighth of the distance a step, within CLOSEST and FARTHEST."""
         offset = np.subtract(self.position, self.target)
         distance = float(np.linalg.norm(offset))
         closest = max(CLOSEST, CLOSEST * float(np.linalg.norm(self.target)))
@@ -122,33 +118,33 @@ class Camera(View):
         return replace(self, position=to_point(np.add(self.target, offset)))
 
     def look_around(self, dx: float, dy: float) -> Self:
-        """Looks elsewhere from the same place: as far as a drag over the panel's height covers of what is seen."""
+        """Turns the camera in place: a drag over the panel's height turns by the vertical angle of view."""
         angle = math.radians(self.fov_degrees)
         offset = self._rotated(np.subtract(self.target, self.position), -angle * dx, -angle * dy)
         return replace(self, target=to_point(np.add(self.position, offset)))
 
     def _rotated(self, offset: np.ndarray, azimuth: float, elevation: float) -> np.ndarray:
-        """The offset rotated about the up axis and raised, in radians, but never quite to the vertical."""
+        """Rotates an offset by `azimuth` about the up axis and raises it by `elevation`, to at most 1.55 (radians)."""
         up_axis = np.array(self.up) / np.linalg.norm(self.up)
         distance = np.linalg.norm(offset)
         height = float(np.clip(offset @ up_axis / distance, -1, 1))
         side = offset - (offset @ up_axis) * up_axis
         side = _rotated(side / np.linalg.norm(side), up_axis, azimuth)
         elevation = np.clip(math.asin(height) + elevation, -1.55, 1.55)
-        return distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
+        return np.asarray(distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis))
 
     def fly(self, right: float, up: float, forward: float) -> Self:
         """Moves camera and target along the camera's axes, in units of the distance between them."""
         return self.shifted(np.array([right, up, forward]) @ self.axes() * math.dist(self.position, self.target))
 
     def rounded(self) -> Self:
-        """The camera with positions to a millionth of the distance of its target."""
+        """Rounds position and target to a millionth of their distance."""
         places = 6 - math.floor(math.log10(math.dist(self.position, self.target)))
         position, target = ([round(v, places) + 0.0 for v in point] for point in (self.position, self.target))
         return replace(self, position=to_point(position), target=to_point(target))
 
     def shifted(self, shift: np.ndarray) -> Self:
-        """The camera and its target moved by the same vector."""
+        """Moves the camera and its target by the same vector (3,)."""
         return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
 
 
@@ -166,28 +162,29 @@ class View2D(View):
         return replace(self, center=(self.center[0] - x, self.center[1] - y))
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
-        """Zooms by an eighth a step and keeps what lies under the pointer, (x, y) from the panel's center."""
+        """Zooms by an eighth a step about the point under the pointer (x, y)."""
         factor = 0.875**steps
         px, py = self._turned(x, -y)
         center = (self.center[0] + px * (1 - factor), self.center[1] + py * (1 - factor))
         return replace(self, center=center, height=min(max(self.height * factor, 1e-30), 1e30))
 
     def pixel_vectors(self, pixels: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The vectors of the plane that one pixel to the right and one pixel down are, in a picture `pixels` high."""
+        """Returns the vectors in the plane of one pixel to the right and one pixel down, in a picture `pixels` high."""
         return self._turned(1 / pixels, 0.0), self._turned(0.0, -1 / pixels)
 
     def _turned(self, x: float, y: float) -> tuple[float, float]:
-        """A vector of panel heights as one of the plane."""
+        """Converts a vector from panel heights to units of the plane."""
         c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
         return (self.height * (c * x - s * y), self.height * (s * x + c * y))
 
 
 def _rotated(v: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rodrigues' rotation of v about a unit axis."""
-    return v * math.cos(angle) + np.cross(axis, v) * math.sin(angle) + axis * (axis @ v) * (1 - math.cos(angle))
+    """Rotates v (3,) about a unit axis by `angle` radians (Rodrigues)."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    return np.asarray(v * cos + np.cross(axis, v) * sin + axis * (axis @ v) * (1 - cos))
 
 
 def to_point(v: Any) -> tuple[float, float, float]:
-    """Three numbers as a tuple of floats."""
+    """Converts three numbers to a tuple of floats."""
     x, y, z = (float(n) for n in v)
     return x, y, z

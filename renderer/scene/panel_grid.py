@@ -1,12 +1,13 @@
-"""Rectangles of panels in a grid, for layouts of pictures and of the window."""
+"""Rectangles of panels in a grid, for the pictures `layout` and `lightfield` and for the window."""
 
 import math
 
 
 def grid(count: int, size: tuple[int, int], columns: int = 0, gap: int = 0) -> list[tuple[int, int, int, int]]:
-    """Rectangles (x, y, width, height) of `count` panels in rows within `size`; 0 columns takes the squarest grid.
+    """Divides `size` (width, height) into `count` panels (x, y, width, height), in pixels, `gap` pixels apart.
 
-    The last row's panels share its whole width. Every rectangle has at least one pixel.
+    0 columns chooses the grid whose panels are nearest to 16:9. The panels of the last row share the full width. Every
+    rectangle has at least one pixel.
     """
     columns = columns or max(1, math.ceil(math.sqrt(count * max(size[0], 1) / max(size[1], 1) / 1.78)))
     columns = min(columns, count)
@@ -22,5 +23,5 @@ def grid(count: int, size: tuple[int, int], columns: int = 0, gap: int = 0) -> l
 
 
 def _split_offset(length: int, count: int, k: int, gap: int) -> int:
-    """Where item k of `count` begins when `length` and one more gap are divided evenly."""
+    """Returns the start of item k of `count`; items, each followed by a gap, divide `length` + `gap` evenly."""
     return (length + gap) * k // count

@@ -1,15 +1,19 @@
-"""The Scene: what one input file describes, and its tone mapping."""
+"""The Scene: the contents of one input file (scene file, model, flame, ...), with its tone mapping.
+
+renderer/pictures makes it from a file and opens a picture for it; window, export and Python API pass it on.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from renderer.plain import Json
 from renderer.scene.schema import referenced_files, setting
 
 
 @dataclass(frozen=True)
 class ToneMapping:
-    """How linear radiance becomes displayed color; renderer/images/tone_mapping.py applies it.
+    """Tone mapping, from linear radiance to displayed color; renderer/images/tone_mapping.py applies it.
 
     In this order: exposure, white balance, contrast, the tone curve, the display's encoding, the look-up table.
     """
@@ -20,7 +24,7 @@ class ToneMapping:
     temperature: float = setting(
         6500.0, 1000.0, 15000.0, "kelvin of the light that is shown white; 6500 changes nothing", logarithmic=True
     )
-    tint: float = setting(0.0, -100.0, 100.0, "of that light: positive for a green one, so the picture gets magenta")
+    tint: float = setting(0.0, -100.0, 100.0, "positive for green light, which turns the picture magenta")
     contrast: float = setting(1.0, 0.25, 4.0, "power about middle gray, 0.18", logarithmic=True)
     lut: str = setting("", help="a .cube file, applied to the displayed color", file=True)
 
@@ -30,7 +34,7 @@ COLOR = "color"  # the view of the picture itself
 
 @dataclass(frozen=True)
 class Inspect:
-    """What the window shows of the picture when it opens; no picture depends on it."""
+    """State of the window when it opens the picture: the view, its step and its pixel. Exports ignore it."""
 
     view: str = COLOR  # a layer, a channel or an algorithm's view, one of Picture.view_names()
     step: int = setting(0, 0, 1 << 20, "bounce, level or pass of an algorithm's view")
@@ -41,12 +45,12 @@ class Inspect:
 
 @dataclass(frozen=True)
 class Scene:
-    """All that draws one picture. `bench` and `test` are the scene file's tables for the benchmarks and the tests.
+    """One picture to draw: its kind `picture` and its `settings`, the frozen dataclass of that kind.
 
-    `settings` is the frozen dataclass of the picture's kind. `samples` and `time` (seconds) are set where the scene
-    comes from an exported PNG, which was rendered with them. `animation` is an animation.Animation or None. `notes` say
-    what was decided for an input that does not say it itself, such as which of its cameras was taken.
-    `part` says which flame of a file of flames it is: its number, or "film" for all of them.
+    `samples` and `time` (seconds) are set if the scene comes from an exported PNG, which was rendered with them.
+    `animation` is an animation.Animation or None. `notes` are sentences on the choices that the program made for the
+    user, such as the camera that it took from a file. `part` selects from a file of flames: the number of one flame, or
+    "film" for all of them. `bench` and `test` are the scene file's tables for benchmarks and tests.
     """
 
     path: Path
@@ -59,12 +63,12 @@ class Scene:
     samples: int | None = None
     time: float = 0.0
     animation: Any = None
-    bench: dict = field(default_factory=dict)
-    test: dict = field(default_factory=dict)
+    bench: Json = field(default_factory=dict)
+    test: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     part: str = ""
 
     @property
     def files(self) -> set[Path]:
-        """The files that settings and tone mapping name."""
+        """The files that the settings and the tone mapping name."""
         return {Path(file) for named in (self.settings, self.tone) for file in referenced_files(named)}

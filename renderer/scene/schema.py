@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses: from the tables of scene files and recipes, from --set options, and back to tables.
+"""Converts tables of scene files and recipes, and --set options, to settings (frozen dataclasses), and back.
 
 A picture declares its Settings once; the keys of the scene file, the --set options, the controls of the window and the
 recipe inside exported pictures all come from that declaration. Every error of the user names file, key, value found and
@@ -20,15 +20,16 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
-from renderer.files import parse_toml
 from renderer.plain import format_value, parse_whole, to_float
+from renderer.system.files import parse_toml
 
+Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
-MAX_NUMBER = 1e30  # of a setting: lengths of vectors of such numbers are still float32
+MAX_NUMBER = 1e30  # of a setting: the length of a vector of such numbers still fits into float32
 
 
 def setting(
-    default: Any,
+    default: object,
     low: float | None = None,
     high: float | None = None,
     help: str = "",
@@ -38,11 +39,11 @@ def setting(
     is_color: bool = False,
     refers_to: str = "",
 ) -> Any:
-    """A dataclass field with its closed range, one line of help, and the key that steps it in the window.
+    """A dataclass field with its closed range, one line of help, and the key of the window that steps its value.
 
     `file` marks a path: relative to the scene file's folder in a table, absolute in the settings. `logarithmic` sets
-    the scale of the control and of interpolation between key frames. `is_color` marks a linear RGB color, `refers_to`
-    the name of an item in the list of settings of that name ("shapes": of any list of shapes).
+    the scale of the control and of interpolation between key frames. `is_color` marks a linear RGB color. `refers_to`
+    marks the name of an item, and is the list that holds the item ("shapes": any list of shapes).
     """
     metadata = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
     metadata |= dict(is_color=is_color, refers_to=refers_to)
@@ -54,15 +55,15 @@ def setting(
 
 
 def reference(refers_to: str, help: str) -> dict[str, Any]:
-    """The metadata of a dataclass field without a default that names an item, as setting() gives it."""
+    """Returns the metadata of a dataclass field that names an item of the list `refers_to` and has no default."""
     return {"help": help, "refers_to": refers_to}
 
 
 class PictureSettings:
-    """Base of the frozen dataclasses of pictures' settings; a picture overrides what it has.
+    """Base of the frozen dataclasses of pictures' settings; a picture overrides the members that it supports.
 
-    `view` is what mouse and keys move (a cameras.View). `focus_distance` and `lens_radius` are those of a thin lens, in
-    lengths of the scene; None where a picture has no lens.
+    Mouse and keys move `view` (a cameras.View). `focus_distance` and `lens_radius` describe a thin lens, in
+    lengths of the scene; None if the picture has no lens.
     """
 
     view: Any = None
@@ -71,53 +72,55 @@ class PictureSettings:
 
     @property
     def is_animated(self) -> bool:
-        """Whether the settings move by themselves, without key frames of the scene: animations of models."""
+        """True if the settings change with time without key frames: animations of models."""
         return False
 
     def at_time(self, time: float, settings_after: Callable[[float], Any]) -> Self:
-        """These settings with what moves by itself at `time` (seconds), and with moving parts at shutter close.
+        """These settings with the models' animations at `time` (seconds), and the instances at shutter close.
 
-        settings_after(seconds) gives the settings of a later time, before they pass this function.
+        settings_after(seconds) returns the settings of a later time, to which at_time() was not applied.
         """
         return self
 
     def without_time(self, original: Self, shown: Self) -> Self:
-        """These settings, an edit of `shown`, without what at_time() added to `original` to make `shown`."""
+        """Undoes at_time() in these settings, which are an edit of `shown`, the settings that it made of `original`."""
         return self
 
     def with_view(self, view: Any) -> Self:
         """These settings after the mouse or a key has moved the view."""
         settings: Any = self
-        return replace(settings, view=view)
+        moved: Self = replace(settings, view=view)
+        return moved
 
     def for_denoising(self) -> Self:
-        """These settings without what a denoiser does better."""
+        """These settings without the filters that a denoiser replaces."""
         return self
 
     def with_variance(self) -> Self:
-        """These settings with the variance of pixels among the layers, where the picture can estimate it."""
+        """These settings with the pixels' variance among the layers, if the picture can estimate it."""
         return self
 
 
 @cache
-def hints_of(Settings: type) -> dict[str, Any]:
-    """The types of the fields of a class of settings."""
+def field_types(Settings: type) -> dict[str, Any]:
+    """Returns the types of the fields of a settings class, by name."""
     return get_type_hints(Settings)
 
 
-def from_table(Settings: type, table: Any, context: str, folder: Path = Path(".")) -> Any:
-    """Settings of the given class from a table of plain values.
+def from_table(Settings: type, table: object, context: str, folder: Path = Path(".")) -> Any:
+    """Converts a table of plain values to the class `Settings`; paths are relative to `folder`.
 
     Raises InputError, which begins with `context` and names the key, the value found and the values allowed.
     """
-    hints = hints_of(Settings)
+    hints = field_types(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
         raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {', '.join(known)}")
     for key in table:
         if key not in known:
             raise InputError(_unknown_key(context, key, known))
-    missing = [name for name, f in known.items() if _is_required(f) and name not in table]
+    required = [name for name, f in known.items() if f.default is MISSING and f.default_factory is MISSING]
+    missing = [name for name in required if name not in table]
     if missing:
         raise InputError(f"{context}: the key {missing[0]!r} is missing")
     values = {k: _convert(hints[k], v, f"{context}: {k}", folder, known[k].metadata) for k, v in table.items()}
@@ -128,17 +131,13 @@ def from_table(Settings: type, table: Any, context: str, folder: Path = Path("."
 
 
 def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(key, known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    similar = difflib.get_close_matches(key, known, 1)
+    hint = f" (did you mean {similar[0]}?)" if similar else ""
     return f"{context}: unknown key {key!r}{hint}; allowed are {', '.join(known)}"
 
 
-def _is_required(f: dataclasses.Field) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
-
-
-def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
-    """`value` as the type `kind`, or InputError."""
+def _convert(kind: object, value: object, context: str, folder: Path, metadata: Metadata) -> Any:
+    """Converts `value` to the type `kind` and checks it by the field's `metadata`. Raises InputError."""
     if kind is Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
@@ -160,7 +159,9 @@ def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mappin
     return _convert_scalar(kind, value, context, folder, metadata)
 
 
-def _convert_tuple(inner: tuple, value: Any, context: str, folder: Path, metadata: Mapping) -> tuple:
+def _convert_tuple(
+    inner: tuple[object, ...], value: object, context: str, folder: Path, metadata: Metadata
+) -> tuple[object, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError(f"{context} is {format_value(value)}; it must be a list")
     if len(inner) == 2 and inner[1] is Ellipsis:
@@ -171,30 +172,30 @@ def _convert_tuple(inner: tuple, value: Any, context: str, folder: Path, metadat
     return tuple(_convert(kind, v, f"{context}[{i}]", folder, metadata) for i, (kind, v) in pairs)
 
 
-def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
+def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata: Metadata) -> Any:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    right, name = {
+    is_valid, name = {
         bool: (isinstance(value, bool), "true or false"),
         int: (is_number and isinstance(value, int), "a whole number"),
         float: (is_number, "a number"),
         str: (isinstance(value, str), "a text"),
     }[kind]
-    if not right:
+    if not is_valid:
         raise InputError(f"{context} is {format_value(value)}; it must be {name}")
     value = to_float(value) if kind is float else value
     if is_number:
         _check_number(value, context, metadata)
     if metadata.get("file") and value:
         try:
-            (folder / value).stat()  # at once for a name too long, each part of which resolve() would look at
+            (folder / value).stat()  # refuses an overlong name at once; resolve() would look at each component
             path = (folder / value).resolve()
-        except (OSError, ValueError, RuntimeError) as error:  # also of names that no file can have, and loops of links
+        except (OSError, ValueError, RuntimeError) as error:  # names that no file can have, and loops of links, too
             raise InputError(f"{context} is {format_value(value)}; there is no {folder / value}") from error
         return str(path)
     return value
 
 
-def _check_number(value: float, context: str, metadata: Mapping) -> None:
+def _check_number(value: float, context: str, metadata: Metadata) -> None:
     low, high = metadata.get("low"), metadata.get("high")
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
@@ -208,8 +209,8 @@ def _check_number(value: float, context: str, metadata: Mapping) -> None:
         raise InputError(f"{context} is {value}; it must be {span}")
 
 
-def check_numbers(value: Any, context: str, metadata: Mapping = types.MappingProxyType({})) -> None:
-    """Raise InputError for a number in settings that from_table() refuses: not finite, or outside of its range."""
+def check_numbers(value: object, context: str, metadata: Metadata = types.MappingProxyType({})) -> None:
+    """Raises InputError for a number in settings that from_table() would refuse: not finite, or out of its range."""
     if is_dataclass(value):
         for f in fields(value):
             check_numbers(getattr(value, f.name), f"{context}: {f.name}", f.metadata)
@@ -224,10 +225,10 @@ def check_numbers(value: Any, context: str, metadata: Mapping = types.MappingPro
 
 
 def to_table(settings: Any, folder: Path | None = None, defaults: Any = None) -> dict[str, Any]:
-    """The plain table that from_table() turns back into these settings: only what differs from the defaults.
+    """Converts settings to the table that from_table() reads: only the values that differ from the defaults.
 
-    Paths become relative to `folder` where one is given. `defaults` are settings of the same class, in the place of the
-    class's own.
+    Paths become relative to `folder` if it is given. `defaults` are settings of the same class; None for the defaults
+    of the class.
     """
     out = {}
     for f in fields(settings):
@@ -235,34 +236,31 @@ def to_table(settings: Any, folder: Path | None = None, defaults: Any = None) ->
         default = f.default if f.default_factory is MISSING else f.default_factory()
         if defaults is not None:
             default = getattr(defaults, f.name)
-        if value != default:  # a required one differs from MISSING
+        if value != default:  # the value of a required field differs from MISSING
             out[f.name] = to_plain(value, folder, f.metadata)
     return out
 
 
 def kept_values(settings: Any, settings_class: type) -> dict[str, Any]:
-    """The values of settings that another class of settings takes too: those of fields of equal name and type."""
+    """Returns the values, by name, of the fields that `settings_class` has with equal name and type."""
     kinds = {f.name: f.type for f in fields(settings)}
     return {f.name: getattr(settings, f.name) for f in fields(settings_class) if kinds.get(f.name) == f.type}
 
 
 def referenced_files(settings: Any) -> Iterator[str]:
-    """The paths of all files that the settings name."""
+    """Yields the paths of all files that the settings name."""
     for f in fields(settings):
         value = getattr(settings, f.name)
         if f.metadata.get("file") and value:
             yield from (value,) if isinstance(value, str) else value
-        for inner in (value,) if is_dataclass(value) else _items(value):
-            if is_dataclass(inner):
-                yield from referenced_files(inner)
+        items = value if isinstance(value, tuple) else value.values() if isinstance(value, Mapping) else (value,)
+        for item in items:
+            if is_dataclass(item):
+                yield from referenced_files(item)
 
 
-def _items(value: Any) -> Iterable:
-    return value if isinstance(value, tuple) else value.values() if isinstance(value, Mapping) else ()
-
-
-def to_plain(value: Any, folder: Path | None = None, metadata: Mapping = types.MappingProxyType({})) -> Any:
-    """The value of a setting as TOML and JSON tables have it; `metadata` is that of the setting's field."""
+def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = types.MappingProxyType({})) -> Any:
+    """Converts a setting's value to plain TOML and JSON types; `metadata` belong to the setting's field."""
     if is_dataclass(value):
         return to_table(value, folder)
     if isinstance(value, tuple):
@@ -275,11 +273,11 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Mapping = types.M
     return value
 
 
-def set_from_text(settings: Any, key: str, text: str, option: str = "--set", prefix: str = "") -> Any:
-    """The settings with `key` set to the value that `text` is in TOML; raises UserError.
+def set_from_text(settings: object, key: str, text: str, option: str = "--set", prefix: str = "") -> Any:
+    """Returns the settings with `key` set to the TOML value `text`; raises UserError.
 
     Dots in the key descend into tables, [i] picks from a list. Strings need no quotes, lists no brackets. Errors name
-    the key with its `prefix`.
+    the `option`, the `prefix` and the key.
     """
     context = f"{option} {prefix}{key}"
     try:
@@ -294,7 +292,7 @@ def set_from_text(settings: Any, key: str, text: str, option: str = "--set", pre
         raise UserError(str(error)) from error
 
 
-def _parse_toml(text: str, fallback: Any) -> Any:
+def _parse_toml(text: str, fallback: object) -> Any:
     try:
         return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -302,12 +300,12 @@ def _parse_toml(text: str, fallback: Any) -> Any:
 
 
 def split_path(path: str) -> list[str]:
-    """`a.b[2].c` as the names a, b, 2, c."""
+    """Splits `a.b[2].c` into the names a, b, 2, c."""
     return path.replace("[", ".").replace("]", "").split(".")
 
 
 def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any = Any, metadata: Any = None) -> Any:
-    """`node` with the value at `path` replaced; raises UserError for an unknown name, InputError for a bad value.
+    """Returns `node` with the value at `path` replaced; UserError for an unknown name, InputError for a bad value.
 
     `kind` and `metadata` are the type of the node and the limits of the field that holds it.
     """
@@ -332,7 +330,7 @@ def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any
     known = {f.name: f for f in fields(node)}
     if name not in known:
         raise UserError(_unknown_key(context, name, known))
-    field_kind, limits = hints_of(type(node))[name], known[name].metadata
+    field_kind, limits = field_types(type(node))[name], known[name].metadata
     try:
         new = replace_path(getattr(node, name), rest, value, context, field_kind, limits)
         return replace(node, **{name: new})
@@ -340,15 +338,15 @@ def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any
         raise UserError(f"{context}: {error}") from error
 
 
-def _without_none(kind: Any) -> Any:
-    """The type X of `X | None`, else the type itself."""
+def _without_none(kind: object) -> Any:
+    """Returns X for the type `X | None`, any other type unchanged."""
     if get_origin(kind) in (typing.Union, types.UnionType):
         (kind,) = [k for k in get_args(kind) if k is not type(None)]
     return kind
 
 
-def replace_in_file(node: Any, path: str, value: Any, context: str) -> Any:
-    """replace_path() of `a.b[2]` for a value that a file names: every error is an InputError."""
+def replace_in_file(node: object, path: str, value: object, context: str) -> Any:
+    """Does what replace_path() does for a path `a.b[2]` in a file, where every error is an InputError."""
     try:
         return replace_path(node, split_path(path), value, context)
     except UserError as error:

@@ -1,4 +1,4 @@
 """The window: live panels, controls and keys.
 
-Imports run one way: app -> flame_editor, timeline -> state -> panels -> controls; remote knows state and controls.
+Imports run one way: remote -> app -> flame_editor, scene_editor, timeline -> state -> panels -> document, controls.
 """

@@ -1,37 +1,41 @@
-"""The boundary between the window and what fails inside it: a panel, a region, an action, a dropped or edited file.
+"""Error containment: a failing panel, region, action, or dropped or edited file does not end the window.
 
-Every part of the window that can fail runs inside contained(): an exception ends that part for this frame and becomes a
-sentence that the part shows. Dear ImGui's stacks (windows, IDs, tables, styles) are then as they were when the block
-began, as its own error recovery restores them, so that the rest of the frame is drawn.
+Every such block runs inside contained(): an exception ends the block for this frame and becomes a sentence, which the
+window shows. Dear ImGui's error recovery then restores its stacks (windows, IDs, tables, styles) as they were at the
+start of the block, so that the rest of the frame is drawn.
 """
 
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 from renderer.errors import KernelError, UserError
-from renderer.process import log_internal_error
+from renderer.system.process import log_internal_error
 from renderer.window.controls.toolkit import imgui
 
-MAX_LOGGED = 100  # places whose errors have a log; beyond them only the sentence is shown
+MAX_LOGGED = 100  # lines of code whose errors are logged; errors of further lines show a sentence only
 
-_logged: dict[tuple, str] = {}  # by what failed and where: an error that repeats each frame is logged once
+_logged: dict[tuple, str] = {}  # by block, class and line of code: an error that repeats each frame is logged once
 
 
 def allow_recovery() -> None:
-    """Makes Dear ImGui close what an exception left open, where it would end the program by an assertion."""
+    """Makes Dear ImGui close windows and stacks that an exception left open; by default it would fail an assertion."""
     imgui.get_io().config_error_recovery_enable_assert = False
     imgui.get_io().config_error_recovery_enable_tooltip = False
-    imgui.get_current_context().debug_log_flags = 0  # it is asked to log, as one kind of answer is required, to nowhere
+    imgui.get_current_context().debug_log_flags = 0  # recovery must report in some way; nothing is logged
 
 
-class Containment:
-    """The context manager of contained(). It is a class, not a generator, as a frame enters some forty of them."""
+class contained:  # noqa: N801  (used as a function, as contextlib.suppress)
+    """Ends the block of a `with` at any exception and calls show(exception, sentence).
+
+    An error that a user can cause, or one of `refusals`, is shown by its text. An internal error is logged; its
+    sentence names the log and `doing`, the work of the block. This is a class, as a generator is slower and a frame
+    enters some forty of them.
+    """
 
     __slots__ = ("_doing", "_frame", "_refusals", "_show", "_stacks")
 
-    def __init__(self, doing: str, show: Callable[[Exception, str], None], refusals: tuple[type[Exception], ...]):
+    def __init__(self, doing: str, show: Callable[[Exception, str], None], refusals: tuple[type[Exception], ...] = ()):
         self._doing, self._show, self._refusals = doing, show, refusals
 
     def __enter__(self) -> None:
@@ -40,27 +44,15 @@ class Containment:
             self._stacks = imgui.internal.ErrorRecoveryState()
             imgui.internal.error_recovery_store_state(self._stacks)
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception):
             return False
-        if (
-            self._frame is not None and self._frame == _open_frame()
-        ):  # work that waited for a compiler is in a later one
+        # Work that waited for a compiler ends in a later frame, whose stacks are not to be restored
+        if self._frame is not None and self._frame == _open_frame():
             imgui.internal.error_recovery_try_to_recover_state(self._stacks)
         is_expected = self._refusals and isinstance(error, self._refusals)
         self._show(error, str(error) if is_expected else sentence(error, self._doing))
-        return True  # the boundary: nothing that fails inside ends the window
-
-
-def contained(
-    doing: str, show: Callable[[Exception, str], None], refusals: tuple[type[Exception], ...] = ()
-) -> Containment:
-    """Ends the block of a `with` at any exception and calls show(exception, sentence).
-
-    The sentence of an error that a user can cause, and of `refusals`, is its own; another error of ours is logged, and
-    named after what the block was `doing`.
-    """
-    return Containment(doing, show, refusals)
+        return True  # nothing that fails inside ends the window
 
 
 def _open_frame() -> int | None:
@@ -70,15 +62,15 @@ def _open_frame() -> int | None:
 
 
 def sentence(error: Exception, doing: str) -> str:
-    """What to show of an error: its own sentence if a user can cause it, else the one that names its log."""
+    """The sentence of an error: its text if a user can cause it, else a sentence that names its log."""
     return str(error) if isinstance(error, (UserError, KernelError)) else report(error, doing)
 
 
 def report(error: Exception, doing: str) -> str:
-    """Logs an error of ours and prints its traceback, once for each place where it is raised; returns the sentence."""
+    """Logs an internal error and prints its traceback, once for each line that raises it; returns its sentence."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = (doing, type(error), frames[-1].filename, frames[-1].lineno) if frames else (doing, type(error))
-    if place not in _logged and len(_logged) < MAX_LOGGED:
-        _logged[place] = log_internal_error(error, doing)
+    key = (doing, type(error), frames[-1].filename, frames[-1].lineno) if frames else (doing, type(error))
+    if key not in _logged and len(_logged) < MAX_LOGGED:
+        _logged[key] = log_internal_error(error, doing)
         traceback.print_exception(error, file=sys.stderr)
-    return _logged.get(place) or f"internal error in {doing}: {type(error).__name__}"
+    return _logged.get(key) or f"internal error in {doing}: {type(error).__name__}"

@@ -1,16 +1,18 @@
-"""The commands `rayfold view` and `rayfold serve`: their options, and the inputs as live panels of one window.
+"""The commands `rayfold view`, `serve` and `lesson`: their options, and the inputs as live panels of one window.
 
 Modules that load libraries are imported when a command runs, so that `--help` answers at once.
 """
 
 import argparse
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from renderer import arguments
 from renderer.errors import UserError
+from renderer.lessons import command as lessons
 from renderer.paths import SCENES
+from renderer.system import arguments
 
 if TYPE_CHECKING:
     from renderer.gpu import DeviceContext
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from renderer.window.state.session import Session
 
 DEMO = SCENES / "demo.toml"
+WIDE = 1500  # units of a window that has room for a lesson's column and the controls
+add_lesson_arguments = lessons.add_arguments
 
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,16 +46,42 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_view(args: argparse.Namespace) -> int:
     """Runs `rayfold view` with its parsed arguments: the window, until the user closes it."""
+    session = requested_session(args.inputs, args.restore, args.animation, args.new)
+    title = f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold"
+    return _run_window(args, session, title)
+
+
+def run_lesson(args: argparse.Namespace) -> int:
+    """Runs `rayfold lesson` with its parsed arguments: in a window, or without one as the options ask."""
+    from renderer.window.state import lesson_reader
+
+    if not lessons.needs_window(args):
+        return lessons.command(args)
+    lesson = lessons.requested_lesson(args)
+    reader = lesson_reader.LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
+
+    def prepare(app: "AppState") -> None:
+        lesson_reader.open_lesson(app, reader)
+        app.overlays.sidebar.is_on = args.size[0] >= WIDE
+
+    return _run_window(args, reader.session(), f"{lesson.title} - Rayfold", prepare)
+
+
+def _run_window(
+    args: argparse.Namespace, session: "Session", title: str, prepare: Callable[["AppState"], None] = lambda app: None
+) -> int:
+    """Runs a window of args.size with a session on args.device until the user closes it; prepare(app) comes first."""
     from renderer.gpu import open_context
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
 
-    session = requested_session(args.inputs, args.restore, args.animation, args.new)
-    window = Window(args.size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
+    window = Window(args.size, title)
     with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
-        window.run(open_app(session, gpu, args.device))
+        app = open_app(session, gpu, args.device)
+        prepare(app)
+        window.run(app)
     return 0
 
 
@@ -66,7 +96,7 @@ def run_serve(args: argparse.Namespace) -> int:
     session, gpu = requested_session(args.inputs, args.restore, args.animation, args.new), open_context(args.device)
 
     def another_window() -> OffscreenWindow:
-        """For another browser: it begins with the same panels, and its session is not kept."""
+        """The window of a further browser: it begins with the same panels, and its session is not saved."""
         app = AppState(session, gpu)
         app.device = args.device
         return OffscreenWindow(app, gpu.gl, args.size)
@@ -80,7 +110,7 @@ def run_serve(args: argparse.Namespace) -> int:
 
 
 def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> "AppState":
-    """The state of a window that keeps its session in the user's file; says so if the last session crashed."""
+    """The state of a window that saves its session to the user's file; shows a message if the last session crashed."""
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import claim_session, default_path, last_session
 
@@ -88,8 +118,8 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> 
     path = claim_session(default_path())
     app = AppState(session, gpu, path)
     app.device = device
-    app.tour_marker = default_path().parent / "tour.done"
-    app.tour = None if app.tour_marker.exists() else 0
+    app.overlays.tour_marker = default_path().parent / "tour.done"
+    app.overlays.tour_step = None if app.overlays.tour_marker.exists() else 0
     if path is None:
         app.show_message(f"no session is saved: {default_path().parent} cannot be written")
     elif message := rotate_session(last, path):
@@ -100,7 +130,7 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> 
 def requested_session(
     inputs: list[str], restore_last: bool, animation: str | None = None, new: bool = False
 ) -> "Session":
-    """The session that the command line asks for: the last one, or panels of the inputs, or the demo.
+    """Returns the session that the command line asks for: the last one, an empty scene, panels of the inputs, the demo.
 
     `animation` plays in all panels.
     """
@@ -124,7 +154,7 @@ def requested_session(
 
 
 def rotate_session(last: Path | None, path: Path) -> str:
-    """Makes the last session the one before that of `path`; returns a message if that session crashed."""
+    """Renames the file of the last session to the previous session of `path`; returns a message if it crashed."""
     from renderer.window.state.session import previous_path, restore
 
     if last is None:

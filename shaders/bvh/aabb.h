@@ -1,19 +1,20 @@
-// Axis-aligned bounding boxes, for builders. Until a build is finished, nodes hold min and max corners, as
-// host_sah.NODE says. Slot 2 n + side is a child of node n: its box and its reference.
+// Axis-aligned bounding boxes and BVH2 nodes for the builders (build_hploc.cu, build_sah.cu, presplit.cu and others).
+// During a build a node, 64 bytes, holds the min and max corners of its two children's boxes (NODE of
+// renderer/bvh/host_sah.py); center_nodes.cu converts them at the end. Slot 2 n + side (side 0 or 1) stands for one
+// child of node n: its box and its child reference (defined in traverse_bvh2.h).
 #include "bvh/geometry.h"
+#include "common/ordered_float.h"
 
 #define INVALID_INDEX 0xffffffffu
-#define BOX_PAD 2.384185791015625e-7f  // 2^-22, of the coordinates
+#define BOX_PAD 2.384185791015625e-7f  // 2^-22: padding of a box relative to its coordinates
 
-// Unsigned integers in the order of the floats, for atomic minima and maxima.
-DEVICE uint ordered_from_float(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
-DEVICE float float_from_ordered(uint x) { return as_float(x ^ ((x >> 31) ? 0x80000000u : 0xffffffffu)); }
-
+// Decodes three words that ordered_from_float encoded.
 DEVICE float3 float3_from_ordered(GLOBAL const uint *words) {
     return make_float3(float_from_ordered(words[0]), float_from_ordered(words[1]), float_from_ordered(words[2]));
 }
 
-// Six words of a group, minima and maxima by ordered_from_float: before anything is in them, and merged into `bounds`.
+// A group's bounds in local memory: three minima, then three maxima, encoded by ordered_from_float. empty_bounds
+// initializes them (all threads of the group must call); merge_bounds merges them into `bounds` by atomics.
 DEVICE void empty_bounds(LOCAL uint *shared) {
     if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
     BARRIER();
@@ -34,7 +35,7 @@ DEVICE Box empty_box(void) {
     return box;
 }
 
-// Boxes of two float4.
+// Box i of an array of two float4 per box: min corner, max corner; w is unused.
 DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
     Box box = {xyz(boxes[2 * i]), xyz(boxes[2 * i + 1])};
     return box;
@@ -44,25 +45,26 @@ DEVICE void store_box(GLOBAL float4 *boxes, uint i, const Box box) {
     boxes[2 * i + 1] = with_w(box.high, 0.0f);
 }
 
-// The growth of t's rounding error by nearly parallel edges: 1 / sin of the angle between them, rounded up to at least
-// the host's value.
+// The factor by which nearly parallel edges increase the rounding error of t: 1 / sin of the angle between the edges,
+// rounded up so that it is at least the value that the host computes.
 DEVICE float sliver_error(float3 edge1, float3 edge2) {
     float longest1 = largest_of3(abs3(edge1)), longest2 = largest_of3(abs3(edge2));
     if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
-    float3 a = edge1 / longest1, b = edge2 / longest2, normal = cross_fma(a, b);  // at any scale
+    float3 a = edge1 / longest1, b = edge2 / longest2, normal = cross_fma(a, b);  // scaled against overflow
     float size = sqrt(dot_fma(a, a) * dot_fma(b, b)), area = sqrt(dot_fma(normal, normal));
     float error = area > size * BOX_PAD ? size / area : 1.0f;
     return max_nnan(1.0f, error * fma(error, 4.0e-7f, 1.001f));
 }
 
-// As host_sah.primitive_boxes: padded for the rounding of hits.
+// The bounding box of a primitive, padded for the rounding of hits; primitive_boxes of renderer/bvh/host_sah.py
+// computes the same.
 DEVICE Box box_of(const Primitive p) {
     float3 a = xyz(p.v0), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
     float radius = p.edge2.w;
     Box box = {min3(min3(a, b), c) - splat3(radius), max3(max3(a, b), c) + splat3(radius)};
     float3 extent = max3(abs3(box.low), abs3(box.high));
-    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * largest_of3(extent), BOX_PAD, 1e-30f);
-    float3 pad = madd(extent, BOX_PAD, splat3(more));
+    float extra = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * largest_of3(extent), BOX_PAD, 1e-30f);
+    float3 pad = madd(extent, BOX_PAD, splat3(extra));
     box.low = box.low - pad;
     box.high = box.high + pad;
     return box;
@@ -77,11 +79,13 @@ DEVICE Box box_union(const Box a, const Box b) {
     return both;
 }
 
+// Half of a box's surface area.
 DEVICE float half_area(const Box box) {
     float3 size = box.high - box.low;
     return fma(size.x, size.y, fma(size.y, size.z, size.z * size.x));
 }
 
+// The box of a slot.
 DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     GLOBAL const float4 *node = nodes + 4 * (slot >> 1);
     float4 xy = node[slot & 1u], z = node[2];
@@ -89,15 +93,17 @@ DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return box;
 }
 
+// The union of the boxes of a node's children.
 DEVICE Box box_of_node(GLOBAL const float4 *nodes, uint node) {
     return box_union(box_of_slot(nodes, 2 * node), box_of_slot(nodes, 2 * node + 1));
 }
 
-// The child reference of a slot, as in bvh/traverse_bvh2.h.
+// The child reference of a slot (bvh/traverse_bvh2.h).
 DEVICE int ref_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return as_int(((GLOBAL const float *)nodes)[16 * (slot >> 1) + 12 + (slot & 1u)]);
 }
 
+// Writes a child's box and reference into its slot.
 DEVICE void write_slot(GLOBAL float4 *nodes, uint slot, const Box box, int child_ref) {
     GLOBAL float *node = (GLOBAL float *)(nodes + 4 * (slot >> 1));
     uint side = slot & 1u;

@@ -1,36 +1,42 @@
-// Binned SAH (I. Wald 2007) on the device, from the root down, one level at a time. A range of primitives is split at
-// the best of 15 planes on each axis; a range of at most SMALL_RANGE is finished by one thread, which tries every
-// split. Leaves get one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves afterwards. The node that splits
-// the sorted primitives before position p has index p - 1, except that the root swaps indices with node 0.
+// BVH2 builder by binned SAH (I. Wald 2007) on the device, from the root down, one level of ranges at a time. A range
+// is a run of consecutive primitives in `order`, which one node will split; owner[i] is the index of the range that
+// holds position i. Per level, renderer/bvh launches: empty_bins, bound_centroids, fill_bins, choose_planes,
+// count_lefts, scan_tiles and partition_ranges.
+// A range is split at the best of 15 planes on each axis. A range of at most SMALL_RANGE primitives is finished by one
+// thread, which tries every split (split_small_ranges); on CPUs one thread also finishes each range of at most
+// MEDIUM_RANGE (split_medium_ranges). Every leaf gets one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves
+// afterwards. The node that splits the sorted primitives before position p has index p - 1, except that the root and
+// node 0 swap indices. The launcher defines SCALAR_THREADS: 1 on CPUs, where one work-item does the work of a group.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
 #define BINS 16
-#define BIN_WORDS 7u  // number of primitives, min and max corner by ordered_from_float
+#define BIN_WORDS 7u  // a bin: number of primitives, min and max corner encoded by ordered_from_float
 #define RANGE_WORDS (3u * BINS * BIN_WORDS)
-#define ITEMS_PER_THREAD 16u  // consecutive primitives
+#define ITEMS_PER_THREAD 16u  // consecutive positions of `order` per thread; a tile is a group's positions
 #define SCAN_TILE (GROUP_SIZE * ITEMS_PER_THREAD)
-#define TIE_FACTOR \
-    0.999999f  // of costs that differ by rounding the first wins, so that regular scenes get regular BVHs
-#define MEDIUM_STACK 64  // the same within a medium range
-#define PENDING_STACK 16  // ranges that are still to split within a small range
+#define TIE_FACTOR 0.999999f  // a split must be cheaper by more than rounding, so that regular scenes get regular BVHs
+#define MEDIUM_STACK 64  // the most ranges that wait to be split within a medium range
+#define PENDING_STACK 16  // the most ranges that wait to be split within a small range
 
 typedef struct {
-    uint start, size, slot;  // slot: of the parent node, INVALID_INDEX for the root
-    uint left_count;         // primitives on the left; before the split the depth
-    uint axis, plane;        // the last bin on the left; MEDIAN_SPLIT: no plane, the first `left_count` go left
-    uint left, right;  // indices of both sides in the next level's ranges, INVALID_INDEX for finished or small ones
+    uint start, size, slot;  // slot: the parent node's slot for this child (bvh/aabb.h), INVALID_INDEX for the root
+    uint left_count;  // number of primitives that go left; before the range is split, its depth
+    uint axis, plane;  // plane: the last bin on the left, or MEDIAN_SPLIT: the first left_count positions go left
+    uint left, right;  // indices of both sides among the next level's ranges; INVALID_INDEX: not split by levels
 } Range;
 #define MEDIAN_SPLIT BINS
 
-// Indices of counts: ranges of this level and of the next, small ranges, the root's index before the swap.
+// Elements of `counts`: numbers of ranges of this and of the next level, number of small ranges, the root's node index
+// before the swap, number of medium ranges.
 #define THIS_LEVEL 0
 #define NEXT_LEVEL 1
 #define SMALL_RANGES 2
 #define COUNT_ROOT 3
 #define MEDIUM_RANGES 4
 
-// The first range. has_boxes: `boxes` are given, else they are made here.
+// Makes the root's range and the identity order. has_boxes: 1 if `boxes` are given, 0 if this kernel computes them. One
+// thread per primitive.
 KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order,
                     GLOBAL uint *owner, GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
     uint i = thread_index();
@@ -45,8 +51,9 @@ KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, G
     }
 }
 
-// Bounds: a box for unions. CPUs hold it in one register: the negated min corner and the max corner, each with a fourth
-// element that means nothing, so that a union is one instruction. The areas and centers are those of Box, bit for bit.
+// Bounds: a box whose union is fast. CPUs hold it in one register of eight floats: the negated min corner and the max
+// corner, each with an unused fourth element, so that a union is one maximum instruction. Areas and centers have the
+// same bits as half_area() and centroid() of a Box. On GPUs Bounds is Box.
 #if SCALAR_THREADS && HAS_MOVEMASK
 typedef float8 Bounds;
 DEVICE Bounds empty_bounds_of(void) { return SPLAT(float8, -FLT_MAX); }
@@ -81,7 +88,7 @@ DEVICE Bounds with_point(const Bounds b, float3 p) {
 }
 #endif
 
-// Clears the bounds and bins of all ranges of a level.
+// Initializes the bounds and bins of all ranges of a level.
 KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *counts) {
     uint i = thread_index(), ranges = counts[THIS_LEVEL];
     for (uint k = i; k < ranges * 6u; k += group_count() * GROUP_SIZE) bounds[k] = k % 6u < 3u ? INVALID_INDEX : 0u;
@@ -91,13 +98,14 @@ KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *cou
     }
 }
 
-// Most tiles of the sorted primitives lie in one range; their sums are made in local memory. Returns the owner of the
-// whole tile, or INVALID_INDEX.
+// Returns the range that holds all positions of this group's tile, or INVALID_INDEX. Most tiles lie in one range; their
+// bounds and bins are accumulated in local memory, the others' in global memory.
 DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
     uint begin = group_index() * SCAN_TILE, last = min(begin + SCAN_TILE, count) - 1u, shared = owner[begin];
     return owner[last] == shared ? shared : INVALID_INDEX;
 }
 
+// Extends the encoded bounds `into` (three minima, three maxima) by a box's encoded corners, atomically.
 #define GROW(into, low, high)           \
     {                                   \
         atomic_min(&(into)[0], low.x);  \
@@ -108,18 +116,20 @@ DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
         atomic_max(&(into)[5], high.z); \
     }
 
+// Encodes a point by ordered_from_float.
 DEVICE uint3 ordered_of(float3 p) {
     return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z));
 }
 
 #if SCALAR_THREADS
-// The end of the primitives behind i that are of its range and its tile.
+// The end of the run of positions from i on that belong to the same range, at most `end`.
 DEVICE uint end_of_run(GLOBAL const uint *owner, uint i, uint end) {
     uint last = i + 1u;
     while (last < end && owner[last] == owner[i]) last++;
     return last;
 }
 
+// GROW for bounds that only one thread accesses.
 #define GROW_ALONE(into, low, high)         \
     {                                       \
         (into)[0] = min((into)[0], low.x);  \
@@ -130,54 +140,55 @@ DEVICE uint end_of_run(GLOBAL const uint *owner, uint i, uint end) {
         (into)[5] = max((into)[5], high.z); \
     }
 
-// As below. On CPUs one work-item goes through a tile, run by run of a range, and sums without atomics: 1.05 M
-// triangles took 3.2 s less of 5.3 (bound_centroids and fill_bins together).
+// The kernel below for CPUs: one work-item processes a tile, one run of equal owners after another, without atomics per
+// primitive. With fill_bins this saves 3.2 s of 5.3 s for 1.05 M triangles.
 KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                        GLOBAL uint *bounds) {
     if (local_index() > 0) return;
     uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
-    for (uint i = begin, last; i < end; i = last) {
-        last = end_of_run(owner, i, end);
+    for (uint i = begin, run_end; i < end; i = run_end) {
+        run_end = end_of_run(owner, i, end);
         if (owner[i] == INVALID_INDEX) continue;
-        uint here[6] = {INVALID_INDEX, INVALID_INDEX, INVALID_INDEX, 0, 0, 0};
-        for (uint k = i; k < last; k++) {
+        uint run_bounds[6] = {INVALID_INDEX, INVALID_INDEX, INVALID_INDEX, 0, 0, 0};
+        for (uint k = i; k < run_end; k++) {
             uint3 center = ordered_of(centroid(stored_box(boxes, order[k])));
-            GROW_ALONE(here, center, center)
+            GROW_ALONE(run_bounds, center, center)
         }
         GLOBAL uint *into = bounds + 6 * owner[i];
         for (uint k = 0; k < 3; k++) {
-            atomic_min(&into[k], here[k]);
-            atomic_max(&into[k + 3], here[k + 3]);
+            atomic_min(&into[k], run_bounds[k]);
+            atomic_max(&into[k + 3], run_bounds[k + 3]);
         }
     }
 }
 #else
-// bounds of each range: min and max of its boxes' centroids.
+// Merges into the bounds of each range the min and max of its boxes' centroids.
 KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                        GLOBAL uint *bounds) {
-    LOCAL_ARRAY(uint, here, 6);
-    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
+    LOCAL_ARRAY(uint, tile_bounds, 6);
+    uint tile_owner = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
          end = min(begin + SCAN_TILE, (uint)count);
-    empty_bounds(here);
+    empty_bounds(tile_bounds);
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
         uint3 center = ordered_of(centroid(stored_box(boxes, order[i])));
-        if (shared != INVALID_INDEX)
-            GROW(here, center, center)
+        if (tile_owner != INVALID_INDEX)
+            GROW(tile_bounds, center, center)
         else
             GROW(bounds + 6 * owner[i], center, center)
     }
     BARRIER();
-    if (shared != INVALID_INDEX) merge_bounds(bounds + 6 * shared, here);
+    if (tile_owner != INVALID_INDEX) merge_bounds(bounds + 6 * tile_owner, tile_bounds);
 }
 
 #endif
 
-// The bin of a centroid on an axis of a range's bounds.
+// Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal.
 DEVICE float bin_scale(float low, float high) {
     return high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
 }
 
+// The bin, 0..BINS - 1, of a centroid's coordinate.
 DEVICE uint bin_within(float low, float scale, float center) {
     return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
@@ -195,46 +206,48 @@ DEVICE void empty_bins_of(Bounds *bins, uint *sizes) {
     }
 }
 
-// Adds a primitive to its bins on the three axes.
+// Adds a primitive's box to its bin on each of the three axes: bins[axis * BINS + k], with sizes alike.
 DEVICE void add_to_bins(const Bounds box, float3 low, float3 scale, Bounds *bins, uint *sizes) {
-    float3 place = (bounds_center(box) - low) * scale;
-    uint bin[3] = {(uint)clamp(place.x, 0.0f, BINS - 1.0f), BINS + (uint)clamp(place.y, 0.0f, BINS - 1.0f),
-                   2u * BINS + (uint)clamp(place.z, 0.0f, BINS - 1.0f)};
+    float3 coordinate = (bounds_center(box) - low) * scale;
+    uint bin[3] = {(uint)clamp(coordinate.x, 0.0f, BINS - 1.0f), BINS + (uint)clamp(coordinate.y, 0.0f, BINS - 1.0f),
+                   2u * BINS + (uint)clamp(coordinate.z, 0.0f, BINS - 1.0f)};
     UNROLL for (uint axis = 0; axis < 3; axis++) {
         sizes[bin[axis]]++;
         bins[bin[axis]] = bounds_union(bins[bin[axis]], box);
     }
 }
 
+// Adds every primitive to the bins of its range, 3 * BINS bins of BIN_WORDS words; the version for CPUs.
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
     if (local_index() > 0) return;
     uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count), sizes[3 * BINS];
-    Bounds here[3 * BINS];
-    for (uint i = begin, last; i < end; i = last) {
-        last = end_of_run(owner, i, end);
+    Bounds run_bins[3 * BINS];
+    for (uint i = begin, run_end; i < end; i = run_end) {
+        run_end = end_of_run(owner, i, end);
         if (owner[i] == INVALID_INDEX) continue;
-        empty_bins_of(here, sizes);
+        empty_bins_of(run_bins, sizes);
         float3 low = float3_from_ordered(bounds + 6 * owner[i]), high = float3_from_ordered(bounds + 6 * owner[i] + 3);
         float3 scale = make_float3(bin_scale(low.x, high.x), bin_scale(low.y, high.y), bin_scale(low.z, high.z));
-        for (uint k = i; k < last; k++) add_to_bins(bounds_of(boxes, order[k]), low, scale, here, sizes);
+        for (uint k = i; k < run_end; k++) add_to_bins(bounds_of(boxes, order[k]), low, scale, run_bins, sizes);
         for (uint bin = 0; bin < 3 * BINS; bin++) {
             GLOBAL uint *into = bins + owner[i] * RANGE_WORDS + bin * BIN_WORDS;
             if (sizes[bin] == 0) continue;
-            uint3 first = ordered_of(bounds_low(here[bin])), last_of = ordered_of(bounds_high(here[bin]));
+            uint3 minima = ordered_of(bounds_low(run_bins[bin])), maxima = ordered_of(bounds_high(run_bins[bin]));
             atomic_add(&into[0], sizes[bin]);
-            GROW(into + 1, first, last_of)
+            GROW(into + 1, minima, maxima)
         }
     }
 }
 #else
+// The same for GPUs: one thread per position.
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
-    LOCAL_ARRAY(uint, here, RANGE_WORDS);
-    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
+    LOCAL_ARRAY(uint, tile_bins, RANGE_WORDS);
+    uint tile_owner = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
          end = min(begin + SCAN_TILE, (uint)count);
     for (uint k = local_index(); k < RANGE_WORDS; k += GROUP_SIZE)
-        here[k] = k % BIN_WORDS >= 1u && k % BIN_WORDS <= 3u ? INVALID_INDEX : 0u;
+        tile_bins[k] = k % BIN_WORDS >= 1u && k % BIN_WORDS <= 3u ? INVALID_INDEX : 0u;
     BARRIER();
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
@@ -243,9 +256,9 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
         uint3 low = ordered_of(box.low), high = ordered_of(box.high);
         for (uint axis = 0; axis < 3; axis++) {
             uint bin = (axis * BINS + bin_of(bounds + 6 * owner[i], component(center, axis), axis)) * BIN_WORDS;
-            if (shared != INVALID_INDEX) {
-                atomic_add(&here[bin], 1u);
-                GROW(here + bin + 1, low, high)
+            if (tile_owner != INVALID_INDEX) {
+                atomic_add(&tile_bins[bin], 1u);
+                GROW(tile_bins + bin + 1, low, high)
             } else {
                 GLOBAL uint *into = bins + owner[i] * RANGE_WORDS + bin;
                 atomic_add(&into[0], 1u);
@@ -254,17 +267,17 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
         }
     }
     BARRIER();
-    if (shared == INVALID_INDEX) return;
+    if (tile_owner == INVALID_INDEX) return;
     for (uint k = local_index(); k < RANGE_WORDS; k += GROUP_SIZE) {
-        GLOBAL uint *into = bins + shared * RANGE_WORDS + k;
+        GLOBAL uint *into = bins + tile_owner * RANGE_WORDS + k;
         uint word = k % BIN_WORDS;
-        if (here[k / BIN_WORDS * BIN_WORDS] == 0u) continue;
+        if (tile_bins[k / BIN_WORDS * BIN_WORDS] == 0u) continue;
         if (word == 0)
-            atomic_add(into, here[k]);
+            atomic_add(into, tile_bins[k]);
         else if (word <= 3)
-            atomic_min(into, here[k]);
+            atomic_min(into, tile_bins[k]);
         else
-            atomic_max(into, here[k]);
+            atomic_max(into, tile_bins[k]);
     }
 }
 
@@ -275,13 +288,14 @@ DEVICE Box box_of_bin(GLOBAL const uint *bin) {
     return box;
 }
 
-DEVICE uint node_index(uint cut_before, uint root) {
-    uint number = cut_before - 1u;
+// The index of the node that splits before position `split_position`; `root`: the root's index before its swap with 0.
+DEVICE uint node_index(uint split_position, uint root) {
+    uint number = split_position - 1u;
     return number == root ? 0u : number == 0u ? root : number;
 }
 
-// Links the node of a split range into its parent, and the leaves below it; returns the number of primitives on the
-// right.
+// Writes the references of a split range's node: into its parent's slot, and to its children that are leaves (a single
+// primitive). Returns the number of primitives on the right.
 DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
     GLOBAL float *words = (GLOBAL float *)nodes;
     uint number = node_index(range.start + range.left_count, root), right = range.size - range.left_count;
@@ -291,8 +305,9 @@ DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
     return right;
 }
 
-// Queues one side of a split: returns its index in the next level's ranges, INVALID_INDEX if one thread finishes it.
-// Small ranges stand at the front of `rest`, whose size is `capacity`, medium ones at its back.
+// Queues one side of a split. Returns its index among the next level's ranges, or INVALID_INDEX if it is a leaf or will
+// be finished by one thread. `rest`, of `capacity` ranges, holds the small ranges from its front on and the medium
+// ranges from its back.
 DEVICE uint queue_range(uint start, uint size, uint slot, uint depth, GLOBAL Range *next, GLOBAL Range *rest,
                         uint capacity, GLOBAL uint *counts) {
     Range range = {start, size, slot, depth, 0, 0, INVALID_INDEX, INVALID_INDEX};
@@ -312,14 +327,14 @@ DEVICE uint queue_range(uint start, uint size, uint slot, uint depth, GLOBAL Ran
     return number;
 }
 
-// The best plane of every range, its node, and its two sides. force_median: split in the middle, which bounds the
-// depth.
+// For every range of the level: finds the best plane by the SAH, links the node and queues both sides. force_median: 1
+// to split all ranges in the middle instead, which bounds the depth. One thread per range.
 KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next,
                      GLOBAL Range *rest, int capacity, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
         uint depth = range.left_count + 1u;
-        float best = FLT_MAX, from_right[BINS];
+        float best = FLT_MAX, right_area[BINS];
         range.axis = 0;
         range.plane = MEDIAN_SPLIT;
         range.left_count = range.size / 2;
@@ -328,16 +343,16 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
             Box box = empty_box();
             for (uint k = BINS - 1; k > 0; k--) {
                 if (bin[k * BIN_WORDS]) box = box_union(box, box_of_bin(bin + k * BIN_WORDS));
-                from_right[k] = half_area(box);
+                right_area[k] = half_area(box);
             }
             uint lefts = 0;
             box = empty_box();
             for (uint k = 0; k < BINS - 1; k++) {
-                uint own = bin[k * BIN_WORDS];
-                if (own) box = box_union(box, box_of_bin(bin + k * BIN_WORDS));
-                lefts += own;
-                if (own == 0 || lefts == range.size) continue;
-                float cost = half_area(box) * (float)lefts + from_right[k + 1] * (float)(range.size - lefts);
+                uint bin_size = bin[k * BIN_WORDS];
+                if (bin_size) box = box_union(box, box_of_bin(bin + k * BIN_WORDS));
+                lefts += bin_size;
+                if (bin_size == 0 || lefts == range.size) continue;
+                float cost = half_area(box) * (float)lefts + right_area[k + 1] * (float)(range.size - lefts);
                 if (cost < best * TIE_FACTOR) {
                     best = cost;
                     range.axis = axis;
@@ -356,60 +371,61 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
     }
 }
 
+// True if a primitive, at `position` of the order in range number `owner`, goes to the left side.
 DEVICE bool goes_left(GLOBAL const float4 *boxes, GLOBAL const uint *bounds, const Range range, uint primitive,
-                      uint place, uint owner) {
-    if (range.plane == MEDIAN_SPLIT) return place - range.start < range.left_count;
+                      uint position, uint owner) {
+    if (range.plane == MEDIAN_SPLIT) return position - range.start < range.left_count;
     return bin_of(bounds + 6 * owner, component(centroid(stored_box(boxes, primitive)), range.axis), range.axis) <=
            range.plane;
 }
 
-// lefts: the primitives before each one in its tile that go left; sums: those of the whole tile.
+// lefts[i] becomes the number of positions before i in its tile that go left, sums[tile] the number in the tile.
 KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                    GLOBAL const uint *bounds, GLOBAL const Range *ranges, GLOBAL uint *lefts, GLOBAL uint *sums) {
-    LOCAL_ARRAY(uint, before, GROUP_SIZE);
-    uint begin = thread_index() * ITEMS_PER_THREAD, end = min(begin + ITEMS_PER_THREAD, (uint)count), own = 0;
+    LOCAL_ARRAY(uint, scan_words, SCAN_WORDS);
+    uint begin = thread_index() * ITEMS_PER_THREAD, end = min(begin + ITEMS_PER_THREAD, (uint)count), n_left = 0, total;
     for (uint i = begin; i < end; i++) {
-        lefts[i] = own;
-        if (owner[i] != INVALID_INDEX && goes_left(boxes, bounds, ranges[owner[i]], order[i], i, owner[i])) own++;
+        lefts[i] = n_left;
+        if (owner[i] != INVALID_INDEX && goes_left(boxes, bounds, ranges[owner[i]], order[i], i, owner[i])) n_left++;
     }
-    inclusive_scan_group(before, own);
-    uint earlier = before[local_index()] - own;
+    const uint earlier = exclusive_scan_group(scan_words, n_left, &total);
     for (uint i = begin; i < end; i++) lefts[i] += earlier;
-    if (local_index() == GROUP_SIZE - 1) sums[group_index()] = before[local_index()];
+    if (local_index() == 0) sums[group_index()] = total;
 }
 
-// sums becomes its exclusive prefix sums. One group.
+// Replaces `sums` by its exclusive prefix sums, and makes the next level the current one. One group.
 KERNEL scan_tiles(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
-    LOCAL_ARRAY(uint, before, GROUP_SIZE);
-    exclusive_scan_row(sums, (uint)tiles, before);
+    LOCAL_ARRAY(uint, scan_words, SCAN_WORDS);
+    exclusive_scan_row(sums, (uint)tiles, scan_words);
     if (local_index() == 0) {
         counts[THIS_LEVEL] = counts[NEXT_LEVEL];
         counts[NEXT_LEVEL] = 0;
     }
 }
 
-// Partitions every range stably.
+// Partitions every range of the level stably into its left and right side. One thread per position.
 KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                         GLOBAL const uint *bounds, GLOBAL const Range *ranges, GLOBAL const uint *lefts,
                         GLOBAL const uint *sums, GLOBAL uint *order_out, GLOBAL uint *owner_out) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    uint primitive = order[i], own = owner[i], place = i, to = INVALID_INDEX;
-    if (own != INVALID_INDEX) {
-        Range range = ranges[own];
+    uint primitive = order[i], range_index = owner[i], position = i, new_owner = INVALID_INDEX;
+    if (range_index != INVALID_INDEX) {
+        Range range = ranges[range_index];
         uint earlier = lefts[i] + sums[i / SCAN_TILE] - (lefts[range.start] + sums[range.start / SCAN_TILE]);
-        bool left = goes_left(boxes, bounds, range, primitive, i, own);
-        place = range.start + (left ? earlier : range.left_count + (i - range.start) - earlier);
-        to = left ? range.left : range.right;
+        bool left = goes_left(boxes, bounds, range, primitive, i, range_index);
+        position = range.start + (left ? earlier : range.left_count + (i - range.start) - earlier);
+        new_owner = left ? range.left : range.right;
     }
-    order_out[place] = primitive;
-    owner_out[place] = to;
+    order_out[position] = primitive;
+    owner_out[position] = new_owner;
 }
 
-// The best split of 2 to SMALL_RANGE primitives by their centroids on an axis: its SAH cost, and their order.
+// Finds the best split of the 2 to SMALL_RANGE primitives `members` by their centroids on an axis. Returns its SAH
+// cost; `sorted` becomes the members in order of their centroids, *left_count the number that go left.
 DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis, uint *sorted,
                         uint *left_count) {
-    float centroids[SMALL_RANGE], from_right[SMALL_RANGE], best;
+    float centroids[SMALL_RANGE], right_area[SMALL_RANGE], best;
     for (uint i = 0; i < size; i++) {
         float center = component(centroid(stored_box(boxes, members[i])), axis);
         uint k = i;
@@ -423,15 +439,15 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
     Bounds box = empty_bounds_of();
     for (uint k = size - 1; k > 0; k--) {
         box = bounds_union(box, bounds_of(boxes, sorted[k]));
-        from_right[k] = bounds_area(box);
+        right_area[k] = bounds_area(box);
     }
     float costs[SMALL_RANGE];
     box = empty_bounds_of();
     for (uint k = 1; k < size; k++) {
         box = bounds_union(box, bounds_of(boxes, sorted[k - 1]));
-        costs[k] = bounds_area(box) * (float)k + from_right[k] * (float)(size - k);
+        costs[k] = bounds_area(box) * (float)k + right_area[k] * (float)(size - k);
     }
-    *left_count = size / 2;  // among equal splits, so that equal boxes make no chain
+    *left_count = size / 2;  // the middle wins ties, so that equal boxes do not become a chain
     best = costs[*left_count];
     for (uint k = 1; k < size; k++) {
         if (costs[k] < best * TIE_FACTOR) {
@@ -442,16 +458,16 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
     return best;
 }
 
-// Splits a range of 2 to SMALL_RANGE primitives down to single ones; `root` is the index of the root before the swap.
-DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, const Range whole, uint root,
+// Splits a range of 2 to SMALL_RANGE primitives down to single primitives; `root`: see node_index.
+DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, const Range first_range, uint root,
                               GLOBAL float4 *nodes) {
     Range pending[PENDING_STACK];
     uint top = 1;
-    pending[0] = whole;
+    pending[0] = first_range;
     while (top > 0) {
         Range range = pending[--top];
-        uint members[SMALL_RANGE], sorted[SMALL_RANGE], kept[SMALL_RANGE];
-        for (uint k = 0; k < range.size; k++) kept[k] = members[k] = order[range.start + k];
+        uint members[SMALL_RANGE], sorted[SMALL_RANGE], best_order[SMALL_RANGE];
+        for (uint k = 0; k < range.size; k++) best_order[k] = members[k] = order[range.start + k];
         float best = FLT_MAX;
         range.left_count = range.size / 2;
         for (uint axis = 0; axis < 3; axis++) {
@@ -460,10 +476,10 @@ DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, co
             if (cost < best * TIE_FACTOR) {
                 best = cost;
                 range.left_count = left_count;
-                for (uint k = 0; k < range.size; k++) kept[k] = sorted[k];
+                for (uint k = 0; k < range.size; k++) best_order[k] = sorted[k];
             }
         }
-        for (uint k = 0; k < range.size; k++) order[range.start + k] = kept[k];
+        for (uint k = 0; k < range.size; k++) order[range.start + k] = best_order[k];
         if (range.slot == INVALID_INDEX) root = range.start + range.left_count - 1u;
         uint right_size = link_node(nodes, range, root), node = node_index(range.start + range.left_count, root);
         Range left = {range.start, range.left_count, 2 * node, 0, 0, 0, 0, 0};
@@ -473,7 +489,7 @@ DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, co
     }
 }
 
-// Splits the small ranges, one thread a range.
+// Splits the small ranges, one thread per range.
 KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *small_ranges,
                           GLOBAL const uint *counts, GLOBAL float4 *nodes) {
     for (uint s = thread_index(); s < counts[SMALL_RANGES]; s += group_count() * GROUP_SIZE)
@@ -481,33 +497,34 @@ KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
 }
 
 #if SCALAR_THREADS
-// The split of a range by bins, as choose_planes finds it: the best plane, whose axis' bounds are in *low and *scale.
+// Finds the best plane of one range by the same bins and costs as choose_planes. *low and *scale become the arguments
+// of bin_within on the chosen axis.
 DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, Range *range, float *low, float *scale) {
-    Bounds centers = empty_bounds_of(), here[3 * BINS];
+    Bounds centers = empty_bounds_of(), bins[3 * BINS];
     uint sizes[3 * BINS];
     for (uint i = range->start; i < range->start + range->size; i++) {
         centers = with_point(centers, bounds_center(bounds_of(boxes, order[i])));
     }
     float3 lows = bounds_low(centers), highs = bounds_high(centers);
     float3 scales = make_float3(bin_scale(lows.x, highs.x), bin_scale(lows.y, highs.y), bin_scale(lows.z, highs.z));
-    float best = FLT_MAX, from_right[BINS];
-    empty_bins_of(here, sizes);
+    float best = FLT_MAX, right_area[BINS];
+    empty_bins_of(bins, sizes);
     for (uint i = range->start; i < range->start + range->size; i++)
-        add_to_bins(bounds_of(boxes, order[i]), lows, scales, here, sizes);
+        add_to_bins(bounds_of(boxes, order[i]), lows, scales, bins, sizes);
     for (uint axis = 0; axis < 3; axis++) {
         Bounds box = empty_bounds_of();
         for (uint k = BINS - 1; k > 0; k--) {
-            box = bounds_union(box, here[axis * BINS + k]);
-            from_right[k] = bounds_area(box);
+            box = bounds_union(box, bins[axis * BINS + k]);
+            right_area[k] = bounds_area(box);
         }
         uint lefts = 0;
         box = empty_bounds_of();
         for (uint k = 0; k < BINS - 1; k++) {
-            uint own = sizes[axis * BINS + k];
-            box = bounds_union(box, here[axis * BINS + k]);
-            lefts += own;
-            if (own == 0 || lefts == range->size) continue;
-            float cost = bounds_area(box) * (float)lefts + from_right[k + 1] * (float)(range->size - lefts);
+            uint bin_size = sizes[axis * BINS + k];
+            box = bounds_union(box, bins[axis * BINS + k]);
+            lefts += bin_size;
+            if (bin_size == 0 || lefts == range->size) continue;
+            float cost = bounds_area(box) * (float)lefts + right_area[k + 1] * (float)(range->size - lefts);
             if (cost < best * TIE_FACTOR) {
                 best = cost;
                 range->axis = axis;
@@ -520,12 +537,12 @@ DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, R
     }
 }
 
-// Splits medium ranges down to single primitives, one group a range, depth first: their boxes stay in its cache, and
-// 1.05 M triangles need 7 levels of passes over all of them instead of 22. The tree is the same. `spare` is as large as
-// `order`.
+// Splits the medium ranges down to single primitives, one group per range, depth first. A range's boxes stay in the
+// core's cache, and 1.05 M triangles need 7 passes over all primitives, one per level, instead of 22. The tree is the
+// same. `spare` is scratch memory as large as `order`.
 KERNEL split_medium_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, GLOBAL const Range *rest,
                            int capacity, GLOBAL const uint *counts, GLOBAL float4 *nodes) {
-    if (local_index() > 0) return;  // a group is a thread of the CPU
+    if (local_index() > 0) return;  // a group runs on one CPU thread
     uint root = counts[COUNT_ROOT];
     for (uint s = group_index(); s < counts[MEDIUM_RANGES]; s += group_count()) {
         Range pending[MEDIUM_STACK];
@@ -556,22 +573,23 @@ KERNEL split_medium_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBA
             Range left = {range.start, range.left_count, 2 * node, depth + 1, 0, 0, 0, 0};
             Range right = {range.start + range.left_count, right_size, 2 * node + 1, depth + 1, 0, 0, 0, 0};
             Range larger = left.size > right.size ? left : right, smaller = left.size > right.size ? right : left;
-            if (larger.size > 1) pending[top++] = larger;  // first, so that the stack holds at most one of each size
+            if (larger.size > 1)
+                pending[top++] = larger;  // below the smaller, so that the stack's depth is at most log2(size)
             if (smaller.size > 1) pending[top++] = smaller;
         }
     }
 }
 #endif
 
-// Writes the primitives in sorted order.
+// Writes the primitives in sorted order. One thread per primitive.
 KERNEL sort_primitives(GLOBAL const float4 *primitives, GLOBAL const uint *order, int count, GLOBAL float4 *sorted) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     for (uint k = 0; k < 3; k++) sorted[3 * i + k] = primitives[3 * order[i] + k];
 }
 
-// Writes the boxes of the leaves: those that were given, or, made once more so that they need not be kept, those of the
-// sorted primitives.
+// Writes the boxes of the leaves into their slots: the given boxes, or boxes computed again from the sorted primitives,
+// which takes no memory for them. One thread per node.
 KERNEL write_leaves(GLOBAL const float4 *sorted, int has_boxes, GLOBAL const float4 *boxes, GLOBAL const uint *order,
                     int count, GLOBAL float4 *nodes) {
     uint i = thread_index();

@@ -1,20 +1,24 @@
-// Collapses a BVH2 into the nodes and leaves of bvh/traverse_bvh8.h, one level of nodes a launch. A node replaces its
-// child of the largest area by that one's children until it has eight; a subtree of up to eight primitives becomes a
-// leaf, since a leaf costs the same however full it is. center_nodes is here too: CPUs load a program in 30 ms.
+// Collapses a finished BVH2 (bvh/traverse_bvh2.h) into the node8 and leaf8 records of bvh/traverse_bvh8.h, which
+// defines their 64-byte lines; each launch of collapse_bvh8 makes one level of nodes. A node8 starts with the two
+// children of a BVH2 node and replaces the child of the largest area by its two children until it has eight (I. Wald et
+// al. 2008). A subtree of up to eight primitives becomes a leaf8, since testing a leaf8 takes the same time however
+// full it is. center_nodes is included, so that CPUs load one program (30 ms) less.
 #include "bvh/center_nodes.cu"
 #include "bvh/geometry.h"
 
 #define MAX_LEAF_PRIMS 8
 #define NODE8_LINES 4u
 #define LEAF8_LINES 6u
-#define EMPTY_LEAF (0x80000000u | NODE8_LINES)  // right after the root
+#define EMPTY_LEAF (0x80000000u | NODE8_LINES)  // the reference of unused boxes: a leaf8 right after the root
 
+// The children of a node8 so far: boxes, BVH2 references, numbers of primitives (MAX_LEAF_PRIMS + 1: more).
 typedef struct {
     float low[8][3], high[8][3];
     int child_ref[8], prim_count[8], count;
 } Children;
 
-// Lists the primitives below a child; returns their number, MAX_LEAF_PRIMS + 1 if there are more than MAX_LEAF_PRIMS.
+// Writes the indices of the primitives below a child to `prims`. Returns their number, or MAX_LEAF_PRIMS + 1 if there
+// are more than MAX_LEAF_PRIMS.
 DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
@@ -32,36 +36,41 @@ DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref
     }
 }
 
-DEVICE_NOINLINE_ALWAYS void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child_ref, float4 center,
+// Sets child k: its reference, its box, padded for the rounding from center and half extent, and its primitive count.
+DEVICE_NOINLINE_ALWAYS void set_child(GLOBAL const float4 *nodes, Children *c, int k, int child_ref, float4 center,
                                       float4 half_extent) {
     int prims[MAX_LEAF_PRIMS];
     float low[3] = {center.x - half_extent.x, center.y - half_extent.y, center.z - half_extent.z};
     float high[3] = {center.x + half_extent.x, center.y + half_extent.y, center.z + half_extent.z};
     for (int axis = 0; axis < 3; axis++) {
         float pad = 1.2e-7f * max_nnan(fabs(low[axis]), fabs(high[axis]));
-        c->low[at][axis] = low[axis] - pad;
-        c->high[at][axis] = high[axis] + pad;
+        c->low[k][axis] = low[axis] - pad;
+        c->high[k][axis] = high[axis] + pad;
     }
-    c->child_ref[at] = child_ref;
-    c->prim_count[at] = prims_below(nodes, child_ref, prims);
+    c->child_ref[k] = child_ref;
+    c->prim_count[k] = prims_below(nodes, child_ref, prims);
 }
 
+// True if child k becomes a leaf8.
 DEVICE bool is_leaf8(const Children *c, int k) { return c->child_ref[k] < 0 || c->prim_count[k] <= MAX_LEAF_PRIMS; }
 
+// Half of the surface area of child i's box.
 DEVICE float area_of(const Children *c, int i) {
     float x = c->high[i][0] - c->low[i][0], y = c->high[i][1] - c->low[i][1], z = c->high[i][2] - c->low[i][2];
     return x * y + y * z + z * x;
 }
 
-DEVICE void expand_node(GLOBAL const float4 *nodes, int node, Children *c, int at) {
+// Replaces child k, BVH2 node `node`, by its two children: the first in position k, the second appended.
+DEVICE void expand_node(GLOBAL const float4 *nodes, int node, Children *c, int k) {
     float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
            half2 = nodes[4 * node + 3];
     int first = as_int(center1.w), second = as_int(half1.w);
-    if (half1.x >= 0) set_child(nodes, c, at, first, center1, half1);
-    if (half2.x >= 0) set_child(nodes, c, half1.x >= 0 ? c->count : at, second, center2, half2);
+    if (half1.x >= 0) set_child(nodes, c, k, first, center1, half1);
+    if (half2.x >= 0) set_child(nodes, c, half1.x >= 0 ? c->count : k, second, center2, half2);
     c->count += (half1.x >= 0 ? 1 : 0) + (half2.x >= 0 ? 1 : 0) - 1;
 }
 
+// Collects the up to eight children of the node8 that BVH2 node `node` becomes.
 DEVICE void gather_children(GLOBAL const float4 *nodes, int node, Children *c) {
     c->count = 1;
     expand_node(nodes, node, c, 0);
@@ -81,14 +90,15 @@ DEVICE void gather_children(GLOBAL const float4 *nodes, int node, Children *c) {
     }
 }
 
+// Writes the leaf8 of the subtree `child_ref`.
 DEVICE_NOINLINE_ALWAYS void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int child_ref,
                                         GLOBAL float *leaf8) {
     int prims[MAX_LEAF_PRIMS], count = prims_below(nodes, child_ref, prims);
-    for (int i = 1; i < count; i++) {  // sorted by primitive id
-        int prim = prims[i], at = i;
-        for (; at > 0 && as_int(primitives[3 * prims[at - 1]].w) > as_int(primitives[3 * prim].w); at--)
-            prims[at] = prims[at - 1];
-        prims[at] = prim;
+    for (int i = 1; i < count; i++) {  // insertion sort by primitive id
+        int prim = prims[i], j = i;
+        for (; j > 0 && as_int(primitives[3 * prims[j - 1]].w) > as_int(primitives[3 * prim].w); j--)
+            prims[j] = prims[j - 1];
+        prims[j] = prim;
     }
     for (int k = 0; k < 8; k++) {
         float4 nothing = make_float4(0.0f, 0.0f, 0.0f, 0.0f), field = nothing;
@@ -103,16 +113,17 @@ DEVICE_NOINLINE_ALWAYS void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const
     }
 }
 
-// queue: BVH2 nodes that become nodes, and their first lines; counts: nodes and lines so far; levels[k]: where level k
-// begins in the queue. Beyond `capacity` lines nothing is written, but counts[1] still becomes the number of lines
-// needed.
+// Writes all node8 of one level and the leaf8 below them, one thread per node8. queue: for each node8, the BVH2 node
+// that it replaces and the index of its first line; counts: numbers of node8 and of lines so far; levels[k]: index in
+// the queue of level k's first node8. Beyond `capacity` lines nothing is written, but counts[1] still becomes the
+// number of lines needed.
 KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL uint2 *queue,
                      GLOBAL uint *counts, GLOBAL const uint *levels, int level, GLOBAL float *lines, int capacity) {
     uint begin = levels[level], end = levels[level + 1], stride = group_count() * GROUP_SIZE;
     for (uint i = begin + thread_index(); i < end; i += stride) {
-        uint2 own = queue[i];
+        uint2 node_and_line = queue[i];
         Children c;
-        gather_children(nodes, (int)own.x, &c);
+        gather_children(nodes, (int)node_and_line.x, &c);
         uint inner = 0, needed = 0;
         float extent = 0.0f;
         for (int k = 0; k < c.count; k++) {
@@ -122,9 +133,9 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
                 extent = max_nnan(extent, max_nnan(fabs(c.low[k][axis]), fabs(c.high[k][axis])));
         }
         uint slot = atomic_add(&counts[0], inner), line = atomic_add(&counts[1], needed);
-        bool fits = line + needed <= (uint)capacity && own.y + NODE8_LINES <= (uint)capacity;
-        GLOBAL float *node8 = lines + 16 * (size_t)own.y;
-        if (fits && own.y == 0)
+        bool fits = line + needed <= (uint)capacity && node_and_line.y + NODE8_LINES <= (uint)capacity;
+        GLOBAL float *node8 = lines + 16 * (size_t)node_and_line.y;
+        if (fits && node_and_line.y == 0)
             for (int k = 0; k < 96; k++) node8[16 * NODE8_LINES + k] = as_float(k / 8 == 9 ? -1 : 0);
         for (int k = 0; k < 8; k++) {
             bool used = k < c.count, leaf = used && is_leaf8(&c, k);
@@ -143,7 +154,7 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
     }
 }
 
-// Between two levels: the next level begins behind the nodes so far.
+// Launched between two levels: level + 2 begins in the queue after all node8 so far.
 KERNEL next_level(GLOBAL const uint *counts, GLOBAL uint *levels, int level) {
     if (thread_index() == 0) levels[level + 2] = counts[0];
 }

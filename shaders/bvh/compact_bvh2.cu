@@ -1,10 +1,10 @@
-// Finishes a BVH2 of one primitive a leaf, as bvh/build_sah.cu leaves it: refits boxes from the leaves up, joins
-// subtrees of up to three primitives into leaves, and writes the nodes in depth-first order, as the primitives are.
-// Nodes and slots are those of bvh/aabb.h; parent_slot[n] is the slot that refers to node n, INVALID_INDEX for the
-// root.
+// Finishes a BVH2 with one primitive per leaf, which bvh/build_sah.cu builds: refits the boxes from the leaves up,
+// joins subtrees of two or three primitives into leaves, and writes the nodes in depth-first order, in which the
+// primitives already are. The kernels run in the order of this file. bvh/aabb.h defines nodes and slots; parent_slot[n]
+// is the slot that refers to node n, INVALID_INDEX for the root.
 #include "bvh/aabb.h"
 
-// Fills parent_slot.
+// Fills parent_slot. One thread per node.
 KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *parent_slot) {
     uint i = thread_index();
     if (i >= (uint)count) return;
@@ -15,10 +15,10 @@ KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *parent_slo
     }
 }
 
-// Of a subtree: primitives, nodes that stay inner nodes, and the sum of the half areas of its primitives' boxes.
+// Statistics of a subtree.
 typedef struct {
-    uint primitives, kept;
-    float areas, pad;
+    uint primitives, kept;  // numbers of primitives and of nodes that stay inner nodes
+    float areas, pad;  // sum of the half areas of the primitives' boxes; unused
 } SubtreeStats;
 
 DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, uint slot) {
@@ -28,8 +28,10 @@ DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const Subtr
     return one;
 }
 
-// From the leaves up: every node's box and stats. A node becomes a leaf if it contains two primitives, or three whose
-// split would cost more by the SAH. visits starts at 0. kept_and_depth[0] becomes the number of nodes that stay.
+// Computes every node's box and statistics from the leaves up. One thread per slot starts at each leaf; at a node the
+// first thread to arrive stops, and the second continues (Karras 2012). A node becomes a leaf if it contains two
+// primitives, or three whose split would cost more by the SAH. `visits` must be 0 at the start. kept_and_depth[0]
+// becomes the number of nodes that stay inner nodes.
 KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits,
              GLOBAL SubtreeStats *stats, GLOBAL uint *kept_and_depth) {
     uint slot = thread_index();
@@ -54,7 +56,8 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
     }
 }
 
-// Where a slot's subtree begins in depth-first order: its first primitive, its first node; and its depth.
+// The position of a slot's subtree in depth-first order: indices of its first primitive and its first node, and its
+// depth. A null slot (INVALID_INDEX) is the root's: (0, 0, 0).
 DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
                            uint slot) {
     uint primitive = 0, kept = 0, depth = 0;
@@ -71,8 +74,9 @@ DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats
     return make_uint3(primitive, kept, depth);
 }
 
-// Writes the nodes that stay in depth-first order. cost[0]: the sum of the half areas of all children, leaves' times
-// their number of primitives; cost[1]: the root's half area. kept_and_depth[1] becomes the depth of the BVH.
+// Writes the nodes that stay, in depth-first order. Adds to cost[0] the SAH cost before normalization: the half areas
+// of all children, for a leaf times its number of primitives. cost[1] becomes the root's half area,
+// kept_and_depth[1] the depth of the BVH.
 KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
                      GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost,
                      GLOBAL uint *kept_and_depth) {
@@ -84,13 +88,13 @@ KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const Subtree
         uint child = begin.y + 1;
         if (begin.z + 1u > kept_and_depth[1]) atomic_max(&kept_and_depth[1], begin.z + 1u);
         for (uint side = 0; side < 2; side++) {
-            SubtreeStats own = stats_of_slot(nodes, stats, 2 * node + side);
+            SubtreeStats subtree = stats_of_slot(nodes, stats, 2 * node + side);
             Box box = box_of_slot(nodes, 2 * node + side);
             write_slot(compacted, 2 * begin.y + side, box,
-                       own.kept ? (int)child : ~(int)(begin.x * 8 + own.primitives - 1));
-            sum += half_area(box) * (own.kept ? 1.0f : (float)own.primitives);
-            begin.x += own.primitives;
-            child += own.kept;
+                       subtree.kept ? (int)child : ~(int)(begin.x * 8 + subtree.primitives - 1));
+            sum += half_area(box) * (subtree.kept ? 1.0f : (float)subtree.primitives);
+            begin.x += subtree.primitives;
+            child += subtree.kept;
         }
     }
     atomic_add_float(&cost[0], sum);

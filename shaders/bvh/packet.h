@@ -1,7 +1,10 @@
-// Packets: 32 rays and their hits so far in structures of arrays, 16 of which are tested against one primitive at once.
+// Packets for CPU traversal: 32 rays and their closest hits so far as a structure of arrays, and tests of 16 of these
+// rays against one primitive at a time. bvh/traverse_stream.h and bvh/traverse_packet.h include this file; node8, leaf8
+// and the types Lines and Primitives are defined in bvh/traverse_bvh8.h.
 #include "bvh/traverse_bvh8.h"
 
 #if HAS_MOVEMASK
+// 32 floats or ints, one per ray of a packet, as vectors and as scalars.
 typedef union {
     float16 v16[2];
     float8 v8[4];
@@ -22,17 +25,18 @@ typedef union {
     int s[16];
 } Ints16;
 
-// 32 rays and their hits so far. Inactive rays and rays that are done have a negative t.
+// 32 rays and their closest hits so far. t starts at the ray's t_max and shrinks to the closest hit; it is negative for
+// inactive rays and for rays whose traversal is finished.
 typedef struct {
     Floats32 origin[3], direction[3], t, u, v;
     Ints32 prim_index, prim_id;
-    float time[32];  // within the shutter, 0 to 1
+    float time[32];  // within the shutter interval, 0 to 1
 #if INSTANCES
     int instance[32];
 #endif
 } Packet;
 
-// Ray j of three rows of coordinates.
+// The vector of ray j from its three rows x, y and z.
 DEVICE float3 float3_at(const Floats32 *rows, uint j) { return make_float3(rows[0].s[j], rows[1].s[j], rows[2].s[j]); }
 
 // 16 rays of a packet and their hits so far, in registers.
@@ -42,27 +46,28 @@ typedef struct {
 } Rays16;
 
 #if HIT_FILTER
-// The rays in `met` whose hits at t, u and v on a primitive pass the filter. A hit may move farther.
-DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays, int16 met, float16 *t,
+// Applies the hit filter (bvh/traverse_bvh2.h) to the rays of the lane mask `hits`, which hit primitive q at t, u and
+// v. Returns the mask of rays whose hits pass. The filter may increase t.
+DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays, int16 hits, float16 *t,
                                            const float16 *u, const float16 *v FILTER_PARAMS) {
-    Floats16 rows[6], ends, ts, us, vs;
+    Floats16 rows[6], t_max, ts, us, vs;
     Ints16 passed;
-    if (!MAY_FAIL_FILTER(q)) return met;
+    if (!MAY_FAIL_FILTER(q)) return hits;
     for (int k = 0; k < 3; k++) {
         rows[k].v16 = rays->origin[k];
         rows[3 + k].v16 = rays->direction[k];
     }
-    ends.v16 = rays->t;
+    t_max.v16 = rays->t;
     ts.v16 = *t;
     us.v16 = *u;
     vs.v16 = *v;
-    passed.v16 = met;
-    for (uint left = movemask16(met); left; left &= left - 1u) {
-        uint i = ctz(left);
+    passed.v16 = hits;
+    for (uint remaining = movemask16(hits); remaining; remaining &= remaining - 1u) {
+        uint i = ctz(remaining);
         float3 origin = make_float3(rows[0].s[i], rows[1].s[i], rows[2].s[i]);
         float3 direction = make_float3(rows[3].s[i], rows[4].s[i], rows[5].s[i]);
         Hit hit = {ts.s[i], us.s[i], vs.s[i], -1};
-        if (!PASSES_FILTER(q, origin, direction, ends.s[i], &hit)) passed.s[i] = 0;
+        if (!PASSES_FILTER(q, origin, direction, t_max.s[i], &hit)) passed.s[i] = 0;
         ts.s[i] = hit.t;
     }
     *t = ts.v16;
@@ -70,41 +75,42 @@ DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays
 }
 #endif
 
-// The rays against the `prims` of a leaf8; whether one of them hits.
+// Intersects 16 rays with the primitives of a leaf8 whose bits are set in `prims`, and updates their closest hits.
+// Returns true if any ray hit.
 DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Rays16 *r,
                              bool accept_first_hit FILTER_PARAMS) {
     float16 ox = r->origin[0], oy = r->origin[1], oz = r->origin[2];
     float16 dx = r->direction[0], dy = r->direction[1], dz = r->direction[2];
-    bool nearer = false;
+    bool any_hits = false;
     for (; prims; prims &= prims - 1u) {
         Lines q = leaf8 + ctz(prims);
         float16 t, u = (float16)(0.0f), v = (float16)(0.0f), cx = (float16)(q[0]), cy = (float16)(q[8]),
                    cz = (float16)(q[16]);
-        int16 met;
+        int16 hits;
         if (SPHERES && q[8 * LEAF_RADII] > 0.0f)
-            met = intersect_spheres16(cx, cy, cz, (float16)(q[8 * LEAF_RADII]), ox, oy, oz, dx, dy, dz, r->t, &t);
+            hits = intersect_spheres16(cx, cy, cz, (float16)(q[8 * LEAF_RADII]), ox, oy, oz, dx, dy, dz, r->t, &t);
         else
-            met = intersect_triangles16(cx, cy, cz, (float16)(q[24]), (float16)(q[32]), (float16)(q[40]),
-                                        (float16)(q[48]), (float16)(q[56]), (float16)(q[64]), ox, oy, oz, dx, dy, dz,
-                                        r->t, &t, &u, &v);
-        if (!movemask16(met)) continue;
+            hits = intersect_triangles16(cx, cy, cz, (float16)(q[24]), (float16)(q[32]), (float16)(q[40]),
+                                         (float16)(q[48]), (float16)(q[56]), (float16)(q[64]), ox, oy, oz, dx, dy, dz,
+                                         r->t, &t, &u, &v);
+        if (!movemask16(hits)) continue;
         int prim_index = as_int(q[8 * LEAF_PRIM_INDICES]), prim_id = prim_id_at(primitives, prim_index);
-        met &= (t < r->t) | (r->prim_id > prim_id);
+        hits &= (t < r->t) | (r->prim_id > prim_id);
 #if HIT_FILTER
-        met = filter_hits16(primitive_at(primitives, prim_index), r, met, &t, &u, &v FILTER_ARGS);
-        met &= (t < r->t) | (r->prim_id > prim_id);
+        hits = filter_hits16(primitive_at(primitives, prim_index), r, hits, &t, &u, &v FILTER_ARGS);
+        hits &= (t < r->t) | (r->prim_id > prim_id);
 #endif
-        r->t = met ? (accept_first_hit ? (float16)(-1.0f) : t) : r->t;
-        r->u = met ? u : r->u;
-        r->v = met ? v : r->v;
-        r->prim_index = met ? (int16)(prim_index) : r->prim_index;
-        r->prim_id = met ? (int16)(prim_id) : r->prim_id;
-        nearer = true;
+        r->t = hits ? (accept_first_hit ? (float16)(-1.0f) : t) : r->t;
+        r->u = hits ? u : r->u;
+        r->v = hits ? v : r->v;
+        r->prim_index = hits ? (int16)(prim_index) : r->prim_index;
+        r->prim_id = hits ? (int16)(prim_id) : r->prim_id;
+        any_hits = true;
     }
-    return nearer;
+    return any_hits;
 }
 
-// The 16 rays of half h of a packet against the `prims` of a leaf8; whether one of them hits.
+// intersect_leaf16 for half h (0 or 1) of a packet.
 DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint prims, Primitives primitives, Packet *p, int h,
                                                   bool accept_first_hit FILTER_PARAMS) {
     Rays16 r;
@@ -126,6 +132,7 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint prims, Primi
     return true;
 }
 
+// The closest hit so far of ray j.
 DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     Hit hit = {p->t.s[j], p->u.s[j], p->v.s[j], p->prim_index.s[j]};
 #if INSTANCES
@@ -140,6 +147,7 @@ DEVICE void set_float3_at(Floats32 *rows, uint j, float3 value) {
     rows[2].s[j] = value.z;
 }
 
+// Sets ray j; origin.w is its time.
 DEVICE void packet_set_ray(Packet *p, uint j, float4 origin, float3 direction, float t_max) {
     set_float3_at(p->origin, j, xyz(origin));
     set_float3_at(p->direction, j, direction);
@@ -147,6 +155,7 @@ DEVICE void packet_set_ray(Packet *p, uint j, float4 origin, float3 direction, f
     p->time[j] = origin.w;
 }
 
+// Sets the closest hit of ray j.
 DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
     p->t.s[j] = hit.t;
     p->u.s[j] = hit.u;

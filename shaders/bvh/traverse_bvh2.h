@@ -1,14 +1,17 @@
-// Traversal of BVH2 by one thread a ray: closest hit and any hit. A 64-byte node holds the boxes of both children (T.
-// Aila and S. Laine 2009) by center and half extent: a plane costs two multiply-adds and no selection by the signs of
-// the direction.
-//     words 0-2 center, 4-6 half extent of the first child; 8-10 and 12-14 of the second; 3 and 7 their references; 11
-//     and 15 unused
-// A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf
-// order.
+// Traversal of a BVH2, one thread per ray, for closest hit and any hit: the while-while loop of T. Aila and S. Laine
+// 2009. Every kernel that traces rays includes this file. A 64-byte node holds the boxes of both children by
+// center and half extent: a slab test then costs two multiply-adds per plane, and no selection of near and far planes
+// by the signs of the direction.
+//     words 0-2: center, 4-6: half extent of the first child's box; 8-10 and 12-14: of the second child's box
+//     words 3 and 7: child references of the first and the second child; 11 and 15: unused
+// A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of `count` <= 8 primitives
+// from index `first` on.
 #include "bvh/geometry.h"
 
-// A filter of hits, which the text before may define (raytracing/alpha_test.h): its parameters and arguments, both with
-// a comma before, and PASSES_FILTER of a hit within t_max. It may move the hit farther, but not beyond t_max.
+// The hit filter rejects hits, such as hits on transparent texels (raytracing/textures/alpha_test.h); without one,
+// every hit passes. A header included before this file may define it by FILTER_PARAMS and FILTER_ARGS, its parameters
+// and arguments, each with a leading comma, and PASSES_FILTER, true if a hit within t_max passes. It may increase
+// hit.t, but not beyond t_max.
 #ifndef HIT_FILTER
 #define HIT_FILTER 0
 #define FILTER_PARAMS
@@ -21,15 +24,16 @@
 #define STACK_SIZE 64  // no builder makes a deeper BVH
 #define ROOT_NODE 0
 
-// A ray for slab tests (T. Kay and J. Kajiya 1986).
-// Near planes are moved closer by the rounding error of the origin's term and far planes farther, so that no box is
-// missed whose primitive is hit; the boxes themselves are padded for the planes' term.
+// A ray for slab tests (T. Kay and J. Kajiya 1986): a plane at coordinate c is crossed at t = c * inverse + bias. The
+// biases move near planes closer and far planes farther by the rounding error of origin * inverse, so that no box is
+// missed whose primitive is hit. The builders pad boxes for the rounding error of c * inverse.
 typedef struct {
     float3 inverse, abs_inverse, near_bias, far_bias;
 } SlabRay;
 
+// 1 / d, finite for every d.
 DEVICE float safe_inverse(float d) {
-    // at least 2^-60, so that no 0 * infinity follows
+    // |d| is raised to at least 2^-60, so that 0 * infinity does not occur
     return fast_rcp(as_float((as_uint(d) & 0x80000000u) | as_uint(max_nnan(fabs(d), 8.6736174e-19f))));
 }
 
@@ -43,17 +47,18 @@ DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
     return s;
 }
 
-// Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half
-// extent.
-DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *near) {
+// Returns true if the ray intersects a box before `t_max`; *t_near becomes the ray parameter at which it enters the
+// box. An empty box has a negative half extent.
+DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *t_near) {
     float3 half_size = xyz(half_extent);
     float3 first = fma3(-half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.near_bias));
     float3 last = fma3(half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.far_bias));
-    *near = max3_relu(first.x, first.y, first.z);
-    float far = min3_nonneg(last.x, last.y, last.z);
-    return *near <= min_nnan(far, t_max);
+    *t_near = max3_relu(first.x, first.y, first.z);
+    float t_far = min3_nonneg(last.x, last.y, last.z);
+    return *t_near <= min_nnan(t_far, t_max);
 }
 
+// Returns true for a hit in (0, t_max] that passes the hit filter.
 DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 direction, float t_max,
                                 Hit *hit FILTER_PARAMS) {
 #if SPHERES
@@ -63,8 +68,8 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
     return intersect_triangle(p, origin, direction, t_max, hit) && PASSES_FILTER(p, origin, direction, t_max, hit);
 }
 
-// Replaces `best` if primitive i, which is p, is hit nearer; breaks ties in t by lower primitive id, so that hits are
-// bit-identical, independent of traversal order.
+// Replaces `best`, whose primitive has id *prim_id, if the ray hits primitive i, whose record is p, nearer. The lower
+// primitive id wins ties in t, so that hits are bit-identical whatever the traversal order.
 DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, float3 direction, Hit *best,
                                      int *prim_id FILTER_PARAMS) {
     Hit hit;
@@ -83,7 +88,8 @@ DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, floa
     update_closest_primitive(primitive_at(primitives, i), i, origin, direction, best, prim_id FILTER_ARGS);
 }
 
-// Visits an inner node: returns the nearer child that is hit and pushes the farther one; pops where none is hit.
+// Visits an inner node: returns the reference of the nearer child that is hit and pushes the farther one; if no child
+// is hit, pops a reference from the stack.
 DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay ray, float t_max, int **top) {
     float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
            half2 = nodes[4 * node + 3];
@@ -100,6 +106,7 @@ DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRa
     return *--*top;
 }
 
+// Tests all primitives of a leaf and updates the closest hit.
 DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
                            Hit *best, int *prim_id FILTER_PARAMS) {
     NO_UNROLL  // fewer registers and instructions are faster than two primitives at a time
@@ -107,6 +114,7 @@ DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_r
             update_closest(primitives, i, origin, direction, best, prim_id FILTER_ARGS);
 }
 
+// True if any primitive of a leaf is hit before `t_max`.
 DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
                          float t_max FILTER_PARAMS) {
     Hit hit;
@@ -116,7 +124,8 @@ DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref
     return false;
 }
 
-// The closest hit before `t_max`; with accept_first_hit only whether there is one.
+// Returns the closest hit before `t_max`, primitive -1 without one. With accept_first_hit, traversal stops at the first
+// hit, and only the result's primitive (>= 0: a hit) is valid.
 DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                          float3 direction, float t_max, bool accept_first_hit FILTER_PARAMS) {
     SlabRay ray = slab_ray(origin, direction);
@@ -146,15 +155,15 @@ DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 
     return traverse_bvh2(nodes, primitives, origin, direction, t_max, false FILTER_ARGS);
 }
 
-// Whether the ray hits anything before `t_max`.
+// True if the ray hits anything before `t_max`.
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                     float3 direction, float t_max FILTER_PARAMS) {
     return traverse_bvh2(nodes, primitives, origin, direction, t_max, true FILTER_ARGS).primitive >= 0;
 }
 
 #if HAS_BALLOT
-// Goes on with the walk of a ray from `node`, which is STACK_SENTINEL at its end: some nodes, then the leaves where it
-// arrived. The whole warp calls it.
+// Continues the traversal of a ray from `node`: visits at most NODES_BEFORE_LEAVES inner nodes, then the leaves that it
+// reached. Returns the next node, STACK_SENTINEL when the traversal has ended. The whole warp must call.
 #define NODES_BEFORE_LEAVES 4
 DEVICE int continue_walk(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, int node,
                          float3 origin, float3 direction, const SlabRay ray, bool accept_first_hit, Hit *best,

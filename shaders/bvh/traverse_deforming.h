@@ -1,13 +1,15 @@
-// Traversal of the BVH2 of a shape that deforms: while the shutter is open every vertex moves along a line, from its
-// place in `opening` to that in `closing`, as in Embree (S. Woop et al. 2017). The nodes' boxes hold both ends. The
-// same loops as in bvh/traverse_bvh2.h, which scenes at rest keep to themselves.
+// Traversal of the BVH2 of a deforming shape, with linear vertex motion blur as in Embree (S. Woop et al. 2017): while
+// the shutter is open, every vertex moves along a line from its position in the array `opening` to its position in
+// `closing`. A node's boxes contain both. The loops are copies of bvh/traverse_bvh2.h's, so that the kernels of static
+// scenes do not pay for motion. bvh/traverse_instances.h includes this file.
+// a (1 - weight) + b weight in x, y and z; w is a's.
 DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) {
     return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), a.w);
 }
 
 DEVICE float3 lerp3(float3 a, float3 b, float weight) { return madd(b - a, weight, a); }
 
-// Primitive i at a time within the shutter, 0 to 1.
+// Primitive i at `time` within the shutter interval, 0 to 1.
 DEVICE Primitive primitive_at_time(GLOBAL const float4 *RESTRICT opening, GLOBAL const float4 *RESTRICT closing, int i,
                                    float time) {
     Primitive p = primitive_at(opening, i), end = primitive_at(closing, i);
@@ -17,7 +19,8 @@ DEVICE Primitive primitive_at_time(GLOBAL const float4 *RESTRICT opening, GLOBAL
     return p;
 }
 
-// The closest hit before `t_max`; with accept_first_hit only whether there is one. origin.w is the time.
+// Returns the closest hit before `t_max`, primitive -1 without one; with accept_first_hit, any hit before `t_max`.
+// origin.w is the time.
 DEVICE Hit traverse_deforming(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT opening,
                               GLOBAL const float4 *RESTRICT closing, float4 origin, float3 direction, float t_max,
                               bool accept_first_hit FILTER_PARAMS) {

@@ -1,16 +1,18 @@
-// Traversal of instances: a TLAS over their boxes, and below it the BLASes of their shapes. The ray is transformed into
-// a shape's space without normalizing its direction, so that t stays the same.
+// Traversal of instanced scenes: a top-level BVH (TLAS) over the instances' boxes, and for each shape a bottom-level
+// BVH (BLAS); all are BVH2s of bvh/traverse_bvh2.h. A leaf of the TLAS transforms the ray into the shape's space
+// without normalizing its direction, so t means the same in both spaces. bvh/update_instances.cu writes the records.
+// The launcher defines MOTION (1: instances move while the shutter is open) and DEFORMS (1: vertices do).
 #include "bvh/traverse_bvh2.h"
 #if DEFORMS
 #include "bvh/traverse_deforming.h"
 #endif
 
-// An instance, 64 bytes: the matrix from world space to its shape's, and where that lies in the BLAS arrays.
+// An instance, 64 bytes: the matrix from world space to its shape's space, and the shape's offsets in the BLAS arrays.
 typedef struct {
     float4 x, y, z;  // rows of the 3 x 4 matrix
-    int node, primitive;  // the first of the shape's nodes and primitives
-    int material;  // replaces the shape's own materials; -1 keeps them
-    int closing;  // the first of its primitives when the shutter closes; -1 if its vertices do not move
+    int node, primitive;  // indices of the shape's first node and first primitive
+    int material;  // replaces the materials of the shape's primitives; -1 keeps them
+    int closing;  // index of its first primitive in closing_primitives; -1 if its vertices do not move
 } InstanceRecord;
 
 // A 3 x 4 matrix, by rows.
@@ -20,13 +22,15 @@ typedef struct {
 
 DEVICE float3 transform(const Matrix m, float3 p, float w) { return transform_rows(m.x, m.y, m.z, p, w); }
 
-// Transforms a normal, by the matrix of cofactors; it stays on its side where the determinant is negative.
+// Transforms a normal by the cofactor matrix. The sign is chosen so that a mirroring matrix does not flip the normal to
+// the other side of the surface.
 DEVICE float3 transform_normal(const Matrix m, float3 n) {
     float3 a = xyz(m.x), b = xyz(m.y), c = xyz(m.z), bc = cross_fma(b, c);
     float3 out = make_float3(dot_fma(bc, n), dot_fma(cross_fma(c, a), n), dot_fma(cross_fma(a, b), n));
     return dot_fma(a, bc) < 0.0f ? -out : out;
 }
 
+// The inverse of an affine matrix.
 DEVICE Matrix inverse(const Matrix m) {
     float3 a = xyz(m.x), b = xyz(m.y), c = xyz(m.z);
     float3 bc = cross_fma(b, c), ca = cross_fma(c, a), ab = cross_fma(a, b);
@@ -44,7 +48,8 @@ DEVICE float4 lerp4(float4 a, float4 b, float weight) {
                        fma(b.w - a.w, weight, a.w));
 }
 
-// The matrix from shape to world at a time within the shutter, 0 to 1: lerped between its ends by components.
+// The matrix from shape to world space of instance `which` at `time` within the shutter interval, 0 to 1: the elements
+// are interpolated between shutter open and shutter close.
 DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL const float4 *RESTRICT matrices_close,
                              int which, float time) {
     Matrix m = {matrices_open[3 * which], matrices_open[3 * which + 1], matrices_open[3 * which + 2]};
@@ -63,7 +68,7 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
 #define MAYBE_CLOSING_PARAM
 #define MAYBE_CLOSING_ARG
 #endif
-// The TLAS and the BLASes, as parameters and as arguments.
+// The arrays of the TLAS and the BLASes, as a parameter list and as an argument list.
 #define INSTANCE_PARAMS                                                                                      \
     GLOBAL const float4 *RESTRICT tlas_nodes, GLOBAL const float4 *RESTRICT tlas_primitives,                 \
         GLOBAL const InstanceRecord *RESTRICT instance_records, GLOBAL const float4 *RESTRICT matrices_open, \
@@ -73,23 +78,25 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
     tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, \
         blas_primitives MAYBE_CLOSING_ARG
 
-// Takes the hit of instance `which` if it is nearer than `best`, or as near and of a lower instance than `found`.
-DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit, Hit *best, int *found,
+// Replaces `best` by `hit`, a hit of instance `which`, if it is nearer, or as near and either of a lower instance index
+// than *best_instance or the ray's first hit. *best_instance: the instance of this traversal's closest hit, -1 before
+// its first; instance_before: the instance of the hit found before this traversal, -1 for none.
+DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit, Hit *best, int *best_instance,
                                 int instance_before) {
-    if (hit.primitive >= 0 &&
-        (hit.t < best->t || (*found >= 0 ? which < *found : instance_before < 0 && best->primitive < 0))) {
+    if (hit.primitive >= 0 && (hit.t < best->t || (*best_instance >= 0 ? which < *best_instance
+                                                                       : instance_before < 0 && best->primitive < 0))) {
         *best = hit;
         best->primitive += p.primitive;
-        *found = which;
+        *best_instance = which;
     }
 }
 
-// Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only
-// whether there is one. origin.w is the time.
+// Finds the closest hit before best->t, sets `best` and `instance`, and returns true; without one, returns false and
+// leaves both unchanged. With accept_first_hit, only the returned value is valid. origin.w is the time.
 DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best,
                           int *instance FILTER_PARAMS) {
     SlabRay ray = slab_ray(xyz(origin), direction);
-    int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;
+    int node = ROOT_NODE, best_instance = -1, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
         while (node >= 0) {
@@ -105,32 +112,32 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
 #else
                 Matrix to_shape = {p.x, p.y, p.z};
 #endif
-                float3 from = transform(to_shape, xyz(origin), 1.0f), to = transform(to_shape, direction, 0.0f);
+                float3 o = transform(to_shape, xyz(origin), 1.0f), d = transform(to_shape, direction, 0.0f);
                 GLOBAL const float4 *nodes = blas_nodes + 4 * p.node, *primitives = blas_primitives + 3 * p.primitive;
 #if DEFORMS
                 if (p.closing >= 0) {
                     GLOBAL const float4 *closing = closing_primitives + 3 * p.closing;
-                    Hit hit = traverse_deforming(nodes, primitives, closing, with_w(from, origin.w), to, best->t,
+                    Hit hit = traverse_deforming(nodes, primitives, closing, with_w(o, origin.w), d, best->t,
                                                  accept_first_hit FILTER_ARGS_OF(p.material));
                     if (accept_first_hit && hit.primitive >= 0) return true;
                     ADD_COUNTS(hit, *best);
                     KEEP_COUNTS(*best, hit);
-                    update_instance_hit(p, which, hit, best, &found, *instance);
+                    update_instance_hit(p, which, hit, best, &best_instance, *instance);
                     continue;
                 }
 #endif
                 if (accept_first_hit) {
-                    if (any_hit(nodes, primitives, from, to, best->t FILTER_ARGS_OF(p.material))) return true;
+                    if (any_hit(nodes, primitives, o, d, best->t FILTER_ARGS_OF(p.material))) return true;
                     continue;
                 }
-                Hit hit = closest_hit(nodes, primitives, from, to, best->t FILTER_ARGS_OF(p.material));
+                Hit hit = closest_hit(nodes, primitives, o, d, best->t FILTER_ARGS_OF(p.material));
                 ADD_COUNTS(hit, *best);
                 KEEP_COUNTS(*best, hit);
-                update_instance_hit(p, which, hit, best, &found, *instance);
+                update_instance_hit(p, which, hit, best, &best_instance, *instance);
             }
             node = *--top;
         }
     }
-    if (found >= 0) *instance = found;
-    return found >= 0;
+    if (best_instance >= 0) *instance = best_instance;
+    return best_instance >= 0;
 }

@@ -1,26 +1,28 @@
-// Traversal of BVH8 by packets of 32 coherent rays, on CPUs (I. Wald et al. 2001): the packet's bounding frustum is
-// tested against eight boxes at once (A. Reshetov et al. 2005), then 16 of its rays against one primitive. A packet
-// that is incoherent, or exceeds its visit budget, is traced as a stream (bvh/traverse_stream.h), or ray by ray. Hits
-// are bit-identical to those of bvh/traverse_bvh2.h.
+// Traversal of a BVH8 by packets of 32 coherent rays, on CPUs (I. Wald et al. 2001): the packet's bounding frustum is
+// tested against eight boxes of a node at once (A. Reshetov et al. 2005), and 16 of its rays at a time against each
+// primitive of a leaf. A packet that is incoherent, or whose visits exceed its budget, is traced as a stream
+// (bvh/traverse_stream.h) or, where streams do not exist or overflow, ray by ray. The entry point is traverse_packet.
+// Hits have the same bits as in bvh/traverse_bvh2.h.
 #include "bvh/traverse_stream.h"
 
 #if HAS_MOVEMASK
-// Bounding frustum of a packet. All rays have the same sign of direction along the main axis k. In each other axis i
-// two planes bound them: every point c of every ray satisfies c_i - lower c_k >= lower_shift and c_i - upper c_k <=
-// upper_shift.
+// Bounding frustum of a packet. Along the main axis k all rays have the same sign of direction. On each of the other
+// axes i two planes bound the rays: every point c of every ray satisfies c_i + lower c_k >= lower_shift and
+// c_i + upper c_k <= upper_shift, where lower and upper are the negated extreme slopes dc_i / dc_k.
 typedef struct {
-    float sign, start, end, slack;  // sign of the direction along k; where the rays start and end along it; padding
+    float sign, start, end, slack;  // sign of the direction along k; least and greatest sign * c_k of the rays; padding
     float lower[2], upper[2], lower_shift[2], upper_shift[2];
     uint k, i[2];
-    uint near_k, lower_k[2], upper_k[2];  // offsets of a box's plane that is first along k; of those farthest inside
+    uint near_k, lower_k[2], upper_k[2];  // offsets in a node8: first plane along k; planes that the bounds i test
 } Frustum;
 
 #define FRUSTUM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than rounding and EDGE_EPSILON move a hit
 #define MAX_SLOPE_RANGE 0.5f  // a frustum with a wider range of slopes meets too many boxes
-#define MIN_PACKET_RAYS 6  // from which a packet is faster than single rays
-#define NODES_PER_RAY 4  // visit budget of a packet
-#define PRIMITIVE_COST 2  // of the budget
+#define MIN_PACKET_RAYS 6  // from this number on, a packet is faster than single rays
+#define NODES_PER_RAY 4  // visit budget of a packet, in nodes per active ray
+#define PRIMITIVE_COST 2  // a primitive's cost in that budget, in nodes
 
+// min32 and max32: minimum and maximum of 32 floats.
 #define REDUCTION32(name, op)                                      \
     DEVICE float name(const Floats32 x) {                          \
         float8 a = op(op(x.v8[0], x.v8[1]), op(x.v8[2], x.v8[3])); \
@@ -30,7 +32,7 @@ typedef struct {
 REDUCTION32(min32, min_nnan)
 REDUCTION32(max32, max_nnan)
 
-// Where the last ray that is not done ends along k.
+// The greatest sign * c_k that an unfinished ray reaches, padded.
 DEVICE float frustum_far(const Frustum *b, const Packet *p) {
     Floats32 ends;
     for (int h = 0; h < 2; h++) {
@@ -40,13 +42,14 @@ DEVICE float frustum_far(const Frustum *b, const Packet *p) {
     return max32(ends) + b->slack;
 }
 
-// The frustum of a packet whose inactive rays are copies of an active one; false where the rays are incoherent.
+// Computes the frustum of a packet. Its inactive rays must be copies of an active one. Returns false if the rays are
+// incoherent or not finite.
 DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
     float x = fabs(p->direction[0].s[0]), y = fabs(p->direction[1].s[0]), z = fabs(p->direction[2].s[0]);
     uint k = x >= y && x >= z ? 0u : y >= z ? 1u : 2u;
-    float slowest = min32(p->direction[k]), fastest = max32(p->direction[k]);
-    if (!(slowest > 0.0f || fastest < 0.0f)) return false;
-    bool forward = slowest > 0.0f;
+    float least_d = min32(p->direction[k]), greatest_d = max32(p->direction[k]);
+    if (!(least_d > 0.0f || greatest_d < 0.0f)) return false;
+    bool forward = least_d > 0.0f;
     float low[3], high[3], extent = nodes[56];
     int16 finite = (int16)(-1);
     for (uint axis = 0; axis < 3; axis++) {
@@ -56,7 +59,7 @@ DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *
         high[axis] = max32(p->origin[axis]);
         extent = max_nnan(extent, max_nnan(fabs(low[axis]), fabs(high[axis])));
     }
-    if (movemask16(finite) != 0xffffu) return false;  // a NaN would hide the bounds of the others
+    if (movemask16(finite) != 0xffffu) return false;  // minima and maxima are undefined with NaN
     float slack = extent * FRUSTUM_SLACK;
     b->sign = forward ? 1.0f : -1.0f;
     b->start = min_nnan(low[k] * b->sign, high[k] * b->sign) - slack;
@@ -71,23 +74,24 @@ DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *
         float least = min32(slopes), most = max32(slopes);
         if (!(most - least < MAX_SLOPE_RANGE)) return false;
         float lower = forward ? least : most, upper = forward ? most : least;
-        float more = slack * (1.0f + max_nnan(fabs(lower), fabs(upper)));
+        float padding = slack * (1.0f + max_nnan(fabs(lower), fabs(upper)));
         b->lower[side] = -lower;
         b->upper[side] = -upper;
         b->lower_k[side] = 16 * k + (lower > 0.0f ? 0u : 8u);
         b->upper_k[side] = 16 * k + (upper > 0.0f ? 8u : 0u);
-        b->lower_shift[side] = low[i] - max_nnan(lower * low[k], lower * high[k]) - more;
-        b->upper_shift[side] = high[i] - min_nnan(upper * low[k], upper * high[k]) + more;
+        b->lower_shift[side] = low[i] - max_nnan(lower * low[k], lower * high[k]) - padding;
+        b->upper_shift[side] = high[i] - min_nnan(upper * low[k], upper * high[k]) + padding;
     }
     b->slack = slack;
     b->end = frustum_far(b, p);
     return true;
 }
 
-// Mask of the boxes of a node8 that the frustum meets, and where they begin along k.
-DEVICE uint intersect_frustum8(Lines node8, const Frustum *b, float8 *near) {
-    *near = NODE_PLANES(b->near_k) * b->sign;
-    int8 in = (NODE_PLANES(b->near_k ^ 8u) * b->sign >= b->start) & (*near <= b->end);
+// Returns the mask of the boxes of a node8 that the frustum intersects; *box_start becomes the least sign * c_k of each
+// box.
+DEVICE uint intersect_frustum8(Lines node8, const Frustum *b, float8 *box_start) {
+    *box_start = NODE_PLANES(b->near_k) * b->sign;
+    int8 in = (NODE_PLANES(b->near_k ^ 8u) * b->sign >= b->start) & (*box_start <= b->end);
     for (int side = 0; side < 2; side++) {
         uint i = 16 * b->i[side];
         in &= fma((float8)(b->lower[side]), NODE_PLANES(b->lower_k[side]), NODE_PLANES(i + 8)) >= b->lower_shift[side];
@@ -96,7 +100,7 @@ DEVICE uint intersect_frustum8(Lines node8, const Frustum *b, float8 *near) {
     return movemask8(in);
 }
 
-// Mask of the primitives of a leaf8 that reach into the frustum.
+// Returns the mask of the primitives of a leaf8 that the planes of the frustum do not cull.
 DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
     float8 k0 = LEAF_ROW(b->k), k1 = k0 + LEAF_ROW(3 + b->k), k2 = k0 + LEAF_ROW(6 + b->k);
     int8 in = as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0;
@@ -115,27 +119,28 @@ DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
     return movemask8(in);
 }
 
-// Returns false when the visit budget is spent: the caller then traces the rays one by one. Hits found so far are kept.
+// Traverses the BVH by the frustum; `budget` is the number of nodes that it may visit. Returns false when the budget is
+// spent: the caller then traces the rays in another way. Hits found so far are kept.
 DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frustum *b, int budget,
                              bool accept_first_hit FILTER_PARAMS) {
-    uint2 stack[STACK8_SIZE];  // child references, and where their boxes begin along k
+    uint2 stack[STACK8_SIZE];  // child references, and the least sign * c_k of their boxes
     int top = 0;
     uint child_ref = 0;
     while (true) {
-        Lines here = line_at(nodes, child_ref);
+        Lines record = line_at(nodes, child_ref);
         if (child_ref & LEAF_BIT) {
-            bool nearer = false;
-            uint prims = cull_leaf8(here, b);
+            bool any_hits = false;
+            uint prims = cull_leaf8(record, b);
             for (int h = 0; h < 2 && prims; h++)
-                nearer |= intersect_packet_half(here, prims, primitives, p, h, accept_first_hit FILTER_ARGS);
+                any_hits |= intersect_packet_half(record, prims, primitives, p, h, accept_first_hit FILTER_ARGS);
             budget -= PRIMITIVE_COST * (int)popcount(prims);
-            if (nearer) b->end = frustum_far(b, p);
+            if (any_hits) b->end = frustum_far(b, p);
         } else {
-            float8 near;
-            uint met = intersect_frustum8(here, b, &near);
+            float8 box_start;
+            uint hit_mask = intersect_frustum8(record, b, &box_start);
             budget -= 1;
-            if (met) {
-                child_ref = nearest_child(here, met, near, stack, &top);
+            if (hit_mask) {
+                child_ref = nearest_child(record, hit_mask, box_start, stack, &top);
                 continue;
             }
         }
@@ -148,8 +153,8 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
     }
 }
 
-// Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
-// accept_first_hit only whether there is one.
+// Finds the closest hits of the rays of a packet in the mask `active`, which packet_set_ray has set; prim_index is -1
+// for a ray without a hit. With accept_first_hit, only prim_index is valid (>= 0: a hit).
 DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
                                             bool accept_first_hit FILTER_PARAMS) {
     Frustum frustum;

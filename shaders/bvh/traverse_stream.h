@@ -1,10 +1,13 @@
-// Traversal of BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more. A node that
-// many of them enter, as all do near the root and around their origins, is visited once, by groups of up to 16 rays: a
-// group is tested against each of its boxes at once. Where few rays are left, each is tested against eight boxes at
-// once, from a list of pairs of a ray and a node, generation by generation of the tree. A pair waits for no other, so a
-// core works on many at a time, and nothing depends on a branch that it could not foretell: of single rays, most of the
-// time passes in waiting for a node's result and in wrong guesses. All boxes along a ray are visited, not the nearest
-// first; leaves shorten the rays as soon as they are reached. Hits are bit-identical to those of bvh/traverse_bvh2.h.
+// Traversal of a BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more (AVX2);
+// bvh/traverse_packet.h calls it for packets whose rays diverge. Two phases, after the ray streams of Embree:
+// 1. Groups. A group is up to 16 rays of the packet, as a mask of rays. A node that many rays enter, as all rays do
+// near    the root, is visited once per group: the group is tested against one box after another, 16 rays at a time.
+// 2. Pairs. Where fewer than MIN_GROUP_RAYS rays enter a child, each becomes a pair (ray, child reference) in a list.
+//    The list is processed level by level of the tree; each pair tests one ray against eight boxes. Pairs are
+//    independent and their loop has no data-dependent branches, so a core overlaps many of them; a single-ray traversal
+//    spends most of its time waiting for a node's result and on mispredicted branches.
+// Boxes are not visited front to back: all boxes along a ray are visited, but leaves shorten rays as soon as they are
+// reached. Hits have the same bits as in bvh/traverse_bvh2.h.
 #include "bvh/packet.h"
 
 #if HAS_MOVEMASK && defined(__AVX2__) && defined(__FMA__)
@@ -12,21 +15,21 @@
 #if defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__BMI2__)
 #define PICKS_RAYS 1  // a group is any 16 rays of the packet
 #else
-#define PICKS_RAYS 0  // it is those of a half of the packet
+#define PICKS_RAYS 0  // a group is half of the packet
 #endif
-#define MIN_GROUP_RAYS 12  // from which rays are faster together than as pairs, up to 16
-#define MAX_NEW_PAIRS (8 * (MIN_GROUP_RAYS - 1))  // of one node that a group visits
+#define MIN_GROUP_RAYS 12  // from this number on, rays are faster as a group than as pairs; at most 16
+#define MAX_NEW_PAIRS (8 * (MIN_GROUP_RAYS - 1))  // the most pairs that visiting one node adds
 #ifndef STREAM_CAPACITY
-#define STREAM_CAPACITY 512  // pairs of a generation, at least MAX_NEW_PAIRS
+#define STREAM_CAPACITY 512  // pairs of one list, at least MAX_NEW_PAIRS
 #endif
 
-// Pairs of a ray and a child reference.
+// A list of pairs: the index of a ray in the packet, and the child reference that it must visit.
 typedef struct {
     uint refs[STREAM_CAPACITY + 16], rays[STREAM_CAPACITY + 16];
     uint count;
 } Pairs;
 
-// SingleRay of each ray of a packet.
+// The fields of SingleRay (bvh/traverse_bvh8.h) for each ray of a packet.
 typedef struct {
     Floats32 inverse[3], near_bias[3], far_bias[3];
     Ints32 near_plane[3];
@@ -34,7 +37,7 @@ typedef struct {
 
 typedef struct {
     PacketSlabs slabs;
-    Pairs nodes[2], leaves;  // of this generation in nodes[0], of the next in nodes[1], or the other way
+    Pairs nodes[2], leaves;  // pairs with inner nodes of this and of the next level, in either order; pairs with leaves
 } Stream;
 
 DEVICE void set_packet_slabs(const Packet *p, PacketSlabs *s) {
@@ -57,7 +60,8 @@ DEVICE void set_packet_slabs(const Packet *p, PacketSlabs *s) {
 #define COMPRESS16(x, mask) __builtin_ia32_compresssi512_mask(x, (int16)(0), (ushort)(mask))
 #define EXPAND16(x, mask, others) __builtin_ia32_expandsi512_mask(x, others, (ushort)(mask))
 
-// Adds pairs of one ray and the references that `mask` has behind the `count` that are there; returns their number.
+// Appends pairs of ray `ray` and each of the references `refs` in `mask`, after the first `count` pairs. Returns the
+// number of pairs appended; the caller updates pairs->count.
 DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray) {
     int8 packed = __builtin_ia32_compresssi256_mask(as_int8(refs), (int8)(0), (uchar)(mask));
     vstore8(as_uint8(packed), 0, pairs->refs + count);
@@ -65,60 +69,62 @@ DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray)
     return popcount(mask);
 }
 
-// The first group of a mask of rays.
-DEVICE uint first_rays(uint rays) { return __builtin_ia32_pdep_si(0xffffu, rays); }
+// The first group of a mask of rays: its lowest 16 rays.
+DEVICE uint first_group(uint rays) { return __builtin_ia32_pdep_si(0xffffu, rays); }
 
-// Where the rays of a group are in a packet.
-typedef int16 Places;
-DEVICE Places places_of(uint group) {
+// The indices in the packet of a group's rays, in increasing order, one per vector lane.
+typedef int16 RayIndices;
+DEVICE RayIndices ray_indices(uint group) {
     int16 low = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int16 high = COMPRESS16(low + 16, group >> 16);
     return COMPRESS16(low, group) | EXPAND16(high, 0xffffu << popcount(group & 0xffffu), (int16)(0));
 }
 
-DEVICE float16 pick16(const Floats32 *row, Places places) {
-    return __builtin_ia32_vpermi2varps512(row->v16[0], places, row->v16[1]);
+DEVICE float16 gather16(const Floats32 *row, RayIndices indices) {
+    return __builtin_ia32_vpermi2varps512(row->v16[0], indices, row->v16[1]);
 }
-DEVICE int16 pick_ints16(const Ints32 *row, Places places) {
-    return __builtin_ia32_vpermi2vard512(row->v16[0], places, row->v16[1]);
+DEVICE int16 gather_ints16(const Ints32 *row, RayIndices indices) {
+    return __builtin_ia32_vpermi2vard512(row->v16[0], indices, row->v16[1]);
 }
 
-// Puts values of a group back to where pick_ints16 takes them.
-DEVICE void put_ints16(Ints32 *row, uint group, int16 values) {
+// The inverse of gather_ints16: writes one value per lane to the group's rays.
+DEVICE void scatter_ints16(Ints32 *row, uint group, int16 values) {
     uint low = group & 0xffffu;
     row->v16[0] = EXPAND16(values, low, row->v16[0]);
     row->v16[1] = EXPAND16(COMPRESS16(values, 0xffffu << popcount(low)), group >> 16, row->v16[1]);
 }
 
-// The rays of a group whose bits of a mask by places are set.
-DEVICE uint rays_at_places(uint mask, uint group) { return __builtin_ia32_pdep_si(mask, group); }
+// Converts a mask of vector lanes to the mask of the group's rays in these lanes.
+DEVICE uint rays_from_lanes(uint lane_mask, uint group) { return __builtin_ia32_pdep_si(lane_mask, group); }
 
-// Adds pairs of one reference and the rays of a mask that has up to 16.
+// Appends pairs of one child reference and each ray of a mask of up to 16 rays.
 DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
     vstore16((uint16)(child_ref), 0, pairs->refs + pairs->count);
-    vstore16(as_uint16(places_of(rays)), 0, pairs->rays + pairs->count);
+    vstore16(as_uint16(ray_indices(rays)), 0, pairs->rays + pairs->count);
     pairs->count += popcount(rays);
 }
 #else
 DEVICE uint add_boxes(Pairs *pairs, uint count, uint8 refs, uint mask, uint ray) {
-    uint each[8], added = 0;
-    vstore8(refs, 0, each);
+    uint ref_array[8], added = 0;
+    vstore8(refs, 0, ref_array);
     vstore8((uint8)(ray), 0, pairs->rays + count);
-    for (uint k = 0; k < 8u; k++) {  // without a branch that no processor foretells
-        pairs->refs[count + added] = each[k];
+    for (uint k = 0; k < 8u; k++) {  // branchless, since the branch would be mispredicted
+        pairs->refs[count + added] = ref_array[k];
         added += mask >> k & 1u;
     }
     return added;
 }
 
-DEVICE uint first_rays(uint rays) { return rays & 0xffffu ? rays & 0xffffu : rays; }
+// The first group of a mask of rays: its rays in the lower half of the packet if there are any, else all.
+DEVICE uint first_group(uint rays) { return rays & 0xffffu ? rays & 0xffffu : rays; }
 
-typedef int Places;
-DEVICE Places places_of(uint group) { return group & 0xffffu ? 0 : 1; }
-DEVICE float16 pick16(const Floats32 *row, Places half_of) { return row->v16[half_of]; }
-DEVICE int16 pick_ints16(const Ints32 *row, Places half_of) { return row->v16[half_of]; }
-DEVICE void put_ints16(Ints32 *row, uint group, int16 values) { row->v16[places_of(group)] = values; }
-DEVICE uint rays_at_places(uint mask, uint group) { return mask << (16 * places_of(group)) & group; }
+// Without these instructions a group lies in one half of the packet, whose number, 0 or 1, stands for its indices.
+typedef int RayIndices;
+DEVICE RayIndices ray_indices(uint group) { return group & 0xffffu ? 0 : 1; }
+DEVICE float16 gather16(const Floats32 *row, RayIndices half_index) { return row->v16[half_index]; }
+DEVICE int16 gather_ints16(const Ints32 *row, RayIndices half_index) { return row->v16[half_index]; }
+DEVICE void scatter_ints16(Ints32 *row, uint group, int16 values) { row->v16[ray_indices(group)] = values; }
+DEVICE uint rays_from_lanes(uint lane_mask, uint group) { return lane_mask << (16 * ray_indices(group)) & group; }
 
 DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
     for (; rays; rays &= rays - 1u) {
@@ -128,33 +134,34 @@ DEVICE void add_rays(Pairs *pairs, uint child_ref, uint rays) {
 }
 #endif
 
-DEVICE void put16(Floats32 *row, uint group, float16 values) { put_ints16((Ints32 *)row, group, as_int16(values)); }
+DEVICE void scatter16(Floats32 *row, uint group, float16 x) { scatter_ints16((Ints32 *)row, group, as_int16(x)); }
 
 #define PACKET_PLANES8(plane, k, bias) fma(NODE_PLANES(plane), (float8)(s->inverse[k].s[j]), (float8)(s->bias[k].s[j]))
 
-// intersect_boxes8 for ray j of a packet, without the distances.
+// intersect_boxes8 for ray j of a packet; returns the mask only.
 DEVICE uint intersect_packet_boxes8(Lines node8, const Packet *p, const PacketSlabs *s, uint j) {
     uint x = (uint)s->near_plane[0].s[j], y = (uint)s->near_plane[1].s[j], z = (uint)s->near_plane[2].s[j];
     float8 near_x = PACKET_PLANES8(x, 0, near_bias), far_x = PACKET_PLANES8(x ^ 8u, 0, far_bias);
     float8 near_y = PACKET_PLANES8(y, 1, near_bias), far_y = PACKET_PLANES8(y ^ 8u, 1, far_bias);
     float8 near_z = PACKET_PLANES8(z, 2, near_bias), far_z = PACKET_PLANES8(z ^ 8u, 2, far_bias);
-    float8 near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float8)(0.0f)));
-    float8 far = min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, (float8)(p->t.s[j])));
-    return movemask8(near <= far);
+    float8 t_near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float8)(0.0f)));
+    float8 t_far = min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, (float8)(p->t.s[j])));
+    return movemask8(t_near <= t_far);
 }
 
-// Which boxes of a node8 some rays of a group enter; adds to met[k] those that enter box k.
+// Tests a group against the eight boxes of a node8. Returns the mask of boxes that any ray enters; ORs into
+// entering_rays[k] the mask of rays that enter box k.
 DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, const PacketSlabs *s, uint group,
-                                              uint *met) {
-    Places places = places_of(group);
-    float16 inverse_x = pick16(&s->inverse[0], places), inverse_y = pick16(&s->inverse[1], places),
-            inverse_z = pick16(&s->inverse[2], places);
-    float16 near_bias_x = pick16(&s->near_bias[0], places), near_bias_y = pick16(&s->near_bias[1], places),
-            near_bias_z = pick16(&s->near_bias[2], places);
-    float16 far_bias_x = pick16(&s->far_bias[0], places), far_bias_y = pick16(&s->far_bias[1], places),
-            far_bias_z = pick16(&s->far_bias[2], places);
+                                              uint *entering_rays) {
+    RayIndices indices = ray_indices(group);
+    float16 inverse_x = gather16(&s->inverse[0], indices), inverse_y = gather16(&s->inverse[1], indices),
+            inverse_z = gather16(&s->inverse[2], indices);
+    float16 near_bias_x = gather16(&s->near_bias[0], indices), near_bias_y = gather16(&s->near_bias[1], indices),
+            near_bias_z = gather16(&s->near_bias[2], indices);
+    float16 far_bias_x = gather16(&s->far_bias[0], indices), far_bias_y = gather16(&s->far_bias[1], indices),
+            far_bias_z = gather16(&s->far_bias[2], indices);
     int16 back_x = inverse_x < 0.0f, back_y = inverse_y < 0.0f, back_z = inverse_z < 0.0f;
-    float16 t_max = pick16(&p->t, places);
+    float16 t_max = gather16(&p->t, indices);
     uint boxes = 0;
     for (uint k = 0; k < 8u; k++) {
         float16 low_x = (float16)(node8[k]), high_x = (float16)(node8[8 + k]);
@@ -166,23 +173,23 @@ DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, cons
         float16 far_x = fma(back_x ? low_x : high_x, inverse_x, far_bias_x);
         float16 far_y = fma(back_y ? low_y : high_y, inverse_y, far_bias_y);
         float16 far_z = fma(back_z ? low_z : high_z, inverse_z, far_bias_z);
-        float16 near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float16)(0.0f)));
-        uint in = movemask16(near <= min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, t_max)));
-        met[k] |= rays_at_places(in, group);
-        boxes |= in ? 1u << k : 0u;
+        float16 t_near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float16)(0.0f)));
+        uint lanes = movemask16(t_near <= min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, t_max)));
+        entering_rays[k] |= rays_from_lanes(lanes, group);
+        boxes |= lanes ? 1u << k : 0u;
     }
     return boxes;
 }
 
 // update_closest8 for ray j of a packet.
-DEVICE void update_packet_closest8(Lines leaf8, Primitives primitives, uint met, float8 t, float8 u, float8 v,
+DEVICE void update_packet_closest8(Lines leaf8, Primitives primitives, uint hit_mask, float8 t, float8 u, float8 v,
                                    Packet *p, uint j) {
     float ts[8], us[8], vs[8];
     vstore8(t, 0, ts);
     vstore8(u, 0, us);
     vstore8(v, 0, vs);
-    for (; met; met &= met - 1u) {
-        uint k = ctz(met);
+    for (; hit_mask; hit_mask &= hit_mask - 1u) {
+        uint k = ctz(hit_mask);
         if (ts[k] > p->t.s[j]) continue;
         int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
         if (ts[k] == p->t.s[j] && prim_id >= p->prim_id.s[j]) continue;
@@ -194,7 +201,7 @@ DEVICE void update_packet_closest8(Lines leaf8, Primitives primitives, uint met,
     }
 }
 
-// Tests the pairs of a ray and a leaf, and removes them.
+// Tests all pairs of a ray and a leaf, updates the rays' closest hits, and empties the list.
 DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primitives, Packet *p, Pairs *leaves,
                                                  bool accept_first_hit FILTER_PARAMS) {
     for (uint i = 0, end = leaves->count; i < end; i++) {
@@ -203,39 +210,40 @@ DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primiti
         Lines leaf8 = line_at(nodes, leaves->refs[i]);
         float3 origin = float3_at(p->origin, j), direction = float3_at(p->direction, j);
         float8 t, u, v;
-        uint met = intersect_leaf8(leaf8, origin, direction, p->t.s[j], &t, &u, &v);
+        uint hit_mask = intersect_leaf8(leaf8, origin, direction, p->t.s[j], &t, &u, &v);
 #if HIT_FILTER
-        if (met)
-            met = filter_leaf8(leaf8, primitives, origin, direction, p->t.s[j], met, &t, &u, &v,
-                               accept_first_hit FILTER_ARGS);
+        if (hit_mask)
+            hit_mask = filter_leaf8(leaf8, primitives, origin, direction, p->t.s[j], hit_mask, &t, &u, &v,
+                                    accept_first_hit FILTER_ARGS);
 #endif
-        if (!met) continue;
+        if (!hit_mask) continue;
         if (accept_first_hit) {
             p->prim_index.s[j] = 0;
             p->t.s[j] = -1.0f;
         } else {
-            update_packet_closest8(leaf8, primitives, met, t, u, v, p, j);
+            update_packet_closest8(leaf8, primitives, hit_mask, t, u, v, p, j);
         }
     }
     leaves->count = 0;
 }
 
-// Traverses from the pairs of a stream on, until there are none; false if a generation has too many.
+// Phase 2: processes the pairs of a stream level by level until none are left. Returns false, unfinished, if the pairs
+// of a level exceed STREAM_CAPACITY.
 DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, Packet *p, Stream *s,
                                            bool accept_first_hit FILTER_PARAMS) {
     Pairs *leaves = &s->leaves;
     intersect_leaf_pairs(nodes, primitives, p, leaves, accept_first_hit FILTER_ARGS);
-    for (uint g = 0; s->nodes[g].count; g ^= 1u) {
-        Pairs *now = &s->nodes[g], *next = &s->nodes[g ^ 1u];
+    for (uint level = 0; s->nodes[level].count; level ^= 1u) {
+        Pairs *current = &s->nodes[level], *next = &s->nodes[level ^ 1u];
         uint node_count = 0, leaf_count = 0;
-        for (uint i = 0, end = now->count; i < end; i++) {
-            uint j = now->rays[i];
-            Lines node8 = line_at(nodes, now->refs[i]);
-            uint met = intersect_packet_boxes8(node8, p, &s->slabs, j);
+        for (uint i = 0, end = current->count; i < end; i++) {
+            uint j = current->rays[i];
+            Lines node8 = line_at(nodes, current->refs[i]);
+            uint hit_mask = intersect_packet_boxes8(node8, p, &s->slabs, j);
             uint8 child_refs = *(GLOBAL const uint8 *)(node8 + 48);
             uint are_leaves = movemask8(as_int8(child_refs));
-            node_count += add_boxes(next, node_count, child_refs, met & ~are_leaves, j);
-            leaf_count += add_boxes(leaves, leaf_count, child_refs, met & are_leaves, j);
+            node_count += add_boxes(next, node_count, child_refs, hit_mask & ~are_leaves, j);
+            leaf_count += add_boxes(leaves, leaf_count, child_refs, hit_mask & are_leaves, j);
             if (node_count > STREAM_CAPACITY - 8u) return false;
             if (leaf_count > STREAM_CAPACITY - 8u) {
                 leaves->count = leaf_count;
@@ -243,7 +251,7 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
                 leaf_count = 0;
             }
         }
-        now->count = 0;
+        current->count = 0;
         next->count = node_count;
         leaves->count = leaf_count;
         intersect_leaf_pairs(nodes, primitives, p, leaves, accept_first_hit FILTER_ARGS);
@@ -251,39 +259,39 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
     return true;
 }
 
-// A group of rays against the primitives of a leaf8.
+// Tests a group against all primitives of a leaf8 and updates the rays' closest hits.
 DEVICE_NOINLINE_ALWAYS void intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint group,
                                                  bool accept_first_hit FILTER_PARAMS) {
-    Places places = places_of(group);
+    RayIndices indices = ray_indices(group);
     Rays16 r;
     for (int k = 0; k < 3; k++) {
-        r.origin[k] = pick16(&p->origin[k], places);
-        r.direction[k] = pick16(&p->direction[k], places);
+        r.origin[k] = gather16(&p->origin[k], indices);
+        r.direction[k] = gather16(&p->direction[k], indices);
     }
-    r.t = pick16(&p->t, places);
-    r.u = pick16(&p->u, places);
-    r.v = pick16(&p->v, places);
-    r.prim_index = pick_ints16(&p->prim_index, places);
-    r.prim_id = pick_ints16(&p->prim_id, places);
+    r.t = gather16(&p->t, indices);
+    r.u = gather16(&p->u, indices);
+    r.v = gather16(&p->v, indices);
+    r.prim_index = gather_ints16(&p->prim_index, indices);
+    r.prim_id = gather_ints16(&p->prim_id, indices);
     uint prims = ~movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES))) & 255u;
     if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return;
-    put16(&p->t, group, r.t);
-    put16(&p->u, group, r.u);
-    put16(&p->v, group, r.v);
-    put_ints16(&p->prim_index, group, r.prim_index);
-    put_ints16(&p->prim_id, group, r.prim_id);
+    scatter16(&p->t, group, r.t);
+    scatter16(&p->u, group, r.u);
+    scatter16(&p->v, group, r.v);
+    scatter_ints16(&p->prim_index, group, r.prim_index);
+    scatter_ints16(&p->prim_id, group, r.prim_id);
 }
 
-// The `rays` of a packet against the boxes of a node8: pushes the children that many of them enter, and makes pairs of
-// those that few enter.
+// Phase 1 for one node8: tests the mask `rays` of rays against its boxes. Pushes the children that at least
+// MIN_GROUP_RAYS rays enter, with these rays; for the other children, appends a pair for each ray that enters.
 DEVICE void visit_group(Lines node8, const Packet *p, Stream *s, uint rays, uint2 *stack, int *top) {
-    uint met[8] = {0, 0, 0, 0, 0, 0, 0, 0}, first = first_rays(rays), rest = rays ^ first;
-    uint boxes = intersect_boxes16(node8, p, &s->slabs, first, met);
-    if (rest) boxes |= intersect_boxes16(node8, p, &s->slabs, rest, met);
+    uint entering_rays[8] = {0, 0, 0, 0, 0, 0, 0, 0}, first = first_group(rays), rest = rays ^ first;
+    uint boxes = intersect_boxes16(node8, p, &s->slabs, first, entering_rays);
+    if (rest) boxes |= intersect_boxes16(node8, p, &s->slabs, rest, entering_rays);
     uint are_leaves = movemask8(*(GLOBAL const int8 *)(node8 + 48));
-    for (int leaf = 0; leaf < 2; leaf++) {  // leaves are popped first
-        for (uint left = boxes & (leaf ? are_leaves : ~are_leaves); left; left &= left - 1u) {
-            uint k = ctz(left), child_ref = as_uint(node8[48 + k]), entering = met[k];
+    for (int leaf = 0; leaf < 2; leaf++) {  // leaves are pushed last, so popped first
+        for (uint remaining = boxes & (leaf ? are_leaves : ~are_leaves); remaining; remaining &= remaining - 1u) {
+            uint k = ctz(remaining), child_ref = as_uint(node8[48 + k]), entering = entering_rays[k];
             if (popcount(entering) >= MIN_GROUP_RAYS)
                 stack[(*top)++] = make_uint2(child_ref, entering);
             else
@@ -292,30 +300,31 @@ DEVICE void visit_group(Lines node8, const Packet *p, Stream *s, uint rays, uint
     }
 }
 
-// Finds the hits of the `active` rays of a packet; false if that stopped before its end. Hits found so far are kept.
+// Finds the hits of the rays of a packet in the mask `active`. Returns false if a list overflowed before the end; the
+// hits found so far are kept, and the caller finishes ray by ray.
 DEVICE_NOINLINE_ALWAYS bool traverse_stream(Lines nodes, Primitives primitives, Packet *p, uint active,
                                             bool accept_first_hit FILTER_PARAMS) {
     Stream s;
-    uint2 stack[STACK8_SIZE];  // child references, and the rays that enter their boxes
+    uint2 stack[STACK8_SIZE];  // child references, and the masks of rays that enter their boxes
     int top = 1;
     stack[0] = make_uint2(0, active);
-#if !PICKS_RAYS  // a group tests its half whole
+#if !PICKS_RAYS  // vector tests include the inactive rays of the half
     for (uint inactive = ~active; inactive; inactive &= inactive - 1u) p->t.s[ctz(inactive)] = -1.0f;
 #endif
     set_packet_slabs(p, &s.slabs);
     s.nodes[0].count = s.nodes[1].count = s.leaves.count = 0;
     while (top) {
         uint2 next = stack[--top];
-        Lines here = line_at(nodes, next.x);
+        Lines record = line_at(nodes, next.x);
         if (next.x & LEAF_BIT) {
             while (next.y) {
-                uint group = first_rays(next.y);
-                intersect_leaf_group(here, primitives, p, group, accept_first_hit FILTER_ARGS);
+                uint group = first_group(next.y);
+                intersect_leaf_group(record, primitives, p, group, accept_first_hit FILTER_ARGS);
                 next.y ^= group;
             }
             continue;
         }
-        visit_group(here, p, &s, next.y, stack, &top);
+        visit_group(record, p, &s, next.y, stack, &top);
         if (s.leaves.count > STREAM_CAPACITY - MAX_NEW_PAIRS)
             intersect_leaf_pairs(nodes, primitives, p, &s.leaves, accept_first_hit FILTER_ARGS);
         if (s.nodes[0].count > STREAM_CAPACITY - MAX_NEW_PAIRS &&

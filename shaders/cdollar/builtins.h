@@ -1,5 +1,9 @@
-// Builtins that generated C$ kernels and passes call: integer arithmetic as the language defines it, in C and GLSL.
-// int / 0 and int % 0 are 0. float to integer truncates toward zero and saturates; NaN becomes 0.
+// Runtime functions of C$, called by the kernels (C of common/portable.h) and the fragment shaders (GLSL) that the
+// compiler generates: conversions, integer arithmetic and border modes as the language defines them, and correctly
+// rounded division and square root for GLSL under `--strict`.
+//
+// Integer division by 0 and the remainder of it are 0. float to integer truncates toward zero and saturates; NaN
+// becomes 0.
 #ifdef GLSL
 #define DEVICE
 #define INT_OF(x) int(x)
@@ -9,7 +13,7 @@
 #define UINT_OF(x) ((uint)(x))
 #endif
 
-// half: float rounded to the nearest number of 16 bits, ties to even; arrays hold its bits.
+// A C$ `half` value is a float rounded to the nearest IEEE half, ties to even; arrays store the half's 16 bits.
 #ifdef GLSL
 #define AS_UINT floatBitsToUint
 #define AS_FLOAT uintBitsToFloat
@@ -19,10 +23,11 @@
 #define AS_FLOAT as_float
 #define FLOAT_OF(x) ((float)(x))
 #endif
-#ifdef HAS_HALF_CONVERSIONS  // of common/portable.h
+#ifdef HAS_HALF_CONVERSIONS  // common/portable.h has float_to_half and half_to_float
 DEVICE float round_to_half(float x) { return half_to_float(float_to_half(x)); }
 #else
-// By integers: 13 bits of the mantissa go, or, below 2^-14, all beyond 2^-24.
+// Rounds by integer arithmetic: drops the last 13 bits of the mantissa; below 2^-14 (subnormal halves), all bits that
+// weigh less than 2^-24.
 DEVICE float round_to_half(float x) {
     uint bits = AS_UINT(x), size = bits & 0x7fffffffu, sign = bits & 0x80000000u;
     if (size >= 0x7f800000u) return x;
@@ -63,7 +68,7 @@ DEVICE int64 float_to_long(float x) {
 
 DEVICE int divide_int(int a, int b) { return b == 0 ? 0 : b == -1 ? INT_OF(0u - UINT_OF(a)) : a / b; }
 DEVICE uint divide_uint(uint a, uint b) { return b == 0u ? 0u : a / b; }
-// a % b by division: % of negative operands is undefined in GLSL.
+// By division, because % with a negative operand is undefined in GLSL.
 DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a - b * (a / b); }
 DEVICE uint remainder_uint(uint a, uint b) { return b == 0u ? 0u : a % b; }
 DEVICE int float_to_int(float x) {
@@ -81,22 +86,22 @@ DEVICE int64 double_to_long(double x) {
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif
 #ifndef GLSL
-// exp(x) within 1.1 ulp without branches or calls, so that loops of processors vectorize: 2^n exp(r), |r| <= ln(2) / 2,
-// of which exp(r) is a polynomial (fitted by least squares at Chebyshev nodes). ln 2 is split so that n * its head is
-// exact.
+// exp(x) within 1.1 ulp as 2^n exp(r), |r| <= ln(2) / 2, without branches or calls, so that loops on CPUs vectorize. A
+// polynomial approximates exp(r) (least squares at Chebyshev nodes). ln 2 is split into two terms, and n times the
+// first term is exact.
 DEVICE float exp_float(float x) {
     const float y = x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x;
-    const float shifted = y * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer, in the last bits
+    const float shifted = y * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
     const float n = shifted - 12582912.0f;
     const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
     const float p = (((0.00139461f * r + 0.00836908f) * r + 0.04166627f) * r + 0.16666517f) * r + 0.5f;
-    const float whole = (p * r * r + r) + 1.0f;
-    const int whole_n = as_int(shifted) - 0x4b400000, low = whole_n >> 1, high = whole_n - low;
-    return whole * as_float((low + 127) << 23) * as_float((high + 127) << 23);
+    const float exp_r = (p * r * r + r) + 1.0f;
+    const int power = as_int(shifted) - 0x4b400000, low = power >> 1, high = power - low;
+    return exp_r * as_float((low + 127) << 23) * as_float((high + 127) << 23);
 }
 #define exp_double(x) exp(x)
 #endif
-// Indices in 0..size by border mode.
+// Map any index i to 0..size - 1 by border mode: periodic, mirrored or clamped.
 DEVICE int wrap_index(int i, int size) {
     int r = i - size * (i / size);
     return r < 0 ? r + size : r;
@@ -108,9 +113,9 @@ DEVICE int mirror_index(int i, int size) {
 DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
 #if defined(GLSL) && defined(STRICT)
-// Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add computes exactly
-// (Markstein 1990). SINGLE_ROUNDING_FMA is 1 if fma() rounds once. Where it does not (llvmpipe), the driver's own
-// division and square root are taken to be correctly rounded.
+// Correctly rounded / and sqrt for drivers whose operators are not, by residuals that a fused multiply-add computes
+// exactly (Markstein 1990). SINGLE_ROUNDING_FMA: 1 if fma() rounds once (cdollar/fma_probe.frag). If it does not, as on
+// llvmpipe, the driver's division and square root are assumed to be correctly rounded.
 float strict_divide(float a, float b) {
     if (b == 0.0) {  // undefined in GLSL; drivers that fold constants return 0
         uint sign_bit = (floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u;

@@ -1,4 +1,5 @@
-// The rounding error of the product a * b, which is 0 where fma() rounds twice.
+// Tests whether a driver's fma() rounds once, for renderer/cdollar/targets/glsl/target.py: writes fma(a, b, -(a * b)),
+// the rounding error of the product, which is 0 if fma() rounds the product first.
 uniform float a;
 uniform float b;
 layout(location = 0) out float remainder;

@@ -1,6 +1,8 @@
-// Planar to interleaved: components of a program's picture, one array each, to a frame (height, width, 4) float32.
+// Interleaves the components of a C$ picture, one array per component, into a frame (height, width, 4) float32, for
+// renderer/pictures/cdollar.py.
 
-// 1 component is gray, 3 are red, green and blue, 4 have opacity; arrays of missing components are not read.
+// One thread per pixel. `components`: 1 (gray), 3 (red, green, blue) or 4 (with alpha). Arrays of missing components
+// are not read.
 KERNEL interleave(int count, int components, GLOBAL const float *RESTRICT first, GLOBAL const float *RESTRICT second,
                   GLOBAL const float *RESTRICT third, GLOBAL const float *RESTRICT fourth,
                   GLOBAL float4 *RESTRICT frame) {

@@ -1,9 +1,13 @@
-// The body of a kernel that multiplies matrices on a GPU: a work-group computes a tile of the output, a thread
-// THREAD_ROWS x THREAD_COLUMNS elements in registers. The next tiles of the operands are loaded into registers while
-// these are multiplied. The generated text before it defines TYPE, the constants of the schedule, LOAD_LEFT(value) at
-// (batch, row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row, column).
+// The body of a kernel that multiplies batches of matrices on a GPU, inserted by
+// renderer/cdollar/targets/matmul_kernels.py. A group computes a tile of TILE_ROWS x TILE_COLUMNS elements of the
+// output, and a thread THREAD_ROWS x THREAD_COLUMNS of these in registers (register blocking, as in CUTLASS's SIMT
+// kernels). The loop over k loads the next tiles of the operands, TILE_DEPTH deep, into registers while it multiplies
+// the present tiles in local memory. The generated text before this file defines TYPE, the constants of the schedule
+// (TILE_, THREAD_ and BAND_TILES), LOAD_LEFT(value) for the element at (batch, row, k), LOAD_RIGHT(value) at (batch, k,
+// column), and OUTPUT_INDEX of (batch, row, column).
 
-// Tiles of the output by groups: bands of BAND_TILES tile rows, so that the L2 cache serves both operands.
+// Assigns tiles to groups. Consecutive groups take the tiles of a band of BAND_TILES tile rows, column by column, so
+// that the L2 cache serves both operands.
 const int tiles_across = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
 const int tiles_down = (rows + TILE_ROWS - 1) / TILE_ROWS, tiles = tiles_across * tiles_down;
 const int tile = (int)group_index() % tiles, batch = (int)group_index() / tiles;
@@ -11,8 +15,8 @@ const int band = tile / (BAND_TILES * tiles_across), band_rows = min(BAND_TILES,
 const int in_band = tile - band * BAND_TILES * tiles_across;
 const int row0 = (band * BAND_TILES + in_band % band_rows) * TILE_ROWS, column0 = (in_band / band_rows) * TILE_COLUMNS;
 
-// Where the tile divides so, a warp covers 8 x 4 sub-tiles, so that its 32 threads read only 8 column runs and 4 row
-// runs (broadcast).
+// The position of the thread's elements in the tile. If the tile can be divided so, a warp covers 8 x 4 threads, so
+// that its 32 threads read only 8 runs of columns and 4 runs of rows from local memory; equal addresses are broadcast.
 const int thread = (int)local_index();
 #if THREADS_ACROSS % 8 == 0 && THREADS_DOWN % 4 == 0
 const int thread_column = thread / 32 % (THREADS_ACROSS / 8) * 8 + thread % 8;
@@ -21,8 +25,10 @@ const int thread_row = thread / 32 / (THREADS_ACROSS / 8) * 4 + thread % 32 / 8;
 const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS_ACROSS;
 #endif
 
-// Two stages of a tile in local memory, with k as the slower dimension, padded by 4 to avoid bank conflicts; `next`
-// holds a thread's elements of the next tile. Neighboring threads read along the index that is contiguous in memory.
+// Double buffering: two stages of each operand's tile in local memory, where k is the slower index and rows are padded
+// by 4 elements to avoid bank conflicts. left_next and right_next hold a thread's elements of the next tiles, at most
+// SLOTS each. Neighboring threads load along the index that is contiguous in memory. `extent`: TILE_ROWS or
+// TILE_COLUMNS.
 #define PITCH(extent) ((extent) + 4)
 #define TILE_ELEMENTS(extent) ((extent) * TILE_DEPTH)
 #define SLOTS(extent) ((TILE_ELEMENTS(extent) + GROUP_SIZE - 1) / GROUP_SIZE)
@@ -49,7 +55,8 @@ TILE_OF(left);
 TILE_OF(right);
 TYPE left_next[SLOTS(TILE_ROWS)], right_next[SLOTS(TILE_COLUMNS)];
 
-// Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix are 0.
+// Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix become 0. STORE_NEXT stores
+// them to the local memory of stage `stage`.
 #define LOAD_NEXT(next, LOAD, index, origin, limit, extent, k_contiguous)                                      \
     if (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 && origin + extent <= limit && k0 + TILE_DEPTH <= depth) {     \
         UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                              \
@@ -105,8 +112,8 @@ for (; k0 < depth;) {
     BARRIER();
 }
 
-// A thread's rows (and columns) lie in runs of four, one run of every thread side by side, so that vector loads from
-// local memory do not conflict.
+// Stores the sums. A thread's rows come in runs of four; the first runs of all threads are side by side, then the
+// second runs, and so on, so that vector loads from local memory have no bank conflicts. Columns alike.
 UNROLL for (int i = 0; i < THREAD_ROWS; i++) {
     UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) {
         const int row = row0 + i / 4 * (THREADS_DOWN * 4) + thread_row * 4 + i % 4;

@@ -1,8 +1,11 @@
-// What CUDA C++ (NVRTC) and OpenCL C 1.2 name differently: the only file of shaders/ that asks which of them compiles
-// it. Kernels are C99 that both compile: `f` on literals, GLOBAL on pointers, no references, no `auto`, no swizzles
-// (xyz()). Every thread of a group must reach BARRIER, and every thread of a warp must reach the warp functions
-// (ballot, warp_shuffle, warp_all). Carry a `bool active` flag; never return early above such a call. The launcher
-// defines GROUP_SIZE, the threads of a group, for every kernel.
+// One dialect for CUDA C++ (NVRTC) and OpenCL C 1.2: macros and functions for everything that the two languages name
+// differently. renderer/gpu/kernel_source.py prepends this file to every kernel; other kernel files do not ask which
+// compiler runs. Kernels are C99 that both compile: `f` on literals, GLOBAL on pointers, no references, no `auto`, no
+// swizzles (use xyz()).
+// Terms: a group is a CUDA thread block or an OpenCL work-group; the launcher defines GROUP_SIZE, its number of
+// threads. A warp is 32 consecutive threads of a group, and a lane is a thread's index in its warp. LOCAL memory is
+// CUDA's shared memory. Every thread of a group must reach BARRIER, and every thread of a warp must reach the warp
+// functions (ballot, warp_shuffle, warp_all). Carry a `bool active` flag; never return early above such a call.
 
 #ifdef __CUDACC_RTC__  // ---------------------------------------------------------------------------------------- CUDA
 typedef unsigned char uchar;
@@ -25,7 +28,7 @@ typedef long long int64;
 #define CONSTANT_ARRAY static __device__ const  // at file scope: CONSTANT_ARRAY float weights[4] = {...};
 #define RESTRICT __restrict__
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
-// Beyond the 48 KiB of LOCAL_ARRAY, for the one such array of a kernel: the host asks for it by reserve_local().
+// A LOCAL array of more than 48 KiB; a kernel may have one. The host reserves its bytes by reserve_local().
 #ifndef LARGE_LOCAL_ARRAY
 #define LARGE_LOCAL_ARRAY(type, name, count) extern __shared__ __align__(16) type name[]
 #endif
@@ -40,7 +43,7 @@ typedef long long int64;
 #define UNROLL _Pragma("unroll")
 // Code that executes once is bound by instruction fetch, so a small loop is faster than unrolled code.
 #define NO_UNROLL _Pragma("unroll 1")
-// Keeps later loads from being moved up, which takes registers
+// Keeps the compiler from moving later loads above this line, where their results would occupy registers.
 #define COMPILER_BARRIER() asm volatile("" : : : "memory")
 
 #define as_uint(x) __float_as_uint(x)
@@ -68,7 +71,7 @@ DEVICE float fast_rcp(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return fmaf(y, fmaf(-x, y, 1.0f), y);
 }
-#define HAS_HALF_CONVERSIONS  // float to the nearest number of 16 bits, ties to even, by its bits
+#define HAS_HALF_CONVERSIONS  // between a float and the bits of the nearest IEEE half float, ties to even
 DEVICE ushort float_to_half(float x) {
     ushort bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
@@ -103,7 +106,7 @@ DEVICE void atomic_add_float4(float4 *p, float4 v) { atomicAdd(p, v); }
 #endif
 #define HAS_INT64_ATOMICS 1
 
-// Operators of vectors by elements. EACHn lists `a.x op b.x` and so on for two vectors, EACHn_SCALAR for a vector and a
+// Elementwise vector operators. EACHn lists `a.x op b.x` and so on for two vectors, EACHn_SCALAR for a vector and a
 // scalar.
 #define EACH2(a, op, b) a.x op b.x, a.y op b.y
 #define EACH3(a, op, b) EACH2(a, op, b), a.z op b.z
@@ -180,13 +183,13 @@ DEVICE bool any_nonzero(double8 a) {
     for (int i = 0; i < 8; i++) bits |= as_ulong(a.s[i]);
     return (bits & 0x7fffffffffffffffull) != 0;
 }
-// Whether an |a| is not in [low, high]; true for NaN.
+// True if the magnitude of any element is outside [low, high] or NaN.
 DEVICE bool any_outside(double8 a, double low, double high) {
     bool r = false;
     for (int i = 0; i < 8; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);
     return r;
 }
-// Sets the last mantissa bit, except of zeros.
+// Sets the last mantissa bit of every element that is not zero.
 DEVICE double8 or_lsb_nonzero(double8 a) {
     for (int i = 0; i < 8; i++) {
         ulong bits = as_ulong(a.s[i]);
@@ -209,10 +212,10 @@ DEVICE double8 make_double8(double2 a, double2 b, double2 c, double2 d) {
     return r;
 }
 #define SPLAT_WORD(type, x) splat_##type(x)
-#define SPLAT(type, x) SPLAT_WORD(type, x)  // twice, so that `type` may be a macro
+#define SPLAT(type, x) SPLAT_WORD(type, x)  // two macros, so that `type` may itself be a macro
 
-// Warps of 32 threads; the whole warp must call. ballot(): the mask of threads whose flag is true. warp_all(): whether
-// all flags are true. warp_shuffle(x, lane): the x of that lane.
+// Warp functions; all 32 threads of the warp must call. ballot(): mask of the lanes whose flag is true. warp_all():
+// true if the flag is true in all lanes. warp_shuffle(x, lane): the value of x in lane `lane`.
 #define HAS_BALLOT 1
 #define HAS_MOVEMASK 0
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
@@ -223,12 +226,12 @@ DEVICE double warp_shuffle(double x, uint lane) { return __shfl_sync(0xffffffffu
 DEVICE uint warp_shuffle(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, lane); }
 
 // Thread block clusters: the groups of a cluster run concurrently and store into one another's shared memory
-// (distributed shared memory). KERNEL_CLUSTER(n) is a kernel launched over one cluster of n groups, of which this is
-// cluster_rank(). CLUSTER_BARRIER synchronizes all threads of the cluster and makes their stores visible; it takes
-// about a microsecond. DSMEM_STORE(p, rank, value, barrier) stores `value` to `p` in the shared memory of group `rank`
-// (st.async) and adds the bytes to that group's mbarrier. The receiving group calls mbarrier_init once, followed by
-// CLUSTER_BARRIER. For each phase one of its threads calls mbarrier_expect_tx(bytes) and the readers call
-// mbarrier_wait(parity); parity is 0 in the first phase, then 1, 0, ...
+// (distributed shared memory). KERNEL_CLUSTER(n) declares a kernel that is launched over one cluster of n groups;
+// cluster_rank() is this group's index in the cluster. CLUSTER_BARRIER synchronizes all threads of the cluster and
+// makes their stores visible; it takes about a microsecond. DSMEM_STORE(p, rank, value, barrier) stores `value` to `p`
+// in the shared memory of group `rank` (st.async) and adds the bytes to that group's mbarrier. The receiving group
+// calls mbarrier_init once, followed by CLUSTER_BARRIER. For each phase one of its threads calls
+// mbarrier_expect_tx(bytes) and the readers call mbarrier_wait(parity); parity is 0 in the first phase, then 1, 0, ...
 #if __CUDA_ARCH__ >= 900
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
 #define CLUSTER_ARRIVE() __cluster_barrier_arrive()  // first half of CLUSTER_BARRIER
@@ -237,9 +240,9 @@ DEVICE uint warp_shuffle(uint x, uint lane) { return __shfl_sync(0xffffffffu, x,
 #define cluster_rank() (__clusterRelativeBlockRank())
 #define LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
 DEVICE uint dsmem_address(const void *p, uint rank) {
-    uint there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(LOCAL_ADDRESS(p)), "r"(rank));
-    return there;
+    uint address;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(LOCAL_ADDRESS(p)), "r"(rank));
+    return address;
 }
 DEVICE void dsmem_store_word(const void *p, uint rank, uint x, ulong *barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
@@ -282,8 +285,8 @@ DEVICE void mbarrier_wait(ulong *barrier, uint parity) {
 
 #if __CUDA_ARCH__ >= 800
 #define HAS_FP64_TENSOR_CORES 1
-// c (8 x 8) += a (8 x 4) b (4 x 8) by a warp (mma.m8n8k4, f64). Lane k holds a[k / 4][k % 4], b[k % 4][k / 4] and
-// c[k / 4][k % 4 * 2 + (0, 1)].
+// c (8 x 8) += a (8 x 4) b (4 x 8), computed by a whole warp (mma.m8n8k4, f64). Lane k holds a[k / 4][k % 4], b[k %
+// 4][k / 4] and c[k / 4][k % 4 * 2 + (0, 1)].
 DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"
         : "=d"(c[0]), "=d"(c[1])
@@ -291,8 +294,8 @@ DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
 }
 #endif
 #if __CUDA_ARCH__ >= 900
-// The same of 16 rows and 4, 8 or 16 columns of a: lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)], and for every
-// four columns of a in turn a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
+// The same product where `a` has 16 rows and 4, 8 or 16 columns. Lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)]
+// and, for each block of four columns of `a` in turn, a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
 DEVICE void mma_m16n8k4_f64(double *c, const double *a, const double *b) {
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
         : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
@@ -313,18 +316,18 @@ DEVICE void mma_m16n8k16_f64(double *c, const double *a, const double *b) {
 }
 #endif
 
-// max3_relu: the maximum of three floats and 0. min3_nonneg: the minimum of three; correct if it is not negative. The
-// bits of floats that are not negative are ordered as integers.
+// max3_relu: the maximum of three floats and 0. min3_nonneg: the minimum of three floats; correct if that minimum is
+// not negative. Integer instructions serve, because the bits of nonnegative floats have the order of the floats.
 DEVICE float max3_relu(float a, float b, float c) {
     return __int_as_float(__vimax3_s32_relu(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
 }
 DEVICE float min3_nonneg(float a, float b, float c) {
     return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
 }
-// Each 16-bit half of the word, less 2^15, clamped to 0..255.
+// Subtracts 2^15 from each unsigned 16-bit half of the word and clamps both differences to 0..255.
 DEVICE uint clamp_to_u8x2(uint halves) { return __vimin_s16x2_relu(halves ^ 0x80008000u, 0x00ff00ffu); }
 DEVICE uint unpack_odd_bytes(uint word) { return __byte_perm(word, 0, 0x4341); }  // bytes 1 and 3 as two ushort
-#define HAS_WARP_REDUCTION 1  // warp_max and warp_min: of the x of all threads of the warp
+#define HAS_WARP_REDUCTION 1  // warp_max and warp_min: maximum and minimum of x over the threads of the warp
 #if __CUDA_ARCH__ >= 800
 DEVICE uint warp_max(uint x) { return __reduce_max_sync(0xffffffffu, x); }
 DEVICE uint warp_min(uint x) { return __reduce_min_sync(0xffffffffu, x); }
@@ -339,9 +342,9 @@ DEVICE uint warp_min(uint x) {
 }
 #endif
 
-// async_copy4, 8, 16: copy so many bytes from global to shared memory beside the arithmetic (cp.async, sm_80): the
-// first `valid` bytes, then zeros. async_commit_group() ends a group of copies; async_wait_group(n) waits until at most
-// n groups (a literal) are pending.
+// async_copy4, async_copy8, async_copy16 start a copy of 4, 8 or 16 bytes from global to shared memory, which runs
+// while the thread computes (cp.async, sm_80). The first `valid` bytes are copied, the rest become zeros.
+// async_commit_group() closes a group of copies; async_wait_group(n), n a literal, waits until at most n are pending.
 #if __CUDA_ARCH__ >= 800
 #define ASYNC_COPY(bytes, cache)                                            \
     DEVICE void async_copy##bytes(void *to, const void *from, uint valid) { \
@@ -460,7 +463,7 @@ DEVICE uint warp_shuffle(uint x, uint lane) {
 #define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define fast_rcp(x) (1.0f / (x))
 #define HAS_BALLOT 0
-#define HAS_MOVEMASK 1  // movemask8 and movemask16: the sign bits of a vector's elements
+#define HAS_MOVEMASK 1  // movemask8 and movemask16: bit i is the sign bit of element i
 #ifdef __AVX__
 DEVICE uint movemask8(int8 signs) { return (uint)__builtin_ia32_movmskps256(as_float8(signs)); }
 #else

@@ -1,7 +1,9 @@
 // Elementary functions that give the same bits on every device: only IEEE operations and explicit fused multiply-adds
-// in a fixed order (build with STRICT=1). Relative error about 2e-7. Polynomials after S. Moshier's Cephes; reduction
-// after Cody and Waite. Chaotic maps amplify the last bit, and vendors' libraries differ in it.
-#include "common/simd.h"
+// in a fixed order (build with STRICT=1). Flames, light profiles, volumes and distance fields include this file, since
+// vendors' libraries differ in the last bit and chaotic maps amplify it. Relative error about 2e-7. Polynomials after
+// S. Moshier's Cephes; argument reduction after Cody and Waite. `real`, `bits`, `whole` (a float, uint and int of each
+// lane) and `mask` are defined in common/simd.h.
+#include "common/angle.h"
 
 typedef struct {
     real x, y;
@@ -12,31 +14,26 @@ DEVICE Pair pair(real x, real y) {
     return p;
 }
 
-DEVICE real magnitude(real x) { return real_of_bits(bits_of(x) & 0x7fffffffu); }
-
-DEVICE real with_sign_of(real size, real sign) {
-    return real_of_bits((bits_of(size) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
-}
-
-// The whole number nearest to zero and the one below; values from 2^23 on have no fraction.
+// x rounded toward zero. Values from 2^23 on have no fraction and are returned as they are.
 DEVICE real truncation(real x) {
     real t = real_of(truncated(x));
     return magnitude(x) < 8388608.0f ? t : x;
 }
 
+// x rounded down.
 DEVICE real floor_of(real x) {
     real t = real_of(truncated(x));
     t = t > x ? t - 1.0f : t;
     return magnitude(x) < 8388608.0f ? t : x;
 }
 
-// The nearest whole number, ties to even.
+// x rounded to the nearest integer, ties to even.
 DEVICE real nearest(real x) {
     real t = (magnitude(x) + 8388608.0f) - 8388608.0f;
     return magnitude(x) < 8388608.0f ? with_sign_of(t, x) : x;
 }
 
-// x - y * truncation(x / y), with the sign of x; y is not zero.
+// fmod: x - y * truncation(x / y), with the sign of x. y must not be zero.
 DEVICE real remainder_of(real x, real y) {
     real a = magnitude(x), b = magnitude(y);
     real r = FUSED(-floor_of(a / b), b, a);
@@ -45,27 +42,27 @@ DEVICE real remainder_of(real x, real y) {
     return with_sign_of(r, x);
 }
 
-// C. Wellons's lowbias32: every bit of u moves every bit of the hash.
+// A hash of u, C. Wellons's lowbias32: every bit of u affects every bit of the result.
 DEVICE bits mixed(bits u) {
     u = (u ^ (u >> 16)) * 0x21f0aaadu;
     u = (u ^ (u >> 15)) * 0x735a2d97u;
     return u ^ (u >> 15);
 }
 
-// (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on,
-// where floats lie farther apart than a turn, a hash chooses the place on the circle, so that all places come up
-// equally.
+// (cos, sin) of an angle in radians. The angle is converted to quarter turns; the rounding error of that product is
+// kept. From 2^26 on, where neighboring floats differ by more than a turn, a hash of the angle selects a uniformly
+// distributed point of the circle.
 #define LARGEST_ANGLE 67108864.0f
 DEVICE Pair circle(real angle) {
     mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
     if (ANY_LANE(large)) {
-        real anywhere = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // a turn / 2^24
-        angle = large ? anywhere : angle;
+        real random_turn = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // 2 pi / 2^24
+        angle = large ? random_turn : angle;
     }
     real product = angle * 0.63661975f;
     real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
-    real whole_quarters = nearest(product), part = (product - whole_quarters) + error, more = nearest(part);
-    real r = (part - more) * 1.57079637f, n = whole_quarters + more;
+    real whole_quarters = nearest(product), fraction = (product - whole_quarters) + error, carry = nearest(fraction);
+    real r = (fraction - carry) * 1.57079637f, n = whole_quarters + carry;
     real quadrant = n - 4.0f * floor_of(n * 0.25f);
     real r2 = r * r;
     real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
@@ -88,6 +85,7 @@ DEVICE real tangent_of(real x) {
     return c.y / c.x;
 }
 
+// e^x; x is clamped to +-120.
 DEVICE real exponential_of(real x) {
     x = x > 120.0f ? 120.0f : x;
     x = x < -120.0f ? -120.0f : x;
@@ -100,12 +98,12 @@ DEVICE real exponential_of(real x) {
     p = FUSED(p, r, 1.6666665459e-1f);
     p = FUSED(p, r, 5.0000001201e-1f);
     p = FUSED(p * r, r, r) + 1.0f;
-    whole power = truncated(n), half_power = power >> 1;  // in two steps: 2^n itself may leave the range of a float
+    whole power = truncated(n), half_power = power >> 1;  // 2^n by two factors: 2^n itself may be out of range
     whole low = (half_power + 127) << 23, high = (power - half_power + 127) << 23;
     return p * real_of_bits(bits_of_whole(low)) * real_of_bits(bits_of_whole(high));
 }
 
-// Natural logarithm; minus infinity at 0, NaN below.
+// Natural logarithm of x: minus infinity for 0, NaN for negative x.
 DEVICE real logarithm_of(real x) {
     mask small = x < 1.17549435e-38f;
     real scaled = small ? x * 8388608.0f : x;
@@ -135,34 +133,14 @@ DEVICE real logarithm_of(real x) {
     return x >= 0.0f ? y : (x - x) / (x - x);
 }
 
-// x^y of x >= 0.
+// x^y for x >= 0.
 DEVICE real power_of(real x, real y) {
     real p = exponential_of(y * logarithm_of(x));
     p = x == 0.0f ? (y > 0.0f ? (real)(0.0f) : (real)(1.0f) / (real)(0.0f)) : p;
     return y == 0.0f ? (real)(1.0f) : p;
 }
 
-// The angle of (x, y) from the +x axis, -pi to pi; 0 at the origin.
-DEVICE real angle_of(real y, real x) {
-    real ax = magnitude(x), ay = magnitude(y);
-    mask steep = ay > ax;
-    real large = steep ? ay : ax, little = steep ? ax : ay;
-    mask middle = little > 0.4142135623730950f * large;
-    real numerator = middle ? little - large : little;
-    real denominator = middle ? little + large : large;
-    real t = numerator / (denominator == 0.0f ? (real)(1.0f) : denominator);
-    real z = t * t;
-    real p = FUSED(z, 8.05374449538e-2f, -1.38776856032e-1f);
-    p = FUSED(p, z, 1.99777106478e-1f);
-    p = FUSED(p, z, -3.33329491539e-1f);
-    real a = FUSED(p * z, t, t);
-    a = middle ? a + 0.785398163397448f : a;
-    a = steep ? 1.570796326794897f - a : a;
-    a = (bits_of(x) >> 31) != 0u ? 3.141592653589793f - a : a;
-    return with_sign_of(a, y);
-}
-
-// (cosh, sinh).
+// (cosh x, sinh x).
 DEVICE Pair hyperbola(real x) {
     real e = exponential_of(x), inverse = 1.0f / e, x2 = x * x;
     real s = FUSED(x2, 1.98412698e-4f, 8.33333333e-3f);

@@ -1,5 +1,6 @@
-// A kernel whose result is known, run on every device before it is used: arithmetic, a scalar argument, local memory, a
-// barrier, atomics, and packing one flag per thread into words of 32 bits.
+// Self-test of a device: renderer/gpu/opening.py runs this kernel on every device before its first use and compares the
+// output with the known answer. It exercises arithmetic, a scalar argument, local memory, a barrier and atomics.
+// result[i] = 2 values[i] + offset where values[i] > 0, else -values[i]. Bit i % 32 of flags[i / 32]: values[i] > 0.
 KERNEL self_test(GLOBAL const float *values, GLOBAL float *result, GLOBAL uint *flags, int count, float offset) {
     LOCAL_ARRAY(uint, words, GROUP_SIZE / 32);
     uint i = thread_index();

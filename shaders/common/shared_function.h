@@ -1,4 +1,5 @@
-// SHARED_FUNCTION marks a function that kernels and GLSL both use; GLSL's vectors have the kernels' names.
+// For headers that kernels and GLSL fragment shaders both include: SHARED_FUNCTION declares a function in either, and
+// GLSL (macro GLSL defined) gets the kernels' names of vectors.
 #ifdef GLSL
 #define SHARED_FUNCTION
 #define float2 vec2

@@ -8,7 +8,8 @@
 // exactly.
 //
 // Parameters of one temporal sample: CAMERA_FLOATS floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
-// 3D 13: three such rows of four, the last the depth, and the least depth; then those of defocus()), then the records
+// 3D 13: three rows of four, of which the last gives the depth, and the least depth; then the lens of defocus() and the
+// numbers from AT_DEPTH and AT_JITTER on), then the records
 // of the final xforms and of the xforms. A record: affine (6, in 3D 12), color, color speed, opacity, with
 // DIRECT_COLOR its factor, signature, packed counts (twice the number of variations, plus 1 with a post-affine); then
 // the post-affine (6, in 3D 12), and of each variation its index, weight and parameters.
@@ -104,7 +105,7 @@ DEVICE real tagged_random(real u, whole tag) {
     return real_of(truncated(u * 262144.0f) * 32 + tag) * (1.0f / TAG_SCALE) - 1.0f;
 }
 
-#include "flames/carried.h"
+#include "flames/point_attributes.h"
 
 // p after its xform, with bad values replaced by random points; `bad`: which points are not plotted.
 DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, mask *bad) {
@@ -112,7 +113,7 @@ DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, 
     if (!DIRECT_COLOR) q.color = blend_color(p, record);
     q.last_xform = p.last_xform;
 #if EXTRA_FLOATS
-    carry(p, &q, record + RECORD_FLOATS - EXTRA_RECORD_FLOATS);
+    update_attributes(p, &q, record + RECORD_FLOATS - EXTRA_RECORD_FLOATS);
 #endif
     mask good = magnitude(q.x) <= BAD_VALUE_LIMIT && magnitude(q.y) <= BAD_VALUE_LIMIT;
     if (IS_3D) good = good && magnitude(q.z) <= BAD_VALUE_LIMIT;

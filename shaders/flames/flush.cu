@@ -1,8 +1,8 @@
 // From the histogram that the chaos game adds to, to its exact 64-bit sums. Launched by renderer/flames/chaos_game.py.
 // SUMS as in flame.cu: 1 for a histogram of integers, 2 for one of integers stored in float32.
 
-// Whether any float sum of the histogram has left the integers that float32 holds exactly. Sums only grow, so one below
-// 2^24 was exact all along. max_sum[0] = the largest sum's bits.
+// inexact[interval] = 1 if a float sum reached 2^24, beyond which float32 does not hold all integers. Sums only grow,
+// so smaller ones were always exact. max_sum[0] = the bits of the largest sum.
 KERNEL check_exactness(GLOBAL const float4 *histogram, int buckets, GLOBAL uint *inexact, int interval,
                        GLOBAL uint *max_sum) {
     LOCAL_ARRAY(float, largest, GROUP_SIZE);

@@ -1,10 +1,10 @@
-// From a point to what it adds: lens, jitter, its bucket, and the palette's color with opacity. Included by flame.cu.
+// Plots a point: lens, jitter, bucket, color of the palette, opacity, addition to the histogram. Included by flame.cu.
 #if DEFOCUS
-// The offset in buckets, before the division by depth, of a point p seen through a lens. `lens`: three rows of four
-// that give the vector from the focus, the matrix from the plane to buckets times the lens's strength, the exponent of
-// the squared distance, the distance within which points are sharp, and whether only those on one side are blurred;
-// then two rows of four whose vector's squared length is a factor on the blur (Fractorium's blur_curve).
-// (Apophysis 7X; JWildfire's both models.)
+// The offset in buckets, before the division by depth, of a point p seen through a lens (the models of Apophysis 7X and
+// JWildfire). `lens`: three rows of four that map p to its vector from the focus; the matrix (4) from the plane to
+// buckets times the lens's strength; the exponent of the squared distance; the distance within which points are sharp;
+// 1 if points in front of the focus stay sharp; two rows of four, the squared length of whose vector is a factor on the
+// blur (Fractorium's blur_curve).
 DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     real vx = FUSED(lens[0], p.x, FUSED(lens[1], p.y, FUSED(lens[2], p.z, lens[3])));
     real vy = FUSED(lens[4], p.x, FUSED(lens[5], p.y, FUSED(lens[6], p.z, lens[7])));
@@ -24,7 +24,7 @@ DEVICE Pair defocus(Point p, const float *lens, Random *random) {
 #endif
 
 #if JITTERS
-// JWildfire's antialiasing: some points are plotted beside their place, most of them near it.
+// JWildfire's antialiasing: moves some points by a random offset, usually a small one.
 DEVICE Pair jittered(Pair place, const float *camera, Random *random) {
     real chance = uniform(random), logarithm = logarithm_of(1.0f - uniform(random));
     real radius = exponential_of(camera[AT_JITTER + 1] * sqrt(logarithm < 0.0f ? -logarithm : (real)(0.0f))) - 1.0f;
@@ -34,8 +34,8 @@ DEVICE Pair jittered(Pair place, const float *camera, Random *random) {
 }
 #endif
 
-// Index of a point's bucket in the rectangle, -1 outside it. The bucket in the whole grid is found first, so that every
-// rectangle sees the same buckets; `place` is the point's in it.
+// Index of a point's bucket in the rectangle, -1 outside it. Column and row in the picture's grid are computed first,
+// so that all rectangles agree. `place`: column and row with fractions.
 DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random *random, Pair *place) {
 #if IS_3D
     real depth = FUSED(camera[8], p.x, FUSED(camera[9], p.y, FUSED(camera[10], p.z, camera[11])));
@@ -48,21 +48,18 @@ DEVICE whole bucket_index(Point p, const float *camera, BucketRect rect, Random 
 #endif
     fx = fx / depth;
     fy = fy / depth;
-#if JITTERS
-    Pair moved = jittered(pair(fx, fy), camera, random);
-    fx = moved.x;
-    fy = moved.y;
-#endif
-    mask seen = depth > camera[12] && fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
 #else
     real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, camera[2]));
     real fy = FUSED(camera[3], p.x, FUSED(camera[4], p.y, camera[5]));
+#endif
 #if JITTERS
     Pair moved = jittered(pair(fx, fy), camera, random);
     fx = moved.x;
     fy = moved.y;
 #endif
     mask seen = fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
+#if IS_3D
+    seen = seen && depth > camera[12];
 #endif
 #if HIDES
     seen = seen && p.hidden == 0.0f;
@@ -81,15 +78,15 @@ DEVICE whole palette_index(RecordLayout layout, real color) {
     return d < 0 ? (whole)(0) : d > end ? (whole)(end) : d;
 }
 
-// An entry (red, alpha, blue, green) like those of the palette, with the color `packed` and the alpha of another entry.
+// A palette entry (red, alpha, blue, green) of the color `packed`, with the alpha of the entry `like`.
 DEVICE uint4 rgb_entry(uint4 like, float packed) {
     uint c = (uint)packed, red = c >> 16, green = c >> 8 & 255u, blue = c & 255u;
     return make_uint4(red * like.y / 255u, like.y, blue * like.y / 255u, green * like.y / 255u);
 }
 
-// What one sample adds: (red, alpha, blue, green), integers 0 to 255. Fractions (of interpolated palettes, opacity and
-// temporal weights) are rounded up with their own probability, so that the sums' means are exact. The palette's color
-// is in 1/256 then. A sample may have a color of its own (rgb >= 0).
+// The color that one sample adds: (red, alpha, blue, green), integers 0 to 255. Fractions (of interpolated palettes,
+// opacity and temporal weights) are rounded up with a probability equal to the fraction, so that the sums are exact on
+// average; palette colors are in units of 1/256 then. rgb >= 0 replaces the palette's color.
 DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, float rgb) {
     if (RGB && rgb >= 0.0f) return rgb_entry(palette[LINEAR_PALETTE ? entry >> 8 : entry], rgb);
     if (!LINEAR_PALETTE) return palette[entry];

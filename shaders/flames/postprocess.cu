@@ -189,7 +189,7 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) 
 }
 
 #if EXTENDED
-// Color and opacity of filtered colors of a solid flame, of which sum.w is the covered part (JWildfire).
+// Color and opacity of filtered colors of a solid flame; sum.w is the covered fraction (JWildfire).
 DEVICE float4 solid_color(float4 sum, ToneCurve curve, GLOBAL const float *curves) {
     float alpha = sum.w > 0.0f ? power_of(fmin(sum.w, 1.0f), 1.0f + curve.gamma) : 0.0f;
     alpha = clamp(alpha * curve.alpha_scale, 0.0f, 1.0f);
@@ -214,8 +214,8 @@ KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int b
 }
 
 // picture = linear values whose sRGB encoding rounds to the 8-bit values that flam3 truncates to; `srgb_to_linear` is
-// the table of that encoding's inverse at 0 to 255. The spatial filter is (filter_width, filter_width); that of the
-// first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already; 2: they are
+// the table of that encoding's inverse at 0 to 255. The spatial filter is (filter_width, filter_width); the first
+// pixel's begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already; 2: they are
 // a solid flame's.
 KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,

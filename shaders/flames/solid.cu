@@ -1,6 +1,6 @@
 // From the nearest points of a solid flame to the lit colors of its buckets, as JWildfire does it. A key of a bucket is
-// as in carried.h, 0 where no point fell. Launched by renderer/flames/solid_pass.py, which defines Camera, Light,
-// Material. Buckets are a rectangle (columns, rows) of the picture's grid.
+// as in point_attributes.h, 0 where no point fell. Launched by renderer/flames/solid_pass.py, which defines Camera,
+// Light, Material. Buckets are a rectangle (columns, rows) of the picture's grid.
 #define LANES 1
 #include "common/reproducible_math.h"
 

@@ -1,7 +1,10 @@
-// Color grading of one pixel, for kernels and GLSL. The table `grade` of float4 rows is
-// renderer/images/color_grade.py's: 0 to 2: white balance, row by row, and the contrast in row 0's w; 3: dimensions (0:
-// no look-up table, 1 or 3) and size of the look-up table; 4: 1 / its domain's extent; 5: its domain's start; from 6
-// on: its colors, red fastest.
+// Color grading of one pixel, for kernels and GLSL: white balance and contrast before the tone curve (balanced), a
+// look-up table (LUT) after it (looked_up). images/tone_mapping.h includes this file if GRADED is defined.
+// renderer/images/color_grade.py makes the table `grade`, an array of float4:
+//     0 to 2  rows of the white balance matrix; w of row 0: the contrast
+//     3       x: dimensions of the LUT (0: no LUT; 1 or 3); y: its entries per dimension
+//     4, 5    1 / extent and start of the LUT's domain
+//     6 ...   colors of the LUT, red index fastest
 #include "common/shared_function.h"
 #ifdef GLSL
 #define to_int(x) int(x)
@@ -20,7 +23,7 @@
 #define GRADE_COLORS 6
 #define MIDDLE_GRAY 0.18f
 
-// White balance, then contrast, of linear radiance.
+// Applies the white balance matrix and then the contrast, a power function about middle gray, to a linear color.
 SHARED_FUNCTION float3 balanced(float3 c GRADE_PARAMETER) {
     float4 r = GRADE_ROW(0), g = GRADE_ROW(1), b = GRADE_ROW(2);
     float3 white = make_float3(r.x * c.x + r.y * c.y + r.z * c.z, g.x * c.x + g.y * c.y + g.z * c.z,
@@ -32,8 +35,9 @@ SHARED_FUNCTION float3 balanced(float3 c GRADE_PARAMETER) {
     return make_float3(MIDDLE_GRAY * power.x, MIDDLE_GRAY * power.y, MIDDLE_GRAY * power.z);
 }
 
-// Between the four corners of the tetrahedron of the cube's diagonal that holds the color, so that grays stay gray (as
-// OpenColorIO does). `x` is in cells of a cube of size entries a side.
+// Tetrahedral interpolation in a 3D LUT of size^3 entries, as OpenColorIO does, so that grays stay gray: x.xyz are the
+// red, green and blue coordinates in entries, 0 to size - 1. Interpolates between the four corners of the tetrahedron
+// of the cell that contains the color; all six tetrahedra share the cell's gray diagonal.
 SHARED_FUNCTION float3 tetrahedral(float3 x, int size GRADE_PARAMETER) {
     int i = min(to_int(x.x), size - 2), j = min(to_int(x.y), size - 2), k = min(to_int(x.z), size - 2);
     float r = x.x - to_float(i), g = x.y - to_float(j), b = x.z - to_float(k);
@@ -48,7 +52,7 @@ SHARED_FUNCTION float3 tetrahedral(float3 x, int size GRADE_PARAMETER) {
     return make_float3(c.x, c.y, c.z);
 }
 
-// The look-up table's color for a displayed one, 0 to 1.
+// Maps a display color, 0 to 1, through the LUT: by three curves (1D) or by tetrahedral interpolation (3D).
 SHARED_FUNCTION float3 looked_up(float3 c GRADE_PARAMETER) {
     float4 kind = GRADE_ROW(3), scale = GRADE_ROW(4), start = GRADE_ROW(5);
     if (kind.x == 0.0f) return c;

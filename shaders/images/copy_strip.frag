@@ -1,4 +1,5 @@
-// Copies an image to the target from `offset` on; `texel_step` texels of the image per pixel of the target.
+// Copies an image into the target from pixel `offset` on, scaled by nearest texels: `texel_step` is the
+// number of the image's texels per pixel of the target, across and down.
 uniform sampler2D image;
 uniform ivec2 offset;
 uniform vec2 texel_step;

@@ -1,5 +1,6 @@
-// |A - B| of two displayed images times `gain`; B is scaled to A's size by nearest texels. `exposure` brightens the
-// light of both by stops before, so that differences in the dark are seen as an eye would see them there.
+// The absolute difference of two sRGB images, |image - reference| * gain, for comparing pictures. `reference` is scaled
+// to the size of `image` by nearest texels. `exposure`: stops by which the linear light of both is brightened first,
+// so that differences in dark regions become visible.
 #include "common/srgb.h"
 uniform sampler2D image;
 uniform sampler2D reference;

@@ -1,30 +1,32 @@
 // Mandelbrot and Julia sets by escape time (Peitgen and Saupe, The Science of Fractal Images, 1988): one sample of
-// every pixel, averaged with the samples in `previous`. REAL and REAL2 are float and vec2, or double and dvec2; JULIA
-// and
-// PALETTE are constants; PALETTE 0 writes the smooth iteration count and the distance instead of colors.
+// every pixel, averaged with the `sample_index` samples in `previous`. The launcher defines REAL and REAL2 (float and
+// vec2, or double and dvec2); JULIA: 1 for the Julia set of julia_c; PALETTE: 1 to 4 choose colors, 0 writes the smooth
+// iteration count and the distance estimate in pixels instead.
 uniform sampler2D previous;
-uniform REAL2 center;  // of the picture
-uniform REAL2 right;  // one pixel to the right in the plane
-uniform REAL2 down;  // one pixel down in the plane
+uniform REAL2 center;  // the point of the complex plane at the picture's center
+uniform REAL2 right;  // step in the plane of one pixel to the right
+uniform REAL2 down;  // step in the plane of one pixel down
 uniform REAL2 julia_c;
 uniform vec2 resolution;  // width and height of the whole picture
 uniform vec2 tile_origin;  // left and top of the tile
 uniform vec2 jitter;  // offset of this sample within the pixel, -0.5 to 0.5
-uniform float sample_index;  // samples before this one
+uniform float sample_index;  // number of samples in `previous`
 uniform int max_iterations;
 uniform float color_density;  // palette cycles per doubling of the iteration count
-uniform float color_offset;  // palette coordinate added, in cycles
+uniform float color_offset;  // added to the palette coordinate, in cycles
 uniform float relief;  // shading by the potential's normal, 0 off to 1 full
 out vec4 pixel;
 
 #define BAILOUT2 65536.0  // |z|^2, large enough that the smooth count is continuous to 1e-5
 
-// The main cardioid and the period-2 bulb never escape; iterating them would take most of the time.
+// True for points of the main cardioid and the period-2 bulb, which never escape: iterating them would take most of the
+// time.
 bool in_cardioid_or_bulb(REAL2 c) {
     REAL x = c.x - REAL(0.25), q = x * x + c.y * c.y, y = c.x + REAL(1.0);
     return q * (q + x) < REAL(0.25) * c.y * c.y || y * y + c.y * c.y < REAL(0.0625);
 }
 
+// Linear color at palette coordinate t in cycles; six colors per cycle.
 vec3 palette(float t) {
 #if PALETTE == 1
     const vec3 stops[6] = vec3[6](vec3(0.002, 0.004, 0.03), vec3(0.01, 0.06, 0.32), vec3(0.12, 0.45, 0.85),
@@ -44,6 +46,8 @@ vec3 palette(float t) {
     return mix(stops[i], stops[(i + 1) % 6], f * f * (3.0 - 2.0 * f));
 }
 
+// The output for a smooth iteration count (below 0: inside the set), an exterior distance estimate and the direction in
+// which the potential grows.
 vec4 shade(float count, float distance_in_pixels, vec2 normal) {
 #if PALETTE == 0
     return vec4(count, distance_in_pixels, 0.0, 1.0);
@@ -56,10 +60,11 @@ vec4 shade(float count, float distance_in_pixels, vec2 normal) {
 #endif
 }
 
+// Iterates z^2 + c for this pixel's sample, with the derivative dz, and shades the result.
 vec4 escape_time() {
     vec2 offset = gl_FragCoord.xy + tile_origin - 0.5 * resolution + jitter;
     REAL2 p = center + right * REAL(offset.x) + down * REAL(offset.y);
-    const bool julia = JULIA != 0;  // z starts at the pixel with a given c; for the Mandelbrot set, c is the pixel
+    const bool julia = JULIA != 0;  // Julia: z starts at p and c is given; Mandelbrot: z starts at 0 and c is p
     if (!julia && in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, vec2(0.0));
     REAL2 z = julia ? p : REAL2(0.0), c = julia ? julia_c : p;
     vec2 dz = vec2(julia ? 1.0 : 0.0, 0.0);

@@ -1,5 +1,6 @@
-// Tone mapping of a linear image in a device buffer. LEVELS is 255 (PIXEL uchar), 1023 or 65535 (PIXEL ushort); `grade`
-// is the table of color_grade.h, which only GRADED pixels read.
+// Tone mapping of a linear image in a device buffer to RGBA integers, by images/tone_mapping.h; one thread per pixel.
+// The launcher defines LEVELS, the largest value: 255 (PIXEL uchar), 1023 or 65535 (PIXEL ushort). If GRADED is
+// defined, the kernel has the parameter `grade`, the table of images/color_grade.h.
 #include "images/tone_mapping.h"
 
 KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure,

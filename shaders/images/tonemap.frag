@@ -1,7 +1,7 @@
-// Tone mapping of a linear texture into an 8-bit one. `exposure` is one texel: x is the mean log2 luminance of the
-// metered
-// pixels, y is 0 if there are none; if `automatic` is 0, only `ev` counts.
-// GRADED pixels read `grade`, the table of color_grade.h in rows of 4096 texels.
+// Tone mapping of a linear texture for the window, by images/tone_mapping.h. `exposure` is one texel: x is the mean
+// log2 luminance of the pixels that count for the automatic exposure, y is 0 if there are none. `automatic`: 1 to use
+// it; `ev`: additional exposure in stops. If GRADED is defined, `grade` is the table of images/color_grade.h in rows of
+// 4096 texels.
 #ifdef GRADED
 uniform sampler2D grade;
 #endif

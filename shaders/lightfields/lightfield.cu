@@ -5,8 +5,7 @@
 // each view are stored, from row `first_stored_row` on; GUARD_BYTES bytes before and after all views may be read.
 // Output pixel (x, y) samples the view of a VIEW_SHIFT at (x + column + fx, y + row + fy), by bilinear interpolation in
 // linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH
-// and
-// HEIGHT are those of a view. `linear` (256) decodes sRGB bytes.
+// and HEIGHT are the size of a view. `linear` (256) decodes sRGB bytes.
 
 #include "common/srgb.h"
 
@@ -419,7 +418,7 @@ KERNEL weigh_disparity(GLOBAL const float4 *best, GLOBAL float2 *weighted, float
 }
 
 // The recursive edge-aware filter of E. Gastal and M. Oliveira, "Domain Transform for Edge-Aware Image and Video
-// Processing", 2011, along `count` pixels from `start` on, `stride` apart, in place: `decay` is that of one pixel
+// Processing", 2011, along `count` pixels from `start` on, `stride` apart, in place: `decay` is the factor of one pixel
 // without an edge in the guide, and a step of the guide's color counts as STEP_PIXELS pixels a unit.
 DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int start, int stride, int count,
                         float decay) {

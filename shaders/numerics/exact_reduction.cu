@@ -1,38 +1,35 @@
-// Sums, dot products and variances of many lines of numbers, each rounded once, and whether that is certain.
+// Correctly rounded sums, dot products and variances of many lines of numbers, and flags for results that may be wrong;
+// launched by renderer/numerics/sums/exact_lines.py, whose caller recomputes flagged results on the host.
 //
-// A line's terms, and the exact errors of its products (TwoProduct by fma), are added to three doubles by error-free
-// additions (T. Ogita, S. M. Rump, S. Oishi, SumK, 2005): s + c1 + all that was rounded off is the exact sum. Only what
-// c1 loses is added with rounding, to c2, and `lost` adds its magnitudes. So the error of s + c1 + c2 has a bound, and
-// if the ends of that interval round to one number, the sum does (the rounding test of Ziv 1991). The few lines where
-// they do not are left to the host. A result has the same bits in any order, on any device.
-//   KIND     SUM, PRODUCT (of a and b) or VARIANCE (of a, around any numbers near the means)
+// The terms of a line, and the rounding errors of its products (TwoProduct by fma), are added to three doubles s, c1
+// and c2 (T. Ogita, S. M. Rump, S. Oishi, SumK, 2005). TwoSum adds terms to s and their rounding errors to c1; only the
+// rounding errors of c1 are added with rounding, to c2, and `lost` sums their magnitudes. So the error of s + c1 + c2
+// has a bound delta, and if both ends of the interval round to the same number, the exact result does too (the rounding
+// test of A. Ziv 1991). A certain result has the same bits for any order and device.
+//   KIND     SUM, PRODUCT (of a and b) or VARIANCE (of a, around `centers`, any numbers near the means)
 //   ELEMENT  float or double
 //   TEAM     threads that share a line; GROUP_SIZE is a multiple of it
 // Compile with STRICT. Line (i, j) of rows x columns has the terms a[i a_row + j a_column + k a_step], b likewise.
+#include "numerics/error_free.h"
+
 #define SUM 0
 #define PRODUCT 1
 #define VARIANCE 2
-#define SMALLEST_PRODUCT 0x1p-960  // smaller ones may lose bits of their error
+#define SMALLEST_PRODUCT 0x1p-960  // the rounding errors of smaller products may underflow
 #define EPSILON 0x1p-52
 
-#define TWO_SUM(total, term, error)                                \
-    {                                                              \
-        double raised = (total) + (term), part = raised - (total); \
-        error = ((total) - (raised - part)) + ((term) - part);     \
-        total = raised;                                            \
+#define ADD_LOW(term)                   \
+    {                                   \
+        double rest;                    \
+        TWO_SUM(double, c1, term, rest) \
+        c2 += rest;                     \
+        lost += fabs(rest);             \
     }
-#define ADD_LOW(term)           \
-    {                           \
-        double rest;            \
-        TWO_SUM(c1, term, rest) \
-        c2 += rest;             \
-        lost += fabs(rest);     \
-    }
-#define ADD_HIGH(term)        \
-    {                         \
-        double low;           \
-        TWO_SUM(s, term, low) \
-        ADD_LOW(low)          \
+#define ADD_HIGH(term)                \
+    {                                 \
+        double low;                   \
+        TWO_SUM(double, s, term, low) \
+        ADD_LOW(low)                  \
     }
 #define ADD_PRODUCT(x, y)                                                      \
     {                                                                          \
@@ -42,7 +39,7 @@
         ADD_LOW(fma(x, y, -product))                                           \
     }
 
-// h + l, give or take delta, over the divisor, rounded once; *certain: whether it is the right number.
+// (h + l) / divisor rounded once, where h + l has an error of at most delta. *certain is set if the result is proven.
 DEVICE double round_once(double h, double l, double delta, double divisor, bool *certain) {
     if (divisor != 1) {
         double quotient = h / divisor, rest = fma(-quotient, divisor, h) + l;
@@ -80,13 +77,13 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
         ADD_PRODUCT(number, other)
 #else
         double away = number, remainder, low;
-        TWO_SUM(away, -center, remainder)
+        TWO_SUM(double, away, -center, remainder)
         ADD_PRODUCT(away, away)
         if (remainder != 0) {
             ADD_PRODUCT(2 * away, remainder)
             ADD_PRODUCT(remainder, remainder)
         }
-        TWO_SUM(offset, away, low)
+        TWO_SUM(double, offset, away, low)
         offset_low += low + remainder;
         offset_lost += fabs(low) + fabs(remainder);
 #endif
@@ -115,7 +112,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
             c2 += other[2 * GROUP_SIZE];
 #if KIND == VARIANCE
             double low;
-            TWO_SUM(offset, other[4 * GROUP_SIZE], low)
+            TWO_SUM(double, offset, other[4 * GROUP_SIZE], low)
             offset_low += low + other[5 * GROUP_SIZE];
             offset_lost += fabs(low) + other[6 * GROUP_SIZE];
 #endif
@@ -128,19 +125,19 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     double delta = 4 * EPSILON * terms * lost;
     bool is_zero = s == 0 && c1 == 0 && lost == 0, certain;
     double zero = s;
-    TWO_SUM(s, c1, low)
-    TWO_SUM(low, c2, rest)
-    TWO_SUM(s, low, low)
+    TWO_SUM(double, s, c1, low)
+    TWO_SUM(double, low, c2, rest)
+    TWO_SUM(double, s, low, low)
     delta += fabs(rest);
 #if KIND == VARIANCE
     double total = offset + offset_low, correction = total * total / (double)length;
     double doubt = 4 * EPSILON * terms * offset_lost;
     delta += 8 * EPSILON * correction + 3 * (fabs(total) + doubt) * doubt / (double)length;
     is_zero = is_zero && total == 0;
-    TWO_SUM(s, -correction, rest)
+    TWO_SUM(double, s, -correction, rest)
     low += rest;
     delta += 2 * EPSILON * fabs(low);
-    TWO_SUM(s, low, low)
+    TWO_SUM(double, s, low, low)
 #endif
     double result = round_once(s, low, delta, divisor, &certain);
     out[line] = is_zero ? zero / divisor : result;

@@ -1,9 +1,10 @@
-// The Laplacian filter (thesis, chapter 4): the sum of a pixel's neighbors minus their number times the pixel, by four
-// methods that differ in where pixels are kept: naive, shared_tiles, register_rows, cpu_rows.
+// The Laplacian filter (thesis, chapter 4): the sum of the neighbors of a pixel minus their number times the pixel.
+// Four kernels differ in the memory that holds the pixels: naive, shared_tiles, register_rows, cpu_rows. Launched by
+// renderer/numerics/laplacian.py.
 //   ELEMENT     float, or uchar, whose results are clamped to 0..255
-//   CHANNELS    of a pixel, interleaved; a row is `width` pixels
+//   CHANNELS    interleaved channels per pixel; a row is `width` pixels
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
-//   BORDER      outside the image: 0 the edge pixel, 1 the image reflected, 2 the opposite side, 3 zero
+//   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 reflected, 2 from the opposite side, 3 zero
 #define ROW_LENGTH (width * CHANNELS)
 #if BYTES
 #define SUM int
@@ -13,24 +14,24 @@
 #define RESULT(sum) (sum)
 #endif
 
-// The index that a position outside the image stands for; -1 for zero.
+// The index of the pixel that replaces position i, or -1 for zero; i is at most one pixel outside of 0 .. size - 1.
 DEVICE int border_index(int i, int size) {
     if (i >= 0 && i < size) return i;
     if (BORDER == 3) return -1;
     return (i < 0) == (BORDER != 2) ? 0 : size - 1;  // one pixel outside, reflection gives the edge pixel too
 }
 
-// Element e of a row, which may lie one pixel outside; row -1 is zero.
+// Element e of a row; e may be up to one pixel outside of the row. Row -1 is zero.
 DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
     int x = border_index((e + CHANNELS) / CHANNELS - 1, (int)width), channel = (e + CHANNELS) % CHANNELS;
     return row < 0 || x < 0 ? 0 : (SUM)image[(ulong)row * ROW_LENGTH + x * CHANNELS + channel];
 }
 
-// The contributions of a row to the results of the rows above and below it, and to its own.
+// The terms of the stencil from the row above or below the pixel, and from the row of the pixel.
 #define OUTER_ROW_TERM(left, own, right) (NEIGHBORS == 8 ? (left) + (own) + (right) : (own))
 #define CENTER_ROW_TERM(left, own, right) ((left) + (right) - NEIGHBORS * (own))
 
-// One result, every neighbor read from global memory.
+// Computes one element of `out`; reads every neighbor from global memory.
 DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulong index, uint width, uint height) {
     int y = (int)(index / ROW_LENGTH), e = (int)(index % ROW_LENGTH);
     SUM sum = 0;
@@ -43,13 +44,13 @@ DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulo
     out[index] = RESULT(sum);
 }
 
-// One thread per element: the thesis' first version, and what small images and odd formats take.
+// One thread per element: the first version of the thesis, also used for small images and more than four channels.
 KERNEL naive(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
     ulong index = thread_index_long();
     if (index < (ulong)ROW_LENGTH * height) filter_element(image, out, index, width, height);
 }
 
-// The lesson of the thesis: tiles in local memory make it 1.4 to 2 times as fast as the naive one (h200_numbers.jsonl).
+// The lesson of the thesis: tiles in local memory are 1.4 to 2 times as fast as the naive kernel (h200_numbers.jsonl).
 #ifdef TILE_ROWS  // A group reads its tile and a halo into local memory, then every thread computes from there.
 #define PITCH (TILE_COLUMNS + 2 * CHANNELS)
 KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
@@ -74,8 +75,8 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 }
 #endif
 
-// A thread filters one 16-byte word of each of ROWS rows in registers; its loads are all in flight at once. 2 times as
-// fast as tiles for float32, 5 times for uint8 (h200_numbers.jsonl).
+// A thread filters one 16-byte word of each of ROWS rows in registers; all its loads are in flight at once. It is 2
+// times as fast as shared_tiles for float32, 5 times for uint8 (h200_numbers.jsonl).
 #ifdef ROWS
 #define WORD_LENGTH (16 / (int)sizeof(ELEMENT))
 
@@ -83,15 +84,15 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #if BYTES
 // Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
 #define EVEN(word) ((word) & 0x00ff00ffu)
-#define BIAS 0x80008000u  // keeps the halves positive: they are within 9 * 255 of it
+#define BIAS 0x80008000u  // added so that both halves stay positive: sums are at most 9 * 255 in magnitude
 #endif
 
-// Rows are PITCH_WORDS words and ROW_SKEW elements long; ROW_SKEW is 0 where their length is a multiple of 16 bytes.
+// Rows are PITCH_WORDS words and ROW_SKEW elements long; ROW_SKEW is 0 if their length is a multiple of 16 bytes.
 // The image is processed as one linear array of aligned words. A word that begins at element f needs the elements from
 // f - ROW_LENGTH, f and f + ROW_LENGTH on; they are offset by -ROW_SKEW, 0 and ROW_SKEW elements from the words
 // PITCH_WORDS before it, at it and after it, which are compile-time constants. A thread handles ROWS such words in a
-// column and loads HALO_WORDS halo words on both sides. Pixels at the left and right border, and everything before
-// `head` and from `tail` on, are computed one element a thread by `edges` further threads.
+// column and loads HALO_WORDS halo words on both sides. `edges` further threads compute one element each: the pixels at
+// the left and right border, and all elements before `head` and from `tail` on.
 #define PITCH_WORDS (((int)ROW_LENGTH - (ROW_SKEW)) / WORD_LENGTH)
 #define SPAN (2 * HALO_WORDS + 1)  // words read of a row
 
@@ -109,7 +110,7 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
 }
 
 #if BYTES
-// Bytes `at` and at + 2 of a row, as a pair; `at` is a constant.
+// Bytes `at` and `at` + 2 of a row in the halves of a word; `at` is a constant.
 DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
     const uint *pairs = at % 2 ? odd : even;
     return at / 2 % 2 ? funnel_shift_right(pairs[at / 4], pairs[at / 4 + 1], 16) : pairs[at / 4];
@@ -161,7 +162,7 @@ DEVICE void filter_run(const float *up, const float *own, const float *down, flo
 }
 #endif
 
-// The words that are filtered as words are [PITCH_WORDS + HALO_WORDS, last_word).
+// Filters the words PITCH_WORDS + HALO_WORDS to last_word - 1 of the image; filter_edges computes the other elements.
 KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height,
                      uint head, ulong tail, uint edges) {
     if (thread_index() < edges) {
@@ -230,7 +231,7 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
 }
 
 #define MIDDLE_GRAY 0.2140411f  // linear value of sRGB 0.5
-#ifdef FRAME  // edges of a frame of four floats a pixel: magnitude times `gain`, or signed around middle gray
+#ifdef FRAME  // shows the filtered frame, a float4 per pixel: magnitude times `gain`, or signed around middle gray
 KERNEL show(GLOBAL float4 *edges, uint count, float gain, int show_sign) {
     uint i = thread_index();
     if (i >= count) return;

@@ -1,5 +1,5 @@
-// The Laplacian filter as an OpenGL fragment pass. NEIGHBORS and BORDER as in laplacian.cu; shown as its kernel `show`
-// does.
+// The Laplacian filter as an OpenGL fragment pass for pictures/laplacian.py. NEIGHBORS and BORDER: see laplacian.cu;
+// the result is shown as by its kernel `show`.
 uniform sampler2D image;
 uniform float gain;
 uniform int show_sign;

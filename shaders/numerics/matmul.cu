@@ -1,6 +1,7 @@
-// Matrix products out = a b: the kernels of the thesis "Making parallel programs fast on CUDA" (chapter 3) and later
-// ones, all with one signature, from the naive one to the fastest. Matrices are row-major.
-//   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH of them
+// Matrix products out = a b, row-major, by kernels from naive to fast: first the kernels of the thesis "Making parallel
+// programs fast on CUDA" (chapter 3), then register tiles and a multistage pipeline (CUTLASS), and one for CPUs. All
+// have the same parameters; renderer/numerics/matmul.py defines the variants and launches them.
+//   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH numbers
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
 #define MATMUL_KERNEL_RESIDENT(name, groups)                                                                 \
     KERNEL_MIN_GROUPS(groups)                                                                                \
@@ -10,7 +11,7 @@
 #define B_AT(k, j) b[(k) * (ulong)columns + (j)]
 #define OUT_AT(i, j) out[(i) * (ulong)columns + (j)]
 
-// One thread per row: neighboring threads read addresses a row apart.
+// One thread per row: neighboring threads read addresses that are a row apart, which does not coalesce.
 MATMUL_KERNEL(row_per_thread) {
     uint i = thread_index();
     if (i >= rows) return;
@@ -33,8 +34,8 @@ MATMUL_KERNEL(element_per_thread) {
 }
 
 #ifdef THREAD_TILE  // ------------------------------------------------------------ square tiles in local memory
-// TILE x TILE threads, each THREAD_TILE elements of a row TILE apart. UNROLLED 1: the loop over the tile is unrolled.
-// PREFETCH 1: the next tiles are loaded into registers while the current ones are used.
+// TILE x TILE threads; each computes THREAD_TILE elements of a row, TILE apart. UNROLLED 1: the loop over the tile is
+// unrolled. PREFETCH 1: the next tiles are loaded into registers while the current tiles are used.
 #if UNROLLED
 #define UNROLL_TILE UNROLL
 #else
@@ -76,16 +77,13 @@ MATMUL_KERNEL(shared_tiled) {
 
 #ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
 // Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N.
-// VECTOR           1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
-// BUFFERS          2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier per
-// tile
-// WARP_ROWS, WARP_COLUMNS   the threads of a warp as a rectangle, each with vectors WARP_* * VECTOR_LENGTH elements
-// apart, so that a
-//                    warp reads neighboring 16-byte words; 0: a thread has one compact rectangle
-// SLICED_K         sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the
-// end
-//   UNGUARDED        1: the block sizes divide m, n and k: no bounds checks
-//   MIN_GROUPS_PER_SM  CUDA __launch_bounds__: limits the registers
+//   VECTOR      1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
+//   BUFFERS     2: the next tiles are loaded during the arithmetic and stored in the other buffer, one barrier per tile
+//   WARP_ROWS, WARP_COLUMNS  shape of a warp in threads; the vectors of a thread are WARP_* * VECTOR_LENGTH elements
+//               apart, so that a warp reads neighboring 16-byte words. 0: the elements of a thread form one rectangle
+//   SLICED_K    sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the end
+//   UNGUARDED   1: the block sizes divide rows, columns and inner, so there are no bounds checks
+//   MIN_GROUPS_PER_SM  the minimum of CUDA's __launch_bounds__, which limits the registers
 #define SET_THREADS (GROUP_SIZE / SLICED_K)
 #define SLICE_K (BLOCK_K / SLICED_K)
 #define A_PITCH (BLOCK_M + A_PAD)
@@ -102,8 +100,8 @@ MATMUL_KERNEL(shared_tiled) {
 #define PACK_VECTOR(array, at) make_double2(array[at], array[at + 1])
 #endif
 
-// Loads STEP numbers of an operand into kept[at...]. Tiles are indexed by CONTIGUOUS and STRIDED directions (CUTLASS
-// PitchLinear).
+// Loads STEP numbers of an operand into kept[at...]. A tile is indexed by its contiguous and its strided direction
+// (CUTLASS: PitchLinear).
 #define LOAD_VECTOR(kept, at, source, target, inside, room)                       \
     {                                                                             \
         if (VECTOR && (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH))) {     \
@@ -114,13 +112,13 @@ MATMUL_KERNEL(shared_tiled) {
                 UNGUARDED || ((inside) && (room) > r) ? source[(target) + r] : 0; \
     }
 
-// The tile element at which load number t of this thread begins; `extent` is the length of the contiguous direction.
+// The coordinates in the tile of load number t of this thread; `extent` is the length of the contiguous direction.
 #define CONTIGUOUS(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
 #define STRIDED(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
-// a_load and b_load are where this thread's first loads are; each further load is GROUP_SIZE * STEP / extent lines on.
-// An operand's tile is BLOCK_K along the inner dimension and a block along the other, its edge, which is contiguous in
-// memory where `edge_first` is 1. `block` is where the edge begins, of `size` in the matrix.
+// `load` (a_load, b_load) points to the first load of this thread; each further load is GROUP_SIZE * STEP / extent
+// lines later. The tile of an operand is BLOCK_K along the inner dimension and a block along the other dimension, the
+// edge, which is contiguous in memory if `edge_first` is 1. The edge begins at `block` and is limited by `size`.
 #define LOAD_TILE(next, loads, load, ld, extent, edge_first, block, size, first)                                      \
     {                                                                                                                 \
         UNROLL for (int t = 0; t < loads; t += STEP) {                                                                \
@@ -134,7 +132,7 @@ MATMUL_KERNEL(shared_tiled) {
 #define LOAD_TILES(first)                                                                 \
     {LOAD_TILE(a_next, A_LOADS, a_load, (ulong)inner, BLOCK_K, 0, block_row, rows, first) \
          LOAD_TILE(b_next, B_LOADS, b_load, (ulong)columns, BLOCK_N, 1, block_column, columns, first)}
-// Tiles are stored in local memory with the depth outermost, so that a thread's rows and columns are contiguous.
+// Tiles are stored in local memory with the depth outermost, so that the rows and columns of a thread are contiguous.
 #define STORE_TILE(tile, pitch, next, loads, extent, edge_first, by_vectors, buffer)                                 \
     UNROLL for (int t = 0; t < loads; t += STEP) {                                                                   \
         uint contiguous = CONTIGUOUS(t, extent), strided = STRIDED(t, extent);                                       \
@@ -152,7 +150,8 @@ MATMUL_KERNEL(shared_tiled) {
 
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_N / (WARP_COLUMNS * THREAD_TILE_N))
-// Lanes are arranged in 2 x 2 squares: a half warp then reads so few words that a 16-byte load takes half the cycles.
+// Lanes are arranged in 2 x 2 squares: a half warp then reads so few different words that a 16-byte load takes half the
+// cycles.
 #define LANE_ROW ((lane & 1) | (WARP_ROWS == 4 ? lane >> 4 : lane >> 2 & 3) << 1)
 #define LANE_COLUMN (WARP_ROWS == 4 ? lane >> 1 & 7 : (lane >> 1 & 1) | (lane >> 4) << 1)
 #define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * THREAD_TILE_M) + LANE_ROW * VECTOR_LENGTH)
@@ -166,7 +165,7 @@ MATMUL_KERNEL(shared_tiled) {
 #define COLUMN_OF(c) (c)
 #endif
 
-// Loads a fragment of `count` numbers from local memory, 16 bytes at a time where they are contiguous.
+// Loads a fragment of `count` numbers from local memory, 16 bytes at a time if VECTOR.
 #define LOAD_FRAGMENT(fragment, count, tile, target, OFFSET)                                   \
     {                                                                                          \
         if (VECTOR && (count) % VECTOR_LENGTH == 0) {                                          \
@@ -244,8 +243,7 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
         BARRIER();
     }
 #if SLICED_K > 1
-    // The sets pass their sums through local memory, one at a time, and the first adds them in order: the same bits
-    // always.
+    // The sets store their sums in local memory one after another, and set 0 adds them in this fixed order.
     LOCAL_ARRAY(REAL, shared_sums, SET_THREADS * THREAD_TILE_M * THREAD_TILE_N);
     for (uint turn = 1; turn < SLICED_K; turn++) {
         if (slice == turn)
@@ -263,15 +261,15 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 }
 #else
 // Multistage (after CUTLASS): asynchronous copies fill a ring of STAGES tiles in local memory without passing through
-// registers; up to STAGES - 1 are in flight during the arithmetic. The fragments of step k + 1 are read while step k
-// multiplies, across tile boundaries too, so threads still have multiplications to issue after the one barrier per
-// tile.
-// Numbers of a tile of b that one copy moves; those of a are stored apart, one by one.
+// registers; up to STAGES - 1 tiles are in flight during the arithmetic. The fragments of step k + 1 are read while
+// step k multiplies, across tile boundaries too, so threads still have multiplications to issue after the one barrier
+// per tile. A copy moves STEP numbers of b, or one number of a, which is transposed. COPY_CONTIGUOUS and COPY_STRIDED
+// are the coordinates in the tile of copy number t of this thread, as CONTIGUOUS and STRIDED above.
 #define COPY_CONTIGUOUS(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
 #define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
 #define A_STAGE (BLOCK_K * A_PITCH)
 #define B_STAGE (BLOCK_K * BLOCK_N)
-// Copies an operand's tile into the stage at `store`; advances `load`.
+// Copies the tile of an operand into the stage at `store` and advances `load`.
 #define COPY_TILE_ASYNC(source, load, ld, store, pitch, step, tile_size, extent, edge_first, block, size, first)      \
     {                                                                                                                 \
         UNROLL for (int t = 0; t < tile_size / GROUP_SIZE / step; t++) {                                              \
@@ -362,10 +360,10 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
 #endif
 
 #ifdef PANEL_K  // ------------------------------------------------------------------------------------- for CPUs
-// A work-item packs PANEL_K x (2 wide vectors) of b into private memory, which stays in the first-level caches, and
-// multiplies its rows of a by it, six at a time: 12 wide accumulators, 8 loads for 12 multiply-adds (Goto, van de
-// Geijn, Anatomy of High-Performance Matrix Multiplication). The items of a column of panels share the rows of out
-// evenly.
+// A work-item packs a panel of b, PANEL_K rows of two wide vectors, into private memory, which stays in the first-level
+// cache, and multiplies its rows of a by the panel, six rows at a time: 12 wide accumulators and 8 loads for 12
+// multiply-adds (K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix Multiplication). The work-items of a
+// column of panels divide the rows of out evenly.
 #if VECTOR_LENGTH == 4
 #define WIDE_VECTOR float16
 #define WIDE_LENGTH 16

@@ -1,10 +1,12 @@
-// Matrix products out = a b in float64 by tensor cores (mma.sync, sm_80; m16n8 shapes sm_90). Matrices are row-major.
-// After CUTLASS's multistage: asynchronous copies fill a ring of STAGES tiles in local memory while warps multiply.
+// Matrix products out = a b in float64 by tensor cores (mma.sync; m8n8k4 from sm_80, m16n8 shapes from sm_90),
+// row-major; variants in renderer/numerics/matmul.py. As in CUTLASS's multistage kernels, asynchronous copies fill a
+// ring of STAGES tiles in local memory while warps multiply.
 //   BLOCK_M x BLOCK_N of out per group, WARP_M x WARP_N per warp, BLOCK_K deep; MMA_M x 8 x MMA_K per instruction
 //   FRAGMENT_SETS 2: fragments are read one step ahead; 1: right before their use, while other warps multiply
-//   VECTOR 1: 16-byte copies, for matrices whose rows are aligned to them; UNGUARDED 1: blocks need no bounds checks
-#define STEP (VECTOR ? 2 : 1)  // numbers of a copy
-// Padded: the four rows and four columns that half a warp reads of a fragment are in different banks.
+//   VECTOR 1: 16-byte copies (all rows are aligned to 16 bytes); UNGUARDED 1: no bounds checks
+#define STEP (VECTOR ? 2 : 1)  // numbers per copy
+// Pitches are padded so that the four rows and four columns of a fragment that half a warp reads are in different
+// banks.
 #define A_PITCH (BLOCK_K + 4)
 #define B_PITCH (BLOCK_N + 4)
 #define A_STAGE (BLOCK_M * A_PITCH)
@@ -25,7 +27,7 @@
 #define MULTIPLY mma_m16n8k16_f64
 #endif
 
-// Starts to copy `lines` lines of `length` numbers; what is beyond the matrix becomes zero.
+// Starts the copy of `lines` lines of `length` numbers; numbers beyond the matrix become zero.
 #define COPY_TILE(to, pitch, source, from, ld, lines, length, lines_left, length_left)                          \
     UNROLL for (int t = 0; t < (lines) * (length) / STEP / GROUP_SIZE; t++) {                                   \
         const int per_line = (length) / STEP;                                                                   \
@@ -44,7 +46,7 @@
          COPY_TILE(b_tiles + (stage) * B_STAGE, B_PITCH, b, b_block + (ulong)(first) * (ulong)columns, columns, \
                    BLOCK_K, BLOCK_N, (int)inner - (int)(first), (int)columns - block_column)}
 
-// Reads the fragments of a step: of an instruction the depths in order, and of each depth its 8 or 16 rows.
+// Reads the fragments of a step in the register order of mma.sync: by depth, and for each depth by 8 or 16 rows.
 #define LOAD_FRAGMENTS(slot, step)                                                                                   \
     {                                                                                                                \
         UNROLL for (int q = 0; q < DEPTH_PARTS; q++) {                                                               \
@@ -88,7 +90,8 @@ multiply_tensor_cores(GLOBAL const double *RESTRICT a, GLOBAL const double *REST
     int read = 0, filled = STAGES - 1;  // the stage that is read, the stage that is filled next
     NO_UNROLL for (uint first = 0; first < inner; first += BLOCK_K) {
         UNROLL for (int step = 0; step < STEPS; step++) {
-            // Two sets of fragments: a tile is entered one step early. After the barrier all have left the one before.
+            // With two sets of fragments a tile is entered one step early. After the barrier no warp reads the previous
+            // tile.
             bool enters = step == (FRAGMENT_SETS == 2 ? STEPS - 1 : 0);
             if (enters) {
                 async_wait_group(STAGES - 2);

@@ -1,4 +1,5 @@
-// Minimum and maximum of numbers of type ELEMENT; IS_HALF 1 if that is ushort for the bits of a float16.
+// Minimum and maximum of an array; launched by renderer/numerics/sums/aggregates.py.
+//   ELEMENT  the C type of the numbers;  IS_HALF 1: ELEMENT is ushort and holds the bits of a float16
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
@@ -13,8 +14,8 @@ DEVICE float value_of(ushort bits) {
 #define value_of(number) (number)
 #endif
 
-// `out` receives the minimum and maximum of each work-group. `nans[0]` is set to 1 if any input is NaN. float16 inputs
-// are compared as float.
+// `out` receives the minimum and maximum of each work-group. `nans[0]` is set to 1 if any number is NaN. float16
+// numbers are compared as float.
 KERNEL minmax(GLOBAL const ELEMENT *x, ulong count, ulong tiles_per_group, GLOBAL VALUE *out, GLOBAL uint *nans) {
     LOCAL_ARRAY(VALUE, lows, GROUP_SIZE);
     LOCAL_ARRAY(VALUE, highs, GROUP_SIZE);

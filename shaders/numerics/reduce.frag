@@ -1,5 +1,8 @@
-// One pass of a reduction: each texel of the target reduces a BLOCK x BLOCK square of the image. Squares at the edges
-// end at the image, so any size works. BLOCK, OPERATION and LOG_LUMINANCE, DIVIDE (0 or 1) are constants.
+// One pass of a reduction (renderer/numerics/texture_reduction.py): each texel of the target reduces a square of
+// BLOCK x BLOCK texels of the image, clipped at its edges, so any size works.
+//   OPERATION      SUM, MIN or MAX
+//   LOG_LUMINANCE  1: reduces log luminance and count of each pixel (first pass of the mean log luminance)
+//   DIVIDE         1: divides the sum by the count (last pass)
 #include "images/tone_mapping.h"
 #define SUM 0
 #define MIN 1

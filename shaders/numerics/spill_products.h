@@ -1,6 +1,7 @@
 #if DOT && !SINGLE
-// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits, which
-// are five limbs.
+// For sum_exact.cu and sum_bins.cu: adds a product of doubles whose rounding error is not a double, because product or
+// error would overflow or underflow. The 106-bit product of the mantissas, made of four 32 x 32 bit products, is added
+// to five limbs of the superaccumulator (superaccumulator.h).
 DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *flags) {
     if (!isfinite(x) || !isfinite(y) || x == 0 || y == 0) {
         double product = x * y;

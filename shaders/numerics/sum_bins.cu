@@ -1,11 +1,11 @@
-// Exact sums of doubles and of products on GPUs: at the memory's speed for numbers of any exponents. Constants: see
-// sum_tiles.h, superaccumulator.h; AHEAD tiles are loaded before they are added.
+// Exact sums of doubles and of products on GPUs, at the speed of the memory for any exponents; launched by
+// renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h, superaccumulator.h; AHEAD tiles are prefetched.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
-// CHUNKS signed integers of 64 bits in local memory, of weight 2^(32 c - 1075). A number adds 32 bits of its mantissa
-// to one and the others, below 2^53, to the next, in two's complement: two loads, two stores and about 40 integer
-// instructions for any data. Carries are propagated before 2^11 numbers could overflow a chunk. One group fills a
-// multiprocessor's local memory, so there are as many groups as multiprocessors.
+// CHUNKS signed 64-bit integers in local memory; chunk c has the weight 2^(32 c - 1075). A number adds the low 32 bits
+// of its shifted mantissa to one chunk and the remaining bits, below 2^53, to the next, in two's complement: two loads,
+// two stores and about 40 integer instructions for any data. Carries are propagated before 2^11 numbers could overflow
+// a chunk. One group fills the local memory of a multiprocessor, so there are as many groups as multiprocessors.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 #include "numerics/spill_products.h"
@@ -18,7 +18,7 @@
 #define NOT_FINITE 0x7ff00000u
 #define HIGH_WORD(number) ((uint)(as_ulong(number) >> 32) & 0x7fffffffu)
 
-// Adds a finite number to the thread's chunks, of which `own` is the first.
+// Adds a finite number to the chunks of the thread; `own` is its chunk 0.
 DEVICE void deposit(double number, LOCAL long *own) {
     uint high = (uint)(as_ulong(number) >> 32), low = (uint)as_ulong(number);
     uint shift = high >> 20, implicit = 0x100000u;
@@ -42,7 +42,7 @@ DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *own, LOC
     }
 }
 #if DOT && !SINGLE
-// Both halves are doubles then: where a factor is 0 they are 0, but for one that is not finite.
+// Usual: the product and its rounding error are doubles. Zero: both are 0, since a factor is 0 and the other is finite.
 #define IS_USUAL(product) (fabs(product) >= 0x1p-960 && fabs(product) < 0x1p1000)
 #define IS_ZERO(x, y, product) ((product) == 0 && ((x) == 0 || (y) == 0))
 DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, LOCAL long *own, LOCAL uint *limbs,
@@ -59,25 +59,21 @@ DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, 
 }
 #endif
 
-// The chunks but the highest lie in 0 .. 2^32 - 1 then.
+// Carry propagation: afterwards all chunks but the highest are in 0 .. 2^32 - 1.
 #define PROPAGATE                                      \
     for (uint c = 0; c + 1 < CHUNKS; c++) {            \
         long value = CHUNK(c), carry = value >> 32;    \
         CHUNK(c) = value - (long)((ulong)carry << 32); \
         CHUNK(c + 1) += carry;                         \
     }
-DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs) {
-    bool negative = units < 0;
-    ulong size = negative ? 0ul - (ulong)units : (ulong)units;
-    ADD_INTEGER(limbs, size, exponent, negative)
-}
+DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_UNITS(limbs, units, exponent)}
 
 #define NOTE_ZEROS(numbers)                                                                                       \
     if (!not_negative_zero) {                                                                                     \
         UNROLL for (int i = 0; i < WIDTH; i++) not_negative_zero |= as_ulong(numbers[i]) != 0x8000000000000000ul; \
     }
 #if DOT && !SINGLE
-#define TERMS 2  // a number
+#define TERMS 2  // deposits per number
 #define ADD_TILE(now, now_y)                                                               \
     {                                                                                      \
         double xs[WIDTH], ys[WIDTH], products[WIDTH];                                      \
@@ -143,12 +139,10 @@ KERNEL sum_bins(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
                 GLOBAL uint *out) {
     y += y_start;
     LARGE_LOCAL_ARRAY(long, chunks, CHUNKS *GROUP_SIZE);
-    LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
-    LOCAL_ARRAY(uint, flags, 1);
+    GROUP_LIMBS;
     LOCAL long *own = chunks + local_index();
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
-    if (local_index() == 0) flags[0] = 0;
-    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
+    CLEAR_LIMBS;
     for (uint c = 0; c < CHUNKS; c++) CHUNK(c) = 0;
     BARRIER();
     bool not_negative_zero = false;
@@ -180,13 +174,12 @@ KERNEL sum_bins(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
     if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
     BARRIER();
     uint chunk = local_index() % CHUNKS, part = local_index() / CHUNKS;
-    if (part < THREADS_PER_CHUNK) {  // neighbors begin at different threads' chunks, in different banks
+    if (part < THREADS_PER_CHUNK) {  // neighboring threads begin with chunks of different threads, in different banks
         long units = 0;
         for (uint i = part; i < GROUP_SIZE; i += THREADS_PER_CHUNK)
             units += chunks[chunk * GROUP_SIZE + (i + chunk) % GROUP_SIZE];
         add_units(units, CHUNK_EXPONENT(chunk), limbs);
     }
     BARRIER();
-    MERGE_LIMBS(limbs, out)
-    if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
+    MERGE_LIMBS(out);
 }

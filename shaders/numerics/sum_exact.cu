@@ -1,21 +1,18 @@
-// Exact sums of floating-point numbers and of their products, on processors and where sum_bins.cu and
-// sum_exact_float.cu do not run. Constants: see sum_tiles.h, superaccumulator.h.
+// Exact sums of floating-point numbers and of their products, on CPUs and on devices with too little local memory for
+// sum_bins.cu and sum_exact_float.cu; launched by renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h,
+// superaccumulator.h.
+#include "numerics/error_free.h"
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
-// Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of a thread's eight sums is an
-// expansion of EXPANSION_SIZE doubles in registers, made by error-free additions (Knuth). What it cannot hold, what is
-// not finite and what would overflow spills to the group's superaccumulator. Size 1 holds floats of similar magnitude
-// without any error term, so that the test for one is the whole cost.
-#define TWO_SUM(total, term, error)                           \
-    {                                                         \
-        double8 raised = total + term, part = raised - total; \
-        error = (total - (raised - part)) + (term - part);    \
-        total = raised;                                       \
-    }
+// Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of the eight sums of a thread is an
+// expansion of EXPANSION_SIZE doubles in registers, updated by error-free additions (TwoSum). Rounding errors of the
+// last component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the group.
+// With EXPANSION_SIZE 1, floats of similar magnitude have no rounding error, and testing for one is the only extra
+// cost.
 
-// Spills to the integer accumulator what the expansion cannot hold: the rounding error, or, if a sum is no longer
-// finite, the whole term after both sums are restored.
+// Spills from eight expansions to the superaccumulator: the rounding error or, if a sum is no longer finite, the term,
+// after both components of the sum are restored.
 DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_low, const double *sums_low_old,
                            const double *terms, const double *errors, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
@@ -30,8 +27,8 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
     }
 }
 
-// The second component of an expansion of floats is needed so seldom that it is kept in local memory
-// (`sums_low_local`), which leaves registers for loads.
+// For floats the second component of an expansion is rarely needed, so it is in local memory (`sums_low_local`), which
+// leaves registers for loads.
 #define SPILL(term)                                                                \
     {                                                                              \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH]; \
@@ -49,11 +46,11 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define ADD_TERM(term)                                                                                       \
     {                                                                                                        \
         double8 sums_old = sums, error;                                                                      \
-        TWO_SUM(sums, term, error)                                                                           \
+        TWO_SUM(double8, sums, term, error)                                                                  \
         if (any_nonzero(error)) {                                                                            \
             spills++;                                                                                        \
             double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low; \
-            TWO_SUM(sums_low, rest, error)                                                                   \
+            TWO_SUM(double8, sums_low, rest, error)                                                          \
             if (any_nonzero(error)) SPILL(term)                                                              \
             vstore8(sums_low, local_index(), sums_low_local);                                                \
         }                                                                                                    \
@@ -62,8 +59,8 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define ADD_TERM(term)                                                 \
     {                                                                  \
         double8 sums_old = sums, sums_low_old = sums_low, error, rest; \
-        TWO_SUM(sums, term, rest)                                      \
-        TWO_SUM(sums_low, rest, error)                                 \
+        TWO_SUM(double8, sums, term, rest)                             \
+        TWO_SUM(double8, sums_low, rest, error)                        \
         if (any_nonzero(error)) {                                      \
             spills++;                                                  \
             SPILL(term)                                                \
@@ -80,7 +77,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define ROUND 64
 #define MAX_SPILLS 8
 #define COUNT_SHIFT 40
-#define CELL_ENDURANCE 16384  // tiles of eight terms, whose upper 23 bits add up to less than 2^COUNT_SHIFT
+#define CELL_ENDURANCE 16384  // tiles of eight terms before a flush: their upper bits add up to less than 2^COUNT_SHIFT
 #define LOW_BITS (SINGLE && !DOT ? 29 : 32)
 #define HIGH_MASK ((1ul << (52 - LOW_BITS)) - 1)
 #define CELL_TERM(term)                                                             \
@@ -130,7 +127,7 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
         }                                                                                       \
         spills = 0;                                                                             \
     }
-#define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
+#define TERMS (DOT && !SINGLE ? 2 : 1)  // vectors of eight terms per tile: product and error, or number
 #else
 #define ADD_ANY_TERM(term) ADD_TERM(term)
 #define MAYBE_SWITCH
@@ -138,16 +135,14 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
 
 #include "numerics/spill_products.h"
 
-#define PREFETCH_DISTANCE (SINGLE ? 2 : 1)  // floats are half as long: two loads of them must be in flight
+#define PREFETCH_DISTANCE (SINGLE ? 2 : 1)  // tiles; a float is half as long, so two loads are needed in flight
 
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
 sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
           GLOBAL uint *out) {
     y += y_start;
-    LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
-    LOCAL_ARRAY(uint, flags, 1);
-    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
-    if (local_index() == 0) flags[0] = 0;
+    GROUP_LIMBS;
+    CLEAR_LIMBS;
     BARRIER();
     double8 sums = SPLAT(double8, -0.0);
 #if EXPANSION_SIZE == 1
@@ -216,6 +211,5 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     for (int i = 0; i < WIDTH; i++)
         if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])
     BARRIER();
-    MERGE_LIMBS(limbs, out)
-    if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
+    MERGE_LIMBS(out);
 }

@@ -1,16 +1,17 @@
-// Exact sums by fragment passes, the OpenGL version of sum_exact.cu: each texel adds the 4 * TEXELS floats of TEXELS
-// input texels into an expansion of four floats by error-free additions (Knuth) and, with DOT 1, error-free products
-// (Dekker, since not every driver's fma rounds once). The next pass adds expansions the same way. A texel whose four
-// floats cannot hold the sum, or whose inputs have error terms outside the range of normal floats, sets `flag` and
-// stays zero: its inputs are added on the host.
+// Exact sums by fragment passes (renderer/numerics/sums/gl_sums.py), the OpenGL counterpart of sum_exact.cu: each texel
+// adds the 4 * TEXELS floats of TEXELS input texels into an expansion of four floats by TwoSum and, with DOT 1, by
+// TwoProduct (Dekker's, since the fma of some drivers rounds twice). The next pass adds the expansions the same way. A
+// texel whose four floats cannot hold the sum, or whose inputs could have rounding errors outside the range of normal
+// floats, sets `flag` and is zero; the host adds its inputs.
+#include "numerics/error_free.h"
 precise layout(location = 0) out vec4 expansion;
 layout(location = 1) out vec4 flag;
 uniform sampler2D numbers;
 #if DOT
 uniform sampler2D factors;
 #endif
-uniform int texels;   // of the input that count
-uniform int width;    // of this target
+uniform int texels;  // input texels that hold numbers
+uniform int width;  // of this target, in texels
 uniform float min_magnitude;  // magnitudes between which every input but zero must lie
 uniform float max_magnitude;
 
@@ -20,10 +21,8 @@ bool flagged = false;
 void add(float number) {
     precise float remainder = number;
     for (int i = 0; i < 4; i++) {
-        precise float sum = parts[i] + remainder;
-        precise float part = sum - parts[i];
-        precise float error = (parts[i] - (sum - part)) + (remainder - part);
-        parts[i] = sum;
+        precise float error;
+        TWO_SUM(precise float, parts[i], remainder, error)
         remainder = error;
     }
     if (remainder != 0.0) flagged = true;

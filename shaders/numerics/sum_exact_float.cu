@@ -1,16 +1,16 @@
-// Exact sums of floats on GPUs: numerics/sum_exact.cu's result.
-// Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most MAX_TILES_PER_GROUP.
+// Exact sums of floats on GPUs, with the same result as sum_exact.cu; launched by
+// renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most
+// MAX_TILES_PER_GROUP.
 //
-// Window: a double adds every float of 20 successive exponents without rounding, MAX_TILES_PER_GROUP times: 24 bits of
-// mantissa, 19 of exponents and 10 of count are 53. So one comparison of the smallest and the largest of eight numbers
-// replaces eight error-free additions. The group's first tile sets the window.
-// Bins: if any of a thread's eight numbers lies outside the window, all eight go to its BINS doubles in local memory,
-// one for each 16 exponents; 24 bits times 2^15 leave room for 2^14 additions. A warp starts with a miss budget of
-// MISS_BUDGET, or 0 if its first tile misses. A round of four tiles in which any lane misses costs 15; any other round
-// adds 1. Once the budget is used up the warp bins all further rounds of four tiles, at one load and one store of local
-// memory a number, so the cost is bounded for any data.
-// Both kinds of sums end in the superaccumulator. Magnitudes are compared by the bits of the floats, shifted left by
-// one.
+// Window: a double can add MAX_TILES_PER_GROUP floats whose exponents lie in a window of 20 without rounding: 24 bits
+// of mantissa, 19 of exponent range and 10 of count are 53 bits. So one comparison of the smallest and the largest of
+// eight numbers replaces eight error-free additions. The first tile of a group sets its window. Bins: if any of the
+// eight numbers of a thread is outside the window, all eight go to the thread's BINS doubles in local memory, one for
+// each 16 exponents; 24 + 15 bits leave room for 2^14 additions. A warp starts with a miss budget of MISS_BUDGET, or 0
+// if its first tile misses the window. A round of four tiles in which any lane misses costs 15, any other round adds 1.
+// When the budget is used up the warp bins all further rounds of four tiles, at one load and one store of local memory
+// per number, so the cost is bounded for any data. At the end both kinds of sums are added to the superaccumulator.
+// Magnitudes are compared as the bits of the floats shifted left by one.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
@@ -30,12 +30,7 @@
 #define ANY_LANE(flag) (flag)
 #endif
 
-// Adds units * 2^exponent to the limbs.
-DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
-    bool negative = units < 0;
-    ulong size = negative ? 0ul - (ulong)units : (ulong)units;
-    ADD_INTEGER(limbs, size, exponent, negative)
-}
+DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_UNITS(limbs, units, exponent)}
 
 #define UNPACK_TILE(raw)                                 \
     float numbers[WIDTH];                                \
@@ -73,18 +68,16 @@ DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
     }
 #define BIN_TILE(raw) {UNPACK_TILE(raw) BIN_NUMBERS}
 
-KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
-sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-          GLOBAL uint *out) {
-    LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
-    LOCAL_ARRAY(uint, flags, 1);
+KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
+                                                     ulong count, ulong tiles_per_group, GLOBAL uint *out) {
+    GROUP_LIMBS;
     LOCAL_ARRAY(uint, first_highest, 1);
     LOCAL_ARRAY(uint, binned, 1);  // whether any number of the group went to a bin
     LOCAL_ARRAY(double, bins, BINS *GROUP_SIZE);
     LOCAL_ARRAY(long, units, GROUP_SIZE);
-    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
+    CLEAR_LIMBS;
     for (uint bin = 0; bin < BINS; bin++) bins[bin * GROUP_SIZE + local_index()] = -0.0;
-    if (local_index() == 0) flags[0] = first_highest[0] = binned[0] = 0;
+    if (local_index() == 0) first_highest[0] = binned[0] = 0;
     BARRIER();
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     VECTOR8 first = load_partial_tile(x, tile, count);
@@ -120,7 +113,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 
     int exponent = (int)max(low >> 24, 1u) - 150;
     double scale = as_double((ulong)(1023 - exponent) << 52);
-    long own = 0;
+    long own = 0;  // sum of the thread, or of a bin, in units of 2^exponent
     bool not_negative_zero = false;
     UNROLL for (int i = 0; i < WIDTH; i++) {  // in units of the window's last bit, below 2^53
         own += (long)(sums[i] * scale);
@@ -131,7 +124,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     if (local_index() < THREADS_PER_BIN) {
         own = 0;
         for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) own += units[i];  // below 2^60
-        flush_units(own, exponent, limbs);
+        add_units(own, exponent, limbs);
     }
     if (binned[0]) {
         uint bin = local_index() / THREADS_PER_BIN;
@@ -143,10 +136,9 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
             own += (long)(sum * scale);
             not_negative_zero |= !IS_NEGATIVE_ZERO(sum);
         }
-        flush_units(own, exponent, limbs);
+        add_units(own, exponent, limbs);
     }
     if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
     BARRIER();
-    MERGE_LIMBS(limbs, out)
-    if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
+    MERGE_LIMBS(out);
 }

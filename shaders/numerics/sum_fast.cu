@@ -1,7 +1,8 @@
-// Fast sums of huge arrays, and one level of pairwise summation (the halving of paper 2). Constants: see sum_tiles.h.
+// Fast sums of huge arrays (device_sums.py), and one level of pairwise summation, the halving of paper 2
+// (aggregates.py). Constants: see sum_tiles.h.
 #include "numerics/sum_tiles.h"
 
-// Sixteen running sums a thread in the numbers' own precision, then a tree reduction of the threads' sums in double.
+// Sixteen running sums per thread in the precision of the numbers, then a tree reduction of the group in double.
 KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
                 GLOBAL double *out) {
     y += y_start;
@@ -39,7 +40,7 @@ KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
     if (local_index() == 0) out[group_index()] += partial_sums[0];
 }
 
-// Adds the upper half of `count` numbers to the lower: half_count = ceil(count / 2) numbers remain.
+// Adds the upper half of `count` numbers to the lower half; half_count = ceil(count / 2) numbers remain.
 KERNEL pairwise_step(GLOBAL ELEMENT *numbers, uint count, uint half_count) {
     uint i = thread_index();
     if (i < count - half_count) numbers[i] += numbers[i + half_count];

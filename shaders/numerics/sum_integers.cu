@@ -1,17 +1,18 @@
-// Sums of integers, and of float16 as fixed-point numbers in units of 2^-24, in limbs of weight 2^(32 i).
-//   IS_HALF       1 for float16;  SIGNED 1: numbers have a sign;  FITS_32_BITS 1: integers of at most 32 bits
+// Exact sums of integers, and of float16 as fixed-point numbers in units of 2^-24, in limbs of weight 2^(32 i);
+// launched by renderer/numerics/sums/device_sums.py.
+//   IS_HALF       1: float16;  SIGNED 1: numbers have a sign;  FITS_32_BITS 1: integers of at most 32 bits
 //   DOT, ABSOLUTE, tiles_per_group   as in sum_tiles.h
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
 #if IS_HALF
 #define WIDE_INTEGER long
-DEVICE long to_integer(ushort bits, LOCAL uint *flags) {
+DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_zero) {
     if ((bits >> 10 & 31u) == 31u) {
         atomic_or(flags, bits & 1023u ? FLAG_NAN : bits >> 15 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY);
         return 0;
     }
-    if (bits != 0x8000u) flags[1] = 1;
+    if (bits != 0x8000u) not_negative_zero[0] = 1;
     long units = half_to_fixed(bits);
 #if ABSOLUTE
     return units < 0 ? -units : units;
@@ -21,30 +22,30 @@ DEVICE long to_integer(ushort bits, LOCAL uint *flags) {
 }
 #elif ABSOLUTE && SIGNED
 #define WIDE_INTEGER long
-#define to_integer(number, flags) ((long)(number) < 0 ? -(long)(number) : (long)(number))
+#define to_integer(number, flags, not_negative_zero) ((long)(number) < 0 ? -(long)(number) : (long)(number))
 #else
 #if SIGNED
 #define WIDE_INTEGER long
 #else
 #define WIDE_INTEGER ulong
 #endif
-#define to_integer(number, flags) ((WIDE_INTEGER)(number))
+#define to_integer(number, flags, not_negative_zero) ((WIDE_INTEGER)(number))
 #endif
 
 KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
                     GLOBAL uint *out) {
     y += y_start;
-    LOCAL_ARRAY(uint, flags, 2);
-    LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
-    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
-    if (local_index() == 0) flags[0] = flags[1] = 0;
+    GROUP_LIMBS;
+    LOCAL_ARRAY(uint, not_negative_zero, 1);  // not a bit of `flags`: threads set a word without an atomic operation
+    CLEAR_LIMBS;
+    if (local_index() == 0) not_negative_zero[0] = 0;
     BARRIER();
     ulong sums[4] = {0, 0, 0, 0};
     ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
     for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
-        WIDE_INTEGER a = to_integer(x[i], flags);
+        WIDE_INTEGER a = to_integer(x[i], flags, not_negative_zero);
 #if DOT
-        WIDE_INTEGER b = to_integer(y[i], flags);
+        WIDE_INTEGER b = to_integer(y[i], flags, not_negative_zero);
         ulong a_low = (ulong)a & 0xfffffffful, b_low = (ulong)b & 0xfffffffful;
         WIDE_INTEGER a_high = a >> 32, b_high = b >> 32;
         ulong least = a_low * b_low;
@@ -63,7 +64,6 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     for (int s = 0; s < 4; s++)
         if (sums[s]) ADD_LIMB(limbs, s, sums[s])
     BARRIER();
-    MERGE_LIMBS(limbs, out)
-    if (local_index() == 0 && (flags[0] || flags[1]))
-        atomic_or(&out[2 * LIMBS], flags[0] | (flags[1] ? FLAG_NOT_NEGATIVE_ZERO : 0));
+    if (local_index() == 0 && not_negative_zero[0]) flags[0] |= FLAG_NOT_NEGATIVE_ZERO;
+    MERGE_LIMBS(out);
 }

@@ -1,27 +1,29 @@
-// Reproducible sums of floating-point numbers. Constants: see sum_tiles.h, superaccumulator.h; FOLD bins are kept.
+// Reproducible sums of floating-point numbers; launched by renderer/numerics/sums/device_sums.py. Constants: see
+// sum_tiles.h, superaccumulator.h; the FOLD highest bins determine the result.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
-// Binned summation (Demmel, Nguyen; ReproBLAS): each number is split at fixed binary positions into FOLD slices, from
-// the bin of the largest number seen on downwards. Bin j counts units of 2^(BIN_WIDTH j - 1074). The slices of a number
-// do not depend on the first bin, so that keeping the FOLD highest bins at the end gives the same bits in any order.
-// The cost does not depend on the data.
+// Binned summation (J. Demmel, H. D. Nguyen; ReproBLAS): each number is split at fixed binary positions into FOLD
+// slices, starting at the bin of the largest number so far. Bin j counts units of 2^(BIN_WIDTH j - 1074). The slice of
+// a number in a bin does not depend on the starting bin, so the FOLD highest bins at the end have the same bits for any
+// order. The cost does not depend on the data.
 #define BIN_WIDTH 40
-#define HIGHEST_BIN 51  // the last whose 1.5 * 2^52 units are a finite double
+#define HIGHEST_BIN 51  // the last bin for which 1.5 * 2^52 units are a finite double
 #define BIN_REFERENCE(j) as_double(((ulong)(BIN_WIDTH * (j) - 1074 + 52 + 1023) << 52) | 0x8000000000000ul)
 #define BIN_LIMIT(j) as_double((ulong)(BIN_WIDTH * (j) - 1074 + BIN_WIDTH - 1 + 1023) << 52)
 #define ENDURANCE 2048u  // deposits of up to 2^39 units that keep a sum between 2^52 and 2^53 units
 
 DEVICE void flush_bins(LOCAL uint *bins, const double *sums, double reference, uint bin) {
     for (int i = 0; i < WIDTH; i++) {
-        long units = (long)as_ulong(sums[i]) - (long)as_ulong(reference);  // in one binade: a difference of bits
+        // Both are in one binade, so the difference of their bits is the number of units.
+        long units = (long)as_ulong(sums[i]) - (long)as_ulong(reference);
         ulong low = (ulong)units & 0xfffffffful, high = (ulong)(units >> 32);
         if (low) ADD_LIMB(bins, 2 * bin, low)
         if (high) ADD_LIMB(bins, 2 * bin + 1, high)
     }
 }
 
-// Deposits a number of 2^1005 or more, split after scaling by 2^-200, which is exact.
+// Deposits a number of magnitude 2^1005 or more, scaled by 2^-200 before it is split; the scaling is exact.
 DEVICE void deposit_scaled(LOCAL uint *bins, double x) {
     double rest = x * 0x1p-200;
     for (int fold = 0; fold < FOLD; fold++) {
@@ -60,24 +62,23 @@ DEVICE_NOINLINE uint required_bin(double *numbers, LOCAL uint *bins, LOCAL uint 
 KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
                         ulong tiles_per_group, GLOBAL uint *out) {
     y += y_start;
-    LOCAL_ARRAY(uint, bins, 2 * LIMBS);
-    LOCAL_ARRAY(uint, flags, 1);
+    GROUP_LIMBS;  // two for each bin
     LOCAL_ARRAY(uint, top, 1);
-    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) bins[i] = 0;
-    if (local_index() == 0) flags[0] = top[0] = 0;
+    CLEAR_LIMBS;
+    if (local_index() == 0) top[0] = 0;
     BARRIER();
     uint bin = FOLD - 1, deposits = 0;
     double limit = BIN_LIMIT(bin), bin_references[FOLD];
     double8 sums[FOLD];
     double parts[WIDTH];
     UNROLL for (int f = 0; f < FOLD; f++) sums[f] = SPLAT(double8, bin_references[f] = BIN_REFERENCE(bin - f));
-#define FLUSH_ALL                                                \
-    {                                                            \
-        UNROLL for (int f = 0; f < FOLD; f++) {                  \
-            vstore8(sums[f], 0, parts);                          \
-            flush_bins(bins, parts, bin_references[f], bin - f); \
-        }                                                        \
-        deposits = 0;                                            \
+#define FLUSH_ALL                                                 \
+    {                                                             \
+        UNROLL for (int f = 0; f < FOLD; f++) {                   \
+            vstore8(sums[f], 0, parts);                           \
+            flush_bins(limbs, parts, bin_references[f], bin - f); \
+        }                                                         \
+        deposits = 0;                                             \
     }
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     for (; tile < end; tile++) {
@@ -85,7 +86,7 @@ KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong 
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || deposits == ENDURANCE) {
             FLUSH_ALL
             vstore8(rest, 0, parts);
-            uint needed = required_bin(parts, bins, flags, top);
+            uint needed = required_bin(parts, limbs, flags, top);
             rest = vload8(0, parts);
             bin = max(bin, needed);
             limit = BIN_LIMIT(bin);
@@ -101,9 +102,6 @@ KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong 
     FLUSH_ALL
     atomic_max(&top[0], bin);
     BARRIER();
-    MERGE_LIMBS(bins, out)
-    if (local_index() == 0) {
-        if (flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
-        atomic_max(&out[2 * LIMBS + 1], top[0]);
-    }
+    MERGE_LIMBS(out);
+    if (local_index() == 0) atomic_max(&out[2 * LIMBS + 1], top[0]);
 }

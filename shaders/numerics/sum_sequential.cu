@@ -1,6 +1,6 @@
-// Sums one number after another, in the precision of the numbers, by one work-item: for teaching and comparison.
-// `state` keeps them from chunk to chunk: the plain sum; Kahan's sum and what it lost; Neumaier's sum and its rest.
-// (W. Kahan 1965; A. Neumaier 1974). Needs STRICT=1: contraction would change what is shown.
+// Recursive, Kahan and Neumaier summation by one work-item in the precision of the numbers, for textbook.py (W. Kahan
+// 1965; A. Neumaier 1974). `state` carries them from chunk to chunk: plain sum; Kahan's sum and its error; Neumaier's
+// sum and its correction. Needs STRICT=1: contraction into fused multiply-adds would change the results.
 KERNEL sum_sequential(GLOBAL const ELEMENT *numbers, const ulong count, GLOBAL ELEMENT *state) {
     if (thread_index() != 0) return;
     ELEMENT plain = state[0], kahan = state[1], lost = state[2], neumaier = state[3], rest = state[4];

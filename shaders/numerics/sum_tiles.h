@@ -1,11 +1,11 @@
-// Tile loads of the floating-point sum kernels (terms as in CUB).
+// Tile loads for the floating-point sum kernels sum_*.cu; "tile" and "arrangement" as in CUB.
 //   ELEMENT              the C type of the numbers; SINGLE 1 for float, 0 for double
 //   DOT                  0 sums x, 1 sums x * y; y begins y_start numbers into its buffer, a multiple of 64 bytes
 //   ABSOLUTE             1 sums |x|
 //   BLOCKED_ARRANGEMENT  1 on CPUs: a work-item reads WIDTH consecutive numbers; 0: neighboring threads read
 //                        neighboring 16-byte words
-// A group adds `tiles_per_group` tiles of TILE numbers one after another; a partial tile is padded with -0, which
-// changes no sum, and its factors with 0.
+// A group adds `tiles_per_group` tiles of TILE numbers one after another. A partial tile is padded with -0, which
+// changes no sum; its factors are padded with 0.
 #define WIDTH 8
 #define TILE (GROUP_SIZE * WIDTH)
 #if SINGLE
@@ -16,7 +16,7 @@
 #define PAD -0.0
 #endif
 
-// Eight numbers of a full tile. Every kernel here may add in any order, so a thread reads 16-byte words GROUP_SIZE
+// Eight numbers of a full tile. The sum kernels may add in any order, so a GPU thread reads 16-byte words GROUP_SIZE
 // apart.
 DEVICE VECTOR8 load_full_tile(GLOBAL const ELEMENT *numbers, ulong tile) {
 #if BLOCKED_ARRANGEMENT

@@ -1,6 +1,6 @@
-// Superaccumulator (Kulisch; Neal 2015): a sum as LIMBS signed 64-bit integers of weight 2^(32 i + LIMB_BASE). Each
-// limb is stored as two 32-bit words that are added with carry, since 64-bit atomics are not available everywhere. An
-// addition changes a limb by less than 2^33, so 2^30 additions cannot overflow it.
+// Superaccumulator (U. Kulisch; R. Neal 2015) for the kernels of exact sums: LIMBS signed 64-bit integers, limb i of
+// weight 2^(32 i + LIMB_BASE). A limb is two 32-bit words that are added with carry, since some devices have no 64-bit
+// atomics. An addition changes a limb by less than 2^33, so 2^30 additions cannot overflow it.
 #define FLAG_NAN 1u
 #define FLAG_POSITIVE_INFINITY 2u
 #define FLAG_NEGATIVE_INFINITY 4u
@@ -12,7 +12,7 @@
         uint high_word = (uint)((ulong)(value) >> 32) + (old_word + low_word < old_word ? 1u : 0u); \
         if (high_word) atomic_add(&(limbs)[2 * (i) + 1], high_word);                                \
     }
-// Adds (or, if negative, subtracts) m * 2^exponent; m has up to 64 bits.
+// Adds m * 2^exponent, or subtracts it if `negative`; m has up to 64 bits.
 #define ADD_INTEGER(limbs, m, exponent, negative)                                                     \
     {                                                                                                 \
         uint position = (uint)((exponent) - LIMB_BASE), limb = position >> 5, shift = position & 31u; \
@@ -29,7 +29,7 @@
         if (middle) ADD_LIMB(limbs, limb + 1, middle)                                                 \
         if (high) ADD_LIMB(limbs, limb + 2, high)                                                     \
     }
-// Adds any double; NaN, infinities and -0 go into `flags`, a word in the same memory.
+// Adds any double; NaN, infinities and "not -0" are recorded in `flags`, a word in the same memory as the limbs.
 #define ADD_DOUBLE(limbs, flags, number)                                                                        \
     {                                                                                                           \
         ulong bits = as_ulong(number), mantissa = bits & 0xffffffffffffful;                                     \
@@ -45,12 +45,28 @@
         } else if (!minus)                                                                                      \
             atomic_or(&(flags), FLAG_NOT_NEGATIVE_ZERO);                                                        \
     }
-// Adds the limbs of a group to those of all groups, after a barrier.
-#define MERGE_LIMBS(limbs, out)                                               \
-    for (uint i = local_index(); i < LIMBS; i += GROUP_SIZE) {                \
-        ulong limb = (ulong)(limbs)[2 * i] | (ulong)(limbs)[2 * i + 1] << 32; \
-        if (limb) ADD_LIMB(out, i, limb)                                      \
+// Adds units * 2^exponent.
+#define ADD_UNITS(limbs, units, exponent)                                       \
+    {                                                                           \
+        bool is_negative = (units) < 0;                                         \
+        ulong unit_count = is_negative ? 0ul - (ulong)(units) : (ulong)(units); \
+        ADD_INTEGER(limbs, unit_count, exponent, is_negative)                   \
     }
+
+// GROUP_LIMBS declares the limbs and flags of a group. CLEAR_LIMBS must be followed by a barrier. MERGE_LIMBS, after a
+// barrier, adds them to the limbs and flags of the launch in `out` (2 LIMBS words, then the flags).
+#define GROUP_LIMBS                      \
+    LOCAL_ARRAY(uint, limbs, 2 * LIMBS); \
+    LOCAL_ARRAY(uint, flags, 1)
+#define CLEAR_LIMBS                                                            \
+    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0; \
+    if (local_index() == 0) flags[0] = 0
+#define MERGE_LIMBS(out)                                                  \
+    for (uint i = local_index(); i < LIMBS; i += GROUP_SIZE) {            \
+        ulong limb = (ulong)limbs[2 * i] | (ulong)limbs[2 * i + 1] << 32; \
+        if (limb) ADD_LIMB(out, i, limb)                                  \
+    }                                                                     \
+    if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0])
 
 // A finite float16 as a fixed-point number in units of 2^-24.
 DEVICE long half_to_fixed(ushort bits) {

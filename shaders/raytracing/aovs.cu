@@ -1,9 +1,11 @@
-// Arbitrary output variables (AOVs) for compositing and denoising, and picking. Albedo and normal are means over the
-// first samples; depth and primitive id are those of the ray through the pixel's center. Included behind
-// raytracing/raytrace.cu.
+// Arbitrary output variables (AOVs) for compositing and denoising, and picking in the window.
+// renderer/raytracing/kernels.py places this file after raytracing/raytrace.cu, whose functions it uses.
 
 #include "raytracing/camera_hit.h"
 
+// Draws the AOVs of every pixel. Albedo and world-space shading normal are means over the first `samples` samples;
+// samples that miss count as black. Depth and primitive id belong to the ray through the pixel's center: depth is the
+// distance along that ray, infinite for a miss; the id counts from 1, and is 0 for a miss.
 KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos, GLOBAL float4 *normals,
                  GLOBAL float *depths, GLOBAL uint *primitive_ids, SCENE_PARAMS, GLOBAL const Material *materials) {
     uint i = thread_index();
@@ -12,13 +14,13 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
     int pixel = pixel_index(params, x, y);
     float3 albedo = make_float3(0.0f, 0.0f, 0.0f), normal = albedo;
     for (int sample = 0; sample < samples; sample++) {
-        LaunchParams of_sample = params;
-        of_sample.sample_index = sample;
-        Path path = start_path(of_sample, x, y, sampler_of_ray(of_sample, i));
+        LaunchParams sample_params = params;
+        sample_params.sample_index = sample;
+        Path path = start_path(sample_params, x, y, sampler_of_ray(sample_params, i));
         Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
         if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) continue;
         Surface s = surface_at(SCENE_ARGS, hit, path.origin, xyz(path.direction));
-        albedo = albedo + material_color(material_at(SCENE_ARGS, materials, s), s);
+        albedo = albedo + material_albedo(material_at(SCENE_ARGS, materials, s), s);
         normal = normal + s.normal;
     }
     float cosine;
@@ -29,8 +31,8 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
     primitive_ids[pixel] = hit.primitive < 0 ? 0u : primitive_id(SCENE_ARGS, hit);
 }
 
-// The distance of what is visible at (x, y), along the view axis (with fisheye and equirectangular, along the ray);
-// infinite for nothing.
+// Stores the depth of the surface visible at (x, y), in pixels from the upper left corner: the distance along the view
+// axis, or along the ray for fisheye and equirectangular; infinite for a miss.
 KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, SCENE_PARAMS) {
     if (thread_index() > 0) return;
     float cosine;

@@ -1,8 +1,12 @@
-// The shadow catcher's ground (materials/shadow_catcher.h): what of the background's irradiance reaches it. Included by
-// raytracing/raytrace.cu.
+// Shading of a hit on a shadow catcher (materials/shadow_catcher.h): level ground that shows the background behind it,
+// darkened where the scene blocks the light of suns and environment. Included by raytracing/raytrace.cu, whose
+// shade_hit calls shade_shadow_catcher.
+#include "raytracing/path.h"
 
-// Samples a direction of an infinite light at a level surface, which all shadow catchers are: suns and environment by
-// their irradiance, and the environment by luminance times cosine. Returns the irradiance over its pdf.
+// Samples the irradiance of a level surface by infinite lights, in world space: chooses a sun or the environment in
+// proportion to its irradiance, then a direction of the sun's disk, or of the environment by luminance times cosine.
+// Returns radiance times cosine over the pdf of *direction; 0 where there is no light. `normal` is unit; the sampler's
+// dimensions are `dimension`, + 4 and + 5.
 DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, float3 normal, Sampler sampler,
                                       uint dimension, GLOBAL const float4 *lights, float3 *direction) {
     float begin = 0.0f;
@@ -22,39 +26,33 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
         return light.radiance * (max_nnan(dot_fma(light.direction, normal), 0.0f) / pdf);
     }
 #if ENVIRONMENT
-    float pdf;
-    float3 sampled = sample_environment_map(params, lights, true, u1, u2, &pdf);
-    float cosine = dot_fma(sampled, normal);
-    if (pdf > 0.0f && cosine > 0.0f) {
-        *direction = sampled;
-        return environment_radiance(params, lights, sampled) * (cosine / (pdf * (1.0f - begin)));
-    }
+    return sample_level_environment(params, lights, normal, u1, u2, 1.0f - begin, direction);
 #endif
 #endif
     return splat3(0.0f);
 }
 
-// Shades a hit of the shadow catcher: the radiance of the background behind it, times the fraction of its irradiance by
-// suns and environment that the scene leaves unoccluded. A light sample takes away what may be occluded, and its shadow
-// ray gives it back where it is not, so that unshadowed ground is the background without noise; where all is occluded
-// the mean is 0, but a sample may be negative. Lights at a finite distance neither light it nor cast shadows on it.
-// From below it is invisible.
+// Shades a hit on a shadow catcher. Its radiance is the radiance of the background behind it, times the unoccluded
+// fraction of the irradiance by suns and environment. The path gets the background's radiance less one light sample;
+// the shadow ray adds the sample again if it is unoccluded. So unshadowed ground shows the background without noise,
+// and the mean in full shadow is 0, although single samples may be negative there. Lights at a finite distance are
+// ignored. Returns true if the path continues: from below, the ground is invisible, and the ray goes on.
 DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sampler sampler, uint dimension,
                                  Path *path, ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
                                  GLOBAL const float4 *lights) {
     shadow->valid = false;
     path->origin = offset_ray_origin(s, !s.front_face, path->origin.w);
-    path->direction.w = DELTA_PDF;  // next-event estimation does not pass through it, so the background weighs 1
+    path->direction.w = DELTA_PDF;  // next-event estimation cannot pass the ground: the background's MIS weight is 1
     if (!s.front_face) return true;
-    float3 behind = escaped_radiance(params, lights, s.ray_direction, DELTA_PDF);
+    float3 backdrop = escaped_radiance(params, lights, s.ray_direction, DELTA_PDF);
     float3 direction = s.normal, irradiance = make_float3(0.0f, 0.0f, 0.0f);
     if (params.light_count > 0)
         irradiance =
             sample_level_irradiance(params, xyz(path->origin), s.normal, sampler, dimension, lights, &direction);
-    float4 taken = path->throughput * with_w(behind * irradiance * xyz(params.inverse_irradiance), 0.0f);
+    float4 light_sample = path->throughput * with_w(backdrop * irradiance * xyz(params.inverse_irradiance), 0.0f);
     shadow->valid = irradiance.x + irradiance.y + irradiance.z > 0.0f;
     shadow->direction = with_w(direction, FLT_MAX);
-    shadow->contribution = taken;
-    path->radiance = path->radiance + path->throughput * with_w(behind, 0.0f) - taken;
+    shadow->contribution = light_sample;
+    path->radiance = path->radiance + path->throughput * with_w(backdrop, 0.0f) - light_sample;
     return false;
 }

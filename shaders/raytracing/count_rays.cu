@@ -1,5 +1,6 @@
-// Counts the active rays in every `step`-th word of a stencil from word `first` on, and the words that are 0. A program
-// of its own: those of raytrace.cu have a variant for each kind of scene.
+// Counts rays for a picture's report: in word_count words of a stencil (stencil.h), every `step`-th word from `first`
+// on, adds the number of set bits to counts[0] and the number of words that are 0 to counts[1]. It is a separate
+// program, because raytrace.cu has a variant for each kind of scene.
 KERNEL count_rays(GLOBAL const uint *words, int first, int step, int word_count, GLOBAL uint *counts) {
     uint i = thread_index();
     if (i >= (uint)word_count) return;

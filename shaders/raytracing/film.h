@@ -1,6 +1,9 @@
-// Film of a sample range that starts at params.first_sample: film_mean, each pixel's running mean, and with FILM
-// film_m2: xyz the sum of squared deviations (B. Welford 1962), w the sample count at which the pixel reached the noise
-// threshold, 0 while it is still sampled.
+// The film: running statistics of the samples of each pixel of the tile. It covers the samples from params.first_sample
+// on; merge_films.cu merges two such ranges. film_mean.xyz is the mean radiance. With FILM, film_m2.xyz is the sum of
+// squared deviations (B. Welford 1962), and film_m2.w the sample count at which the pixel reached the noise threshold,
+// 0 while it is still sampled.
+#include "bvh/geometry.h"
+
 #if FILM
 #define FILM_PARAMS GLOBAL float4 *film_mean, GLOBAL float4 *film_m2
 #define FILM_ARGS film_mean, film_m2
@@ -8,14 +11,15 @@
 #define FILM_PARAMS GLOBAL float4 *film_mean
 #define FILM_ARGS film_mean
 #endif
-#define MIN_SAMPLES 32  // before a pixel's error is estimated, and then at powers of two; the same in film.py
-#define MIN_LUMINANCE 0.01f  // the error of darker pixels is relative to this
+#define MIN_SAMPLES 32  // the error is estimated at this count and at larger powers of two; the same in film.py
+#define MIN_LUMINANCE 0.01f  // the error of darker pixels is relative to this luminance
 
+// Returns the film's index of pixel (x, y) of the whole picture.
 DEVICE int pixel_index(const LaunchParams params, int x, int y) {
     return (y - params.tile_y) * params.tile_width + x - params.tile_x;
 }
 
-// Whether the pixel takes another sample. It depends on the pixel's own samples alone, so tiling changes no bit.
+// True if the pixel takes another sample. This depends on the pixel's earlier samples alone, so tiling changes no bit.
 DEVICE bool needs_sample(const LaunchParams params, int x, int y, FILM_PARAMS) {
 #if FILM
     return params.sample_index == params.first_sample || film_m2[pixel_index(params, x, y)].w == 0.0f;
@@ -24,6 +28,8 @@ DEVICE bool needs_sample(const LaunchParams params, int x, int y, FILM_PARAMS) {
 #endif
 }
 
+// Adds a sample's radiance to the pixel, and ends its sampling when the relative standard error of its luminance is at
+// most params.noise_threshold.
 DEVICE void add_sample(const LaunchParams params, int x, int y, float4 radiance, FILM_PARAMS) {
     int pixel = pixel_index(params, x, y), previous = params.sample_index - params.first_sample;
     float3 mean = xyz(radiance), previous_mean = make_float3(0.0f, 0.0f, 0.0f);
@@ -39,9 +45,9 @@ DEVICE void add_sample(const LaunchParams params, int x, int y, float4 radiance,
     bool done = false;
     if (params.noise_threshold > 0.0f && samples >= MIN_SAMPLES && (samples & previous) == 0) {
         float scale = 1.0f / ((float)samples * (float)previous);
-        // the standard error of the luminance if the errors of the channels were fully correlated
+        // standard error of the luminance, an upper bound: channels' errors taken as fully correlated
         float error = fma(0.0722f, sqrt(m2.z * scale), fma(0.7152f, sqrt(m2.y * scale), 0.2126f * sqrt(m2.x * scale)));
-        done = error <= params.noise_threshold * max_nnan(luminance_of(with_w(mean, 0.0f)), MIN_LUMINANCE);
+        done = error <= params.noise_threshold * max_nnan(rgb_luminance(with_w(mean, 0.0f)), MIN_LUMINANCE);
     }
     film_m2[pixel] = with_w(m2, done ? (float)samples : 0.0f);
 #endif

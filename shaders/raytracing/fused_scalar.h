@@ -1,15 +1,16 @@
-// The megakernel on devices without warps: one thread traces the 32 paths of a stencil word from the camera to their
-// ends, so that their state stays in its cache. Coherent rays of the packet are traversed together
-// (bvh/traverse_bvh8.h), and eight neighbors are shaded at once (shade_simd8.h), which repeats the shading of
-// shade_path: without it a sample of the Cornell box takes 3.3 times as long. Included by raytracing/raytrace.cu.
-#include "raytracing/path_packet.h"
+// The kernel `megakernel` on devices without warps, such as CPUs: one thread traces the 32 paths of a stencil word
+// (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h) stays in its
+// cache. Included by raytracing/raytrace.cu. Coherent rays are traversed as a packet (bvh/traverse_packet.h), and eight
+// neighboring paths are shaded at once (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3
+// times as long. In the masks of this file bit j is path j.
+#include "raytracing/packets/path_packet.h"
 
 #define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES)
 #if VECTOR_SHADING || VECTOR_ESCAPE
-#include "raytracing/shade_simd8.h"
+#include "raytracing/packets/shade_simd8.h"
 #endif
 
-// Starts the paths of rays first .. first + 31; returns the mask of those that need a sample.
+// Starts the paths of rays first .. first + 31. Returns the mask of the paths whose pixels take another sample.
 DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, PathPacket *packet, FILM_PARAMS) {
     uint active = 0;
     for (uint j = 0; j < 32u; j++) {
@@ -29,8 +30,8 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
     return active;
 }
 
-// Shades the hits of the active paths. Returns the mask of the paths that continue, and in *shadow_mask those with a
-// shadow ray.
+// Shades the hits of the paths in `active`, and adds the background to the paths that miss. Returns the mask of the
+// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray.
 DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active,
                                          uint *shadow_mask, SCENE_PARAMS, GLOBAL const Material *materials,
                                          GLOBAL const float4 *lights) {
@@ -41,7 +42,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
     for (uint begin = 0; begin < 32u; begin += 8u) {
         uint lanes = active >> begin & 255u, escaped = lanes & movemask8(packet->rays.prim_index.v8[begin >> 3] < 0);
 #if VECTOR_ESCAPE
-        if (escaped && params.sun_count == 0) {
+        if (escaped) {
             escape8(params, depth, packet, begin, escaped, lights);
             remaining &= ~(escaped << begin);
             active &= ~(escaped << begin);
@@ -61,9 +62,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         uint j = ctz(remaining);
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
-#if VOLUMES
         collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
-#endif
         bool continues = false;
         if (hit.primitive < 0) {
             path.radiance = add_escaped_radiance(params, depth, lights, path);
@@ -81,12 +80,13 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
     return active;
 }
 
-// active_masks as in the megakernel of raytrace.cu.
+// Traces one sample of the 32 pixels of a stencil word. active_masks[16 * word + depth] receives the mask of the active
+// paths at each depth, for the report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
                   GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     uint word = thread_index();
     PathPacket packet;
-    uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), all = active;
+    uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), started = active;
     for (int depth = 0; depth < params.max_depth; depth++) {
         active_masks[MAX_DEPTHS * word + (uint)depth] = active;
         if (!active) continue;
@@ -101,8 +101,8 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
             for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
         }
     }
-    for (; all; all &= all - 1u) {
-        uint j = ctz(all);
+    for (; started; started &= started - 1u) {
+        uint j = ctz(started);
         int x, y;
         pixel_of_ray(params, 32u * word + j, &x, &y);
         add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);

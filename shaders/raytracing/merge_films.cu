@@ -1,6 +1,7 @@
-// Merges the films of two sample ranges of one picture (T. Chan, G. Golub and R. LeVeque 1979): the means, and with M2
-// the sums of squared deviations. `count_a` and `count_b` are the numbers of samples; with SAMPLE_IN_MEMORY they follow
-// from the sample that was drawn last and the first of its range (begin_sample.h).
+// Merges the films (film.h) of two sample ranges of one picture, pixel by pixel (T. Chan, G. Golub and R. LeVeque
+// 1979): the mean radiances and, with M2, the sums of squared deviations. `count_a` and `count_b` are the numbers of
+// samples in the ranges; with SAMPLE_IN_MEMORY they follow from sample[0], the last sample drawn, and sample[1], the
+// first of range b (begin_sample.h). Launched by renderer/raytracing/film.py.
 #include "common/portable.h"
 #include "bvh/geometry.h"
 

@@ -1,25 +1,29 @@
-// Owen-scrambled Sobol points without tables or state: a hash shuffles the order of the samples and scrambles each
-// digit by the digits above it (B. Burley 2020, Practical Hash-based Owen Scrambling; the hash is N. Vegdahl's of
-// 2021). Dimensions come in pairs: each pair is a (0, m, 2)-net in every aligned 2^m samples of a pixel, and pairs are
-// shuffled independently. A value depends on (seed, pixel, sample, dimension) alone. With SAMPLER 0 the values are
-// independent pseudorandom numbers.
+// The sampler: get_1d(sampler, dimension) returns a path's sample value, in [0, 1). Values are Owen-scrambled Sobol
+// points, computed without tables or state: a hash shuffles the order of the samples and scrambles each digit by the
+// digits above it (B. Burley 2020, Practical Hash-based Owen Scrambling; the hash is N. Vegdahl's of 2021). Dimensions
+// come in pairs: each pair is a (0, m, 2)-net in every aligned 2^m samples of a pixel, and pairs are shuffled
+// independently. A value depends on (seed, pixel, sample, dimension) alone. With SAMPLER 0 values are independent
+// pseudorandom numbers.
 #include "bvh/geometry.h"
 #include "common/random.h"
 
+// The sampler of one path.
 typedef struct {
-    uint seed;  // of the pixel
-    uint sample;  // its index with the bits reversed
+    uint seed;  // the hash of the picture's seed and the pixel
+    uint sample;  // the sample's index with its 32 bits reversed
 #if HAS_MOVEMASK
-    const float *cached;  // if not 0: values that cache_samples has drawn for CACHE_PATHS paths
+    const float *cached;  // the path's column of the table that cache_samples fills, or 0 for none
 #endif
-} Sampler;  // of one path
+} Sampler;
 
+// Returns the sampler of sample number `sample` of a pixel.
 DEVICE Sampler make_sampler(uint seed, uint pixel, uint sample) {
     Sampler sampler = {mix_bits(mix_bits(seed) ^ pixel), reverse_bits(sample)};
     return sampler;
 }
 
-// A permutation of words in which each bit depends on itself and the bits below it: Owen scrambling of reversed digits.
+// Permutes 32-bit words so that each bit depends on itself and the bits below it: Owen scrambling of reversed digits
+// (S. Laine and T. Karras 2011).
 DEVICE uint laine_karras_permutation(uint x, uint seed) {
     x ^= x * 0x3d20adeau;
     x += seed;
@@ -29,9 +33,9 @@ DEVICE uint laine_karras_permutation(uint x, uint seed) {
     return x;
 }
 
-// The 32 bits of the path's sample in a dimension.
+// Returns the path's sample value in a dimension, as an integer in units of 2^-32.
 DEVICE uint sample_bits(Sampler sampler, uint dimension) {
-#if SAMPLER
+    if (!SAMPLER) return random_bits(mix_bits(sampler.seed + sampler.sample), dimension);
     uint pair = mix_bits(sampler.seed + (dimension >> 1) * 0x9e3779b9u);
     uint digits = reverse_bits(laine_karras_permutation(sampler.sample, pair));  // the shuffled index of the sample
     if (dimension & 1u) {  // Sobol's second dimension: Pascal's triangle modulo 2 times the digits, reversed
@@ -42,19 +46,16 @@ DEVICE uint sample_bits(Sampler sampler, uint dimension) {
         digits ^= (digits & 0xaaaaaaaau) >> 1;
     }
     return reverse_bits(laine_karras_permutation(digits, mix_bits(pair ^ (0x68bc21ebu + (dimension & 1u)))));
-#else
-    return random_bits(mix_bits(sampler.seed + sampler.sample), dimension);
-#endif
 }
 
 #if HAS_MOVEMASK
 #define CACHE_PATHS 32
-#define CACHE_DIMENSIONS 6  // the first dimensions of a bounce, a row each
-#define CACHE_BITS_DIMENSION 4  // the dimension whose 32 bits fill one row more
+#define CACHE_DIMENSIONS 6  // the first dimensions of a bounce, one row each
+#define CACHE_BITS_DIMENSION 4  // the dimension whose 32 bits are cached too, in one more row
 #define CACHE_ROWS (CACHE_DIMENSIONS + 1)
 
-// Draws six dimensions of CACHE_PATHS paths of one sample, so that the compiler vectorizes over the paths. `dimension`
-// is a multiple of 8.
+// Fills `cached`, CACHE_ROWS rows of CACHE_PATHS columns, with the six dimensions from `dimension` on, a multiple of 8,
+// of CACHE_PATHS paths of one sample: a loop that the compiler vectorizes over the paths.
 DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint dimension, float *cached) {
     for (uint k = 0; k < CACHE_DIMENSIONS; k += 2u) {  // the two dimensions of a pair share half of the work
         uint even = (dimension & ~7u) + k;
@@ -74,7 +75,7 @@ DEVICE float get_1d(Sampler sampler, uint dimension) {
     return is_cached ? sampler.cached[CACHE_PATHS * k] : uniform_float(sample_bits(sampler, dimension));
 }
 
-// The bits of sample_bits.
+// Returns sample_bits(sampler, dimension), from the cache if it is there.
 DEVICE uint get_1d_bits(Sampler sampler, uint dimension) {
     bool is_cached = sampler.cached && (dimension & 7u) == CACHE_BITS_DIMENSION;
     return is_cached ? as_uint(sampler.cached[CACHE_PATHS * CACHE_DIMENSIONS]) : sample_bits(sampler, dimension);

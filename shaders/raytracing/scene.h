@@ -1,10 +1,12 @@
-// The geometry of a scene: the BVH of static shapes, instances, distance fields, and textures on them; intersection of
-// rays with all of them, and the surface point of a hit. SCENE_PARAMS stands among the parameters of kernels and
-// functions, SCENE_ARGS among the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such
-// part.
+// The geometry of a scene: the BVH of static shapes, instances, distance fields and textures. Its functions intersect
+// rays with the scene (scene_closest_hit, scene_any_hit, scene_packet_hits), and return the surface point (surface_at)
+// and the material (material_at) of a hit, for all kernels of the ray tracer. SCENE_PARAMS lists the scene's buffers
+// among the parameters of kernels and functions, SCENE_ARGS among the arguments; MAYBE_ macros are parts of these
+// lists: they begin with a comma, and are empty if the scene lacks the feature. Points, normals and unit ray directions
+// are in world space, unless stated; an `origin` holds in w the time in the shutter interval, 0 to 1.
 #include "bvh/geometry.h"
 #if TEXTURED
-#include "raytracing/texture.h"
+#include "raytracing/textures/texture.h"
 #define MAYBE_TEXTURE_PARAMS , TEXTURE_PARAMS
 #define MAYBE_TEXTURE_ARGS , TEXTURE_ARGS
 #else
@@ -12,7 +14,7 @@
 #define MAYBE_TEXTURE_ARGS
 #endif
 #if ALPHA_TEST
-#include "raytracing/alpha_test.h"
+#include "raytracing/textures/alpha_test.h"
 #endif
 #include "bvh/traverse_packet.h"
 #if INSTANCES
@@ -44,8 +46,10 @@
                                     MAYBE_TEXTURE_PARAMS MAYBE_GUIDE_PARAMS
 #define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS MAYBE_GUIDE_ARGS
 
+#define FIELD_PRIM_BASE 0x40000000  // Hit.primitive of distance field k is FIELD_PRIM_BASE + k
 #define USE_BVH8 (BVH8 && HAS_MOVEMASK)
-// Traversal of one ray in the scene's BVH layout: TRAVERSE(closest_hit) and TRAVERSE(any_hit) take NODE_POINTER.
+// Traversal of one ray in the scene's BVH layout: the functions TRAVERSE(closest_hit) and TRAVERSE(any_hit) take
+// NODE_POINTER.
 #if USE_BVH8
 #define TRAVERSE(search) search##_bvh8
 #define NODE_POINTER (GLOBAL const float *)nodes
@@ -54,7 +58,8 @@
 #define NODE_POINTER nodes
 #endif
 
-// The primitive of a hit, in the space of its BVH; not for distance fields.
+// Returns the primitive of a hit, in world space or, for an instance, in the space of its shape; not for distance
+// fields.
 DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
 #if INSTANCES
     if (hit.instance >= 0) return primitive_at(blas_primitives, hit.primitive);
@@ -63,7 +68,8 @@ DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
 }
 
 #if DEFORMS
-// Index of closing_primitives of a hit on a shape that deforms, else -1.
+// Returns the index into closing_primitives, the primitives when the shutter closes, of a hit on a shape that deforms;
+// else -1.
 DEVICE int closing_of(SCENE_PARAMS, const Hit hit) {
     if (hit.instance < 0 || instance_records[hit.instance].closing < 0) return -1;
     InstanceRecord record = instance_records[hit.instance];
@@ -71,6 +77,7 @@ DEVICE int closing_of(SCENE_PARAMS, const Hit hit) {
 }
 #endif
 
+// Returns the index of a hit's material; an instance's material replaces its shape's.
 DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 #if INSTANCES
     if (hit.instance >= 0 && instance_records[hit.instance].material >= 0)
@@ -82,7 +89,8 @@ DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
     return as_int(primitive_of(SCENE_ARGS, hit).edge1.w);
 }
 
-// What of the scene is not in the static BVH: replaces the closest hit there by a closer one.
+// Intersects distance fields and instances with a ray; replaces *hit, the closest hit in the static BVH, by a closer
+// one.
 DEVICE void hit_fields_and_instances(SCENE_PARAMS, float4 origin, float3 direction, Hit *hit) {
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS; k++) {
@@ -99,42 +107,43 @@ DEVICE void hit_fields_and_instances(SCENE_PARAMS, float4 origin, float3 directi
 #endif
 }
 
-// The closest hit of a ray of unit direction. origin.w is the time in the shutter interval, 0 to 1.
+// Returns the closest hit of a ray of unit direction; primitive -1 for a miss.
 DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
     Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX FILTER_ARGS_OF(-1));
     hit_fields_and_instances(SCENE_ARGS, origin, direction, &hit);
     return hit;
 }
 
+// Returns the unit geometric normal at a point of a sphere, or of a triangle, for which the point does not matter.
 DEVICE float3 primitive_normal(const Primitive p, float3 point) {
     if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.v0));
     return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
 }
 
-// Whether anything that is not in the static BVH is hit before t_max.
+// True if the ray hits a distance field or an instance before t_max.
 DEVICE bool any_field_or_instance(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
-    bool found = false;
+    bool is_hit = false;
 #if INSTANCES
     Hit end = {t_max, 0.0f, 0.0f, -1};
     int instance = -1;
-    found = traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance FILTER_ARGS_OF(-1));
+    is_hit = traverse_tlas(INSTANCE_ARGS, origin, direction, true, &end, &instance FILTER_ARGS_OF(-1));
 #endif
 #if DISTANCE_FIELDS
-    for (int k = 0; k < DISTANCE_FIELDS && !found; k++)
-        found = sphere_trace(fields[k], xyz(origin), direction, t_max) < FLT_MAX;
+    for (int k = 0; k < DISTANCE_FIELDS && !is_hit; k++)
+        is_hit = sphere_trace(fields[k], xyz(origin), direction, t_max) < FLT_MAX;
 #endif
-    return found;
+    return is_hit;
 }
 
-// Whether anything is hit before t_max.
+// True if the ray hits anything before t_max.
 DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
     return TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max FILTER_ARGS_OF(-1)) ||
            any_field_or_instance(SCENE_ARGS, origin, direction, t_max);
 }
 
 #if HAS_MOVEMASK
-// scene_closest_hit of the `active` rays of a packet; with accept_first_hit scene_any_hit, which sets the packet's
-// primitive index to one of 0 or more, or to -1. The hits are stored in the packet.
+// Intersects a packet's rays in the bit mask `active` with the scene, and stores the hits in the packet (bvh/packet.h):
+// the closest ones, or with accept_first_hit any, of which only prim_index is valid, below 0 for a miss.
 DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
 #if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit FILTER_ARGS_OF(-1));
@@ -152,6 +161,7 @@ DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool ac
 }
 #endif
 
+// Stores the hit of ray i, which stored_hit returns.
 DEVICE void store_hit(GLOBAL float4 *hits, uint i, const Hit hit) {
     hits[FLOAT4S_PER_HIT * i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
 #if INSTANCES
@@ -160,15 +170,15 @@ DEVICE void store_hit(GLOBAL float4 *hits, uint i, const Hit hit) {
 }
 
 DEVICE Hit stored_hit(GLOBAL const float4 *hits, uint i) {
-    float4 found = hits[FLOAT4S_PER_HIT * i];
-    Hit hit = {found.x, found.y, found.z, as_int(found.w)};
+    float4 record = hits[FLOAT4S_PER_HIT * i];
+    Hit hit = {record.x, record.y, record.z, as_int(record.w)};
 #if INSTANCES
     hit.instance = as_int(hits[FLOAT4S_PER_HIT * i + 1].x);
 #endif
     return hit;
 }
 
-// Point and normal of a hit; the ray is in the primitive's own space.
+// Sets the point and the unit geometric normal of a hit; ray, primitive, point and normal are in the primitive's space.
 DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, float3 direction, Surface *s) {
     float3 corner = xyz(p.v0);
     if (SPHERES && p.edge2.w > 0.0f) {
@@ -181,20 +191,28 @@ DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, f
 }
 
 #if SPHERE_TEXTURES
-// Texture coordinates and tangents of a sphere whose unit normal is s->normal.
-DEVICE void wrap_globe(Surface *s, TangentFrame *frame) {
+// Sets the texture coordinates and tangents of a sphere at its unit normal s->normal, in the sphere's space.
+DEVICE void set_sphere_frame(Surface *s, TangentFrame *frame) {
     s->texcoords = sphere_texcoords(s->normal);
     sphere_frame(s->normal, frame);
 }
 #endif
 
+// Sets a horizontal tangent for anisotropic highlights; surfaces with tangents or texture coordinates replace it.
+DEVICE void set_horizontal_tangent(Surface *s) {
+    if (!ANISOTROPY) return;
+    s->tangent = make_float3(s->normal.z, 0.0f, -s->normal.x);
+    if (!(dot_fma(s->tangent, s->tangent) > 1e-8f)) s->tangent = make_float3(1.0f, 0.0f, 0.0f);
+    s->bitangent_sign = s->front_face ? 1.0f : -1.0f;
+}
+
+// Returns the surface point of a hit of the ray (origin, direction): the primitive at the ray's time, interpolated
+// vertex attributes, transformed to world space, then normal maps. The normals are flipped to the ray's side.
 DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
     Surface s;
     s.material = material_of(SCENE_ARGS, hit);
     s.in_light_table = true;
-#if DISTANCE_FIELDS
     s.offset = 0.0f;
-#endif
 #if TEXTURED
     float3 smooth = make_float3(0.0f, 0.0f, 0.0f);
     TangentFrame frame = {0, smooth, smooth, smooth, smooth, false};
@@ -239,7 +257,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
             Matrix m = matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w), in = inverse(m);
             primitive_surface(p, hit, transform(in, xyz(origin), 1.0f), transform(in, direction, 0.0f), &s);
 #if SPHERE_TEXTURES
-            if (is_globe(attributes, p)) wrap_globe(&s, &frame);
+            if (is_globe(attributes, p)) set_sphere_frame(&s, &frame);
 #endif
             s.point = transform(m, s.point, 1.0f);
             s.normal = normalize_fma(transform_normal(m, s.normal));
@@ -255,7 +273,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
         {
             primitive_surface(p, hit, xyz(origin), direction, &s);
 #if SPHERE_TEXTURES
-            if (is_globe(attributes, p)) wrap_globe(&s, &frame);
+            if (is_globe(attributes, p)) set_sphere_frame(&s, &frame);
 #endif
         }
     }
@@ -266,77 +284,40 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     MaterialTextures tex = material_textures[s.material];
     frame.geometric_normal = s.normal;
     float3 normal = smooth_normal(smooth, s.normal);
-#if CLEARCOAT
-    float3 coat = normal;
-#if TEXTURE_SLOTS & SLOT_CLEARCOAT_NORMAL
-    if (tex.clearcoat_normal >= 0)
-        coat = perturbed_normal(TEXTURE_ARGS, tex.clearcoat_normal, tex.clearcoat_normal_scale, s.texcoords, normal,
-                                frame);
-#endif
-    s.clearcoat_normal = clamp_shading_normal(s.front_face ? coat : -coat, direction);
-#endif
+    if (CLEARCOAT) {
+        float3 coat = normal;
+        WITH_SLOT(clearcoat_normal, int slot = tex.clearcoat_normal; float scale = tex.clearcoat_normal_scale;
+                  if (slot >= 0) coat = perturbed_normal(TEXTURE_ARGS, slot, scale, s.texcoords, normal, frame);)
+        s.clearcoat_normal = clamp_shading_normal(s.front_face ? coat : -coat, direction);
+    }
     if (tex.normal >= 0)
         normal = perturbed_normal(TEXTURE_ARGS, tex.normal, tex.normal_scale, s.texcoords, normal, frame);
     s.normal = clamp_shading_normal(s.front_face ? normal : -normal, direction);
+    set_horizontal_tangent(&s);
+    if (ANISOTROPY && highlight_tangent(TEXTURE_ARGS, frame, &s.tangent)) s.bitangent_sign = -s.bitangent_sign;
 #else
     if (!s.front_face) s.normal = -s.normal;
-#endif
-#if ANISOTROPY
-    s.tangent = make_float3(s.normal.z, 0.0f, -s.normal.x);  // horizontal
-    if (!(dot_fma(s.tangent, s.tangent) > 1e-8f)) s.tangent = make_float3(1.0f, 0.0f, 0.0f);
-    s.bitangent_sign = s.front_face ? 1.0f : -1.0f;
-#if TEXTURED
-    if (highlight_tangent(TEXTURE_ARGS, frame, &s.tangent)) s.bitangent_sign = -s.bitangent_sign;
-#endif
+    set_horizontal_tangent(&s);
 #endif
     return s;
 }
 
-// The material at a surface point, with textures and vertex colors applied.
+// Returns the material at a surface point: its record, multiplied by textures and vertex colors.
 DEVICE Material material_at(SCENE_PARAMS, GLOBAL const Material *materials, const Surface s) {
     Material m = materials[s.material];
 #if TEXTURED
-    m = apply_textures(TEXTURE_ARGS, m, material_textures[s.material], s.texcoords);
+    m = apply_textures(TEXTURE_ARGS, m, s.material, s.texcoords);
     m.color = m.color * s.vertex_color;
 #endif
     return m;
 }
 
-// The geometric normal on the ray's side.
-DEVICE float3 geometric_normal(const Surface s) {
-#if TEXTURED
-    return s.geometric_normal;
-#else
-    return s.normal;
-#endif
-}
+// Returns the unit geometric normal on the ray's side.
+DEVICE float3 geometric_normal(const Surface s) { return TEXTURED ? s.geometric_normal : s.normal; }
 
 #if TEXTURED
-// The normal bent until the mirrored ray is above the geometric surface: without, smooth metals have black rims (A.
-// Keller et al. 2017, "The Iray Light Transport Simulation and Rendering System", appendix A).
-DEVICE float3 normal_that_reflects(const Surface s, float3 normal) {
-    float3 mirrored = reflect(s.ray_direction, normal);
-    float height = dot_fma(mirrored, s.geometric_normal),
-          least = min_nnan(-0.5f * dot_fma(s.ray_direction, s.geometric_normal), 0.01f);
-    if (height >= least) return normal;
-    return normalize_fma(normalize_fma(madd(s.geometric_normal, least - height, mirrored)) - s.ray_direction);
-}
-
-// Bends the normals by the fraction of light that mirror-like lobes reflect: a diffuse body keeps its normal but at
-// rims.
-DEVICE void bend_normals(Surface *s, const Material m) {
-#if CLEARCOAT
-    s->clearcoat_normal = normal_that_reflects(*s, s->clearcoat_normal);
-#endif
-    float weight = m.kind == MATERIAL_MIRROR || m.kind == MATERIAL_CONDUCTOR ? 1.0f : 0.0f;
-    if (m.kind == MATERIAL_METALLIC || m.kind == MATERIAL_PRINCIPLED)
-        weight = fma(1.0f - m.metallic, schlick_weight(-dot_fma(s->normal, s->ray_direction)), m.metallic);
-    if (weight > 0.0f)
-        s->normal = normalize_fma(madd(normal_that_reflects(*s, s->normal) - s->normal, weight, s->normal));
-}
-
-// Emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at barycentric
-// coordinates (u, v) of a triangle, or where the unit normal of a sphere is `normal`.
+// Returns the emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at
+// barycentric coordinates (u, v) of a triangle, or at the unit normal `normal` of a sphere.
 DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v, float3 normal) {
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
     Texcoords texcoords = texcoords_at(attributes, as_uint(p.v0.w), u, v);
@@ -352,31 +333,23 @@ DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, floa
 }
 #endif
 
-// Whether a direction on one side of the shading normal lies on the same side of the geometric normal; if not, light
-// would leak through the surface.
+// True if a direction is on the same side of the geometric as of the shading normal: above both or, if the path
+// `transmits`, below both. Other directions would leak light through the surface.
 DEVICE bool on_geometric_side(const Surface s, float3 direction, bool transmits) {
-#if TEXTURED
-    return (dot_fma(direction, s.geometric_normal) > 0.0f) != transmits;
-#else
-    return true;
-#endif
+    return TEXTURED ? (dot_fma(direction, s.geometric_normal) > 0.0f) != transmits : true;
 }
 
-// The origin of the next ray, offset to the side that the last ray came from, or to the other side if the path
-// `transmits`.
+// Returns the origin of the next ray: the surface point, offset to the side that the last ray came from, or to the
+// other side if the path `transmits`. w is `time`.
 DEVICE float4 offset_ray_origin(const Surface s, bool transmits, float time) {
     float3 side = transmits ? -geometric_normal(s) : geometric_normal(s);
-#if DISTANCE_FIELDS
-    return with_w(offset_ray(madd(side, s.offset, s.point), side), time);
-#else
-    return with_w(offset_ray(s.point, side), time);
-#endif
+    float3 point = DISTANCE_FIELDS ? madd(side, s.offset, s.point) : s.point;
+    return with_w(offset_ray(point, side), time);
 }
 
-// The id of a hit primitive, from 1, in the order before the BVH sorted them; instances have the ids of their shape.
+// Returns the id, from 1, of a hit primitive: its index before the BVH sorted the primitives, plus 1. Instances of a
+// shape share its ids.
 DEVICE uint primitive_id(SCENE_PARAMS, const Hit hit) {
-#if DISTANCE_FIELDS
-    if (hit.primitive >= FIELD_PRIM_BASE) return (uint)hit.primitive + 1u;
-#endif
+    if (DISTANCE_FIELDS && hit.primitive >= FIELD_PRIM_BASE) return (uint)hit.primitive + 1u;
     return as_uint(primitive_of(SCENE_ARGS, hit).v0.w) + 1u;
 }

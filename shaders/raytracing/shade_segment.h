@@ -1,7 +1,12 @@
-// Shading of the way to a hit by equiangular sampling (equiangular.h). Included by raytracing/raytrace.cu.
+// In-scattering along a path's segment, the ray's stretch up to its hit, by equiangular sampling of point lights
+// (volumes/equiangular.h). Included by raytracing/raytrace.cu, whose shade_path calls it after shading the hit.
+#include "raytracing/path.h"
+#include "raytracing/volumes/shade_volume.h"
 
-// Samples a point light and a point of the segment that a path went to its hit, by equiangular sampling. One shadow ray
-// must do for this and for `shadow`: one of both is taken in proportion to its contribution.
+// Samples a point light and a point of the segment from which it scatters light along the path. A path has one shadow
+// ray a segment, so this sample and the hit's shadow ray in `shadow` compete: one of the two is kept, with probability
+// in proportion to its contribution, which is divided by that probability. `path` is the state before the hit was
+// shaded.
 DEVICE void sample_segment(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path path,
                            ShadowRay *shadow, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     if (depth + 1 >= params.max_depth || !(largest_of3(xyz(path.throughput)) > 0.0f)) return;
@@ -18,41 +23,24 @@ DEVICE void sample_segment(const LaunchParams params, int depth, Sampler sampler
     float3 point = madd(direction, t, origin);
     LightSample sample;
     if (!sample_non_area_light(params, lights, params.sun_count + light, point, 0.0f, 0.0f, &sample)) return;
-    float selected = point_light_row(params, lights, light)[1].w;  // is in sample.pdf, too
+    float selected = point_light_row(params, lights, light)[1].w;  // sample.pdf is this times distance^2
     float passed = transmittance(params, lights, origin, direction, t, sampler, dimension) *
                    transmittance(params, lights, point, sample.direction, sample.distance, sampler, dimension + 1u);
     float4 throughput = path.throughput;
-#if MEDIA
-    throughput = throughput * medium_transmittance(materials, path.radiance, t);
-#endif
+    if (MEDIA) throughput = throughput * medium_transmittance(materials, path.radiance, t);
     float3 scattering = weighted_scattering(params, lights, light, probability, origin, direction, t, pdf,
                                             dot_fma(direction, sample.direction));
-    float3 found = seen_throughput(throughput) * scattering * sample.radiance * (passed * selected / sample.pdf);
-    float4 contribution = clamp_contribution(params, depth + 1, with_w(found, 0.0f));
-    float ours = largest_of3(xyz(contribution)), others = shadow->valid ? largest_of3(xyz(shadow->contribution)) : 0.0f;
-    if (!(ours > 0.0f)) return;
-    if (get_1d(sampler, dimension + 1u) * (ours + others) < ours) {
+    float3 radiance = seen_throughput(throughput) * scattering * sample.radiance * (passed * selected / sample.pdf);
+    float4 contribution = clamp_contribution(params, depth + 1, with_w(radiance, 0.0f));
+    float value = largest_of3(xyz(contribution)), other = shadow->valid ? largest_of3(xyz(shadow->contribution)) : 0.0f;
+    if (!(value > 0.0f)) return;
+    if (get_1d(sampler, dimension + 1u) * (value + other) < value) {
         shadow->valid = true;
         shadow->origin = with_w(point, path.origin.w);
         shadow->direction = with_w(sample.direction, sample.distance * 0.9999f);
-        shadow->contribution = contribution * ((ours + others) / ours);
+        shadow->contribution = contribution * ((value + other) / value);
     } else {
-        float4 kept = shadow->contribution;
-        shadow->contribution = with_w(xyz(kept) * ((ours + others) / others), kept.w);
+        float4 old = shadow->contribution;
+        shadow->contribution = with_w(xyz(old) * ((value + other) / other), old.w);
     }
-}
-
-// shade_hit, and the light that point lights scatter on the way to the hit.
-DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
-                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
-    Path arrived = *path;
-    bool continues = false;
-    shadow->valid = false;
-    if (hit.primitive == ESCAPED)
-        path->radiance = add_escaped_radiance(params, depth, lights, arrived);
-    else
-        continues = shade_hit(params, depth, sampler, hit, path, shadow, SCENE_ARGS, materials, lights);
-    shadow->origin = path->origin;
-    sample_segment(params, depth, sampler, hit, arrived, shadow, materials, lights);
-    return continues;
 }

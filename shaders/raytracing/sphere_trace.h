@@ -1,31 +1,32 @@
-// Distance fields as geometry: one file a field in distance_fields/ with
+// Distance fields as geometry, for scene.h: rays are sphere traced (J. Hart 1996) within the field's bounding sphere.
+// Each field is one file in distance_fields/ that defines
 //     float NAME_distance(field, point)   a lower bound of the distance to the surface, in field space
-// Rays are sphere traced (J. Hart 1996) within the field's bounding sphere.
+// renderer/raytracing/kernels.py generates field_distance, the dispatch over them. Field space is the fractal's own
+// coordinate system, which a DistanceField scales, rotates and moves into the world.
 #include "common/simd.h"
 #include "common/reproducible_math.h"
 #include "bvh/geometry.h"
 
 #define MAX_SPHERE_TRACE_STEPS 512
-#define FIELD_PRIM_BASE 0x40000000  // Hit.primitive of field k is FIELD_PRIM_BASE + k
 
-// 96 bytes, FIELD of renderer/raytracing/distance_fields.py.
+// A distance field of the scene, 96 bytes: FIELD of renderer/raytracing/distance_fields.py.
 typedef struct {
     float4 x, y, z;     // rows of the 3 x 4 matrix from world to field space
     float4 parameters;  // c of the Julia set
     int kind, material, iterations, power;
     float scale;   // world length of a unit of field space
     float radius;  // of the bounding sphere about the origin, in field space
-    float detail;  // distance that counts as a hit, in field space
+    float detail;  // the largest distance that counts as a hit, in field space
     float spare;
 } DistanceField;
 
 DEVICE float field_distance(const DistanceField f, float3 p);
 
-// A point (w = 1) or vector (w = 0).
+// Transforms a point (w = 1) or vector (w = 0) from world to field space.
 DEVICE float3 to_field_space(const DistanceField f, float3 p, float w) { return transform_rows(f.x, f.y, f.z, p, w); }
 
-// The distance at which a ray of unit direction hits the field before t_max, or FLT_MAX. A ray that starts within
-// `detail` of the surface has just left it: hits do not count until it has got farther away.
+// Returns the distance at which a world-space ray of unit direction hits the field before t_max, or FLT_MAX. A ray that
+// starts within `detail` of the surface has just left it, so hits count only once it has been farther away.
 DEVICE float sphere_trace(const DistanceField f, float3 origin, float3 direction, float t_max) {
     float3 o = to_field_space(f, origin, 1.0f), d = to_field_space(f, direction, 0.0f);
     float a = dot_fma(d, d), t_center = -dot_fma(o, d) / a;
@@ -44,7 +45,7 @@ DEVICE float sphere_trace(const DistanceField f, float3 origin, float3 direction
     return FLT_MAX;
 }
 
-// The unit normal in world space: the gradient by differences at four corners of a tetrahedron.
+// Returns the unit normal in world space at a point: the gradient by differences at four corners of a tetrahedron.
 DEVICE float3 field_normal(const DistanceField f, float3 point) {
     float3 p = to_field_space(f, point, 1.0f);
     float h = max_nnan(f.detail, 5.0e-5f);

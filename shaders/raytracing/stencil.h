@@ -1,13 +1,17 @@
-// The stencil of active rays (V. Frolov, "a stencil buffer for CUDA ray tracing"): one bit a ray. A stage tests the
-// bits at its start, and all 32 rays of a word gather them at its end. The setting `stencil` chooses the
-// representation:
-//     bits   one bit a ray: what all schedules use. GPUs list the rays of words in shared memory: packed_stages.h.
-//     flags  one int a ray, and
-//     off    no test: ended rays are processed without effect. Both are kept as the baselines of the paper's experiment
-//            (tests/fps/raytrace.py): without a test, depth 6 of `mirrors` is 2.7 times as slow on an H200.
-//     compact  the indices of the active rays one behind the other, after their number: stream compaction, what others
-//            do in a stencil's place. Their order depends on the warps' and changes no ray. Kept as a baseline, too.
+// The stencil: the set of active rays, which each stage of a schedule (raytrace.cu) reads and sets anew (V. Frolov, "a
+// stencil buffer for CUDA ray tracing"). Included by raytrace.cu. A word of the stencil holds the bits of 32 rays,
+// one warp's. A stage tests the bits at its start, and the 32 threads combine their new bits
+// by a ballot at its end. The setting `stencil` chooses the representation:
+//     bits     one bit a ray: the default of all schedules. bounces.h lists the active rays in shared memory.
+//     flags    one int a ray, and
+//     off      no test: ended rays are processed without effect. Both are kept as the baselines of the paper's
+//              experiment (tests/fps/raytrace.py): without a test, depth 6 of the scene `mirrors` is 2.7 times as slow
+//              on an H200.
+//     compact  stream compaction, the usual alternative: the number of active rays, then their indices. The order of
+//              the indices depends on the order of the warps and changes no ray. Kept as a baseline, too.
 //
+// A thread handles slot numbers: a slot is the ray's index itself, except for `compact`, where it is a position in the
+// list of indices. A stage looks like this:
 //     KERNEL stage(GLOBAL const uint *before, GLOBAL uint *after, ...) {
 //         STENCIL_LOCAL(scratch);
 //         FOR_EACH_STENCIL_WORD(slot) {
@@ -28,34 +32,24 @@
 #define STENCIL_LOCAL(name) LOCAL uint *name = 0
 #endif
 
-// The ray of a thread's slot: itself, but for the compacted rays; of a slot that is not active any number.
+// Returns the ray of a slot; any number if the slot is not active.
 DEVICE uint ray_of(GLOBAL const uint *stencil, uint slot) {
-#if STENCIL == STENCIL_COMPACT
-    return stencil[1u + slot];
-#else
-    return slot;
-#endif
+    return STENCIL == STENCIL_COMPACT ? stencil[1u + slot] : slot;
 }
 
-// Whether ray i, or that of slot i, is active. The 32 threads of a warp read the same word, so a warp whose word is 0
-// skips the stage without divergence.
-DEVICE bool is_active(GLOBAL const uint *stencil, uint i) {
-#if STENCIL == STENCIL_BITS
-    return (stencil[i >> 5] >> (i & 31u)) & 1u;
-#elif STENCIL == STENCIL_FLAGS
-    return stencil[i] != 0;
-#elif STENCIL == STENCIL_COMPACT
-    return i < stencil[0];
-#else
-    return true;
-#endif
+// True if the slot's ray is active. The 32 threads of a warp read the same word, so a warp whose word is 0 skips the
+// stage without divergence.
+DEVICE bool is_active(GLOBAL const uint *stencil, uint slot) {
+    if (STENCIL == STENCIL_BITS) return (stencil[slot >> 5] >> (slot & 31u)) & 1u;
+    if (STENCIL == STENCIL_FLAGS) return stencil[slot] != 0;
+    return STENCIL == STENCIL_COMPACT ? slot < stencil[0] : true;
 }
 
-// The word of the 32 flags of this thread's slice of 32 threads, valid in lane 0; all threads of the group call it.
+// Returns in lane 0 the word of the `active` flags of this thread's 32 neighbors, a warp on GPUs. All threads of the
+// group call it.
 DEVICE uint ballot_word(bool active, LOCAL uint *scratch) {
-#if STENCIL != STENCIL_BITS
-    return 0;
-#elif HAS_BALLOT
+    if (STENCIL != STENCIL_BITS) return 0;
+#if HAS_BALLOT
     return ballot(active);
 #else
     uint slice = local_index() >> 5;
@@ -69,23 +63,26 @@ DEVICE uint ballot_word(bool active, LOCAL uint *scratch) {
 #endif
 }
 
+// Stores whether ray i is active in the next stage. All threads of the group call it.
 DEVICE void set_active(GLOBAL uint *stencil, uint i, bool active, LOCAL uint *scratch) {
-#if STENCIL == STENCIL_BITS
-    uint word = ballot_word(active, scratch);
-    if (lane_index() == 0) stencil[i >> 5] = word;
-#elif STENCIL == STENCIL_FLAGS
-    stencil[i] = active ? 1u : 0u;
-#elif STENCIL == STENCIL_COMPACT && HAS_BALLOT
+    if (STENCIL == STENCIL_BITS) {
+        uint word = ballot_word(active, scratch);
+        if (lane_index() == 0) stencil[i >> 5] = word;
+    }
+    if (STENCIL == STENCIL_FLAGS) stencil[i] = active ? 1u : 0u;
+    if (STENCIL != STENCIL_COMPACT) return;
+#if HAS_BALLOT
     uint word = ballot(active), first = 0;
     if (lane_index() == 0 && word) first = atomic_add(&stencil[0], popcount(word));
     first = warp_shuffle(first, 0);
     if (active) stencil[1u + first + popcount(word & ((1u << lane_index()) - 1u))] = i;
-#elif STENCIL == STENCIL_COMPACT
+#else
     if (active) stencil[1u + atomic_add(&stencil[0], 1u)] = i;
 #endif
 }
 
-// Each warp tests WORDS_PER_WARP words in turn: launching an empty warp costs more.
+// Loops over the slots of a thread. Each warp tests WORDS_PER_WARP words in turn, because launching an empty warp costs
+// more than testing a word.
 #define FOR_EACH_STENCIL_WORD(slot)                                                 \
     for (uint slot = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), \
               end_ = slot + GROUP_SIZE * WORDS_PER_WARP;                            \

@@ -1,10 +1,12 @@
-// What it costs to trace the camera ray through each pixel's center: nodes visited and primitives tested. The traversal
-// is that of the picture, compiled with TRAVERSAL_COUNTS; a ray alone, where CPUs trace the camera rays of a stencil
-// word as a packet.
+// Stores the traversal cost of the camera ray through each pixel's center: the numbers of BVH nodes visited and of
+// primitives tested (Hit in bvh/geometry.h, with TRAVERSAL_COUNTS). Launched by renderer/raytracing/traversal_cost.py.
+// The traversal equals the picture's, except that CPUs trace single rays here, but packets of 32 camera rays for the
+// picture.
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
 #include "raytracing/camera_hit.h"
 
+// Writes the counts of pixel thread_index(), counted in rows from the top.
 KERNEL traversal_cost(const LaunchParams params, GLOBAL uint *nodes_visited, GLOBAL uint *primitives_tested,
                       SCENE_PARAMS) {
     uint i = thread_index();

@@ -1,12 +1,14 @@
-// The stages of the wavefront: what each does for one ray, and its kernel.
-// Programs of GPUs hold a part of the kernels each, so that they compile beside each other; those of CPUs hold all.
+// The wavefront schedule: one kernel for each stage, and the functions for one ray that bounces.h uses too. Included by
+// raytracing/raytrace.cu; renderer/raytracing/schedules.py launches the kernels. All kernels take arrays of path states
+// by ray (path.h) and a stencil, the mask of the rays that are active in the stage (stencil.h). A GPU's program holds
+// only the kernels of its PART, so that programs compile in parallel; a CPU's program holds all.
 #define PART_ALL 0
 #define PART_RAYS 1
 #define PART_SHADE 2
 #define PART_BOUNCES 3
 #define HAS_PART(part) (PART == PART_ALL || PART == part)
-#define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // behind a contribution the origin of its shadow ray
-// The state of all paths and of their shadow rays between two stages.
+#define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // a shadow ray's contribution, then its origin
+// The path states (Path in path.h) and the shadow rays (ShadowRay in lights/lights.h), a float4 a ray each.
 #define PATH_PARAMS \
     GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances
 #define PATH_ARGS origins, directions, throughputs, radiances
@@ -14,6 +16,7 @@
 #define SHADOW_ARGS shadow_directions, shadow_contributions
 
 #if HAS_PART(PART_RAYS)
+// Stage 1: starts the paths of all rays whose pixel takes another sample, and sets the mask of these rays.
 KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, PATH_PARAMS) {
     STENCIL_LOCAL(scratch);
     uint i = thread_index();
@@ -28,7 +31,8 @@ KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, PATH_PARAM
 }
 #endif
 
-// Stores what ray i hits; returns whether it does. If not, adds what it sees.
+// Stores the hit of ray i and returns true. For a miss, adds the background's radiance and returns false; without a
+// stencil the path then ends by a throughput of 0.
 DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit, PATH_PARAMS, GLOBAL float4 *hits,
                      GLOBAL const float4 *lights) {
     store_hit(hits, i, hit);
@@ -39,7 +43,8 @@ DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit
     return false;
 }
 
-// Shades hit i. Returns whether the path goes on, and whether it has a shadow ray.
+// Shades the hit of ray i and stores the path state and the shadow ray. Returns true if the path continues;
+// *has_shadow_ray becomes true if there is a shadow ray to trace.
 DEVICE bool shade_ray(const LaunchParams params, int depth, Sampler sampler, uint i, bool *has_shadow_ray, PATH_PARAMS,
                       const Hit hit, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
                       GLOBAL const float4 *lights) {
@@ -54,27 +59,24 @@ DEVICE bool shade_ray(const LaunchParams params, int depth, Sampler sampler, uin
     if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     if (shadow.valid) shadow_directions[i] = shadow.direction;
     if (shadow.valid) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = shadow.contribution;
-#if EQUIANGULAR
-    if (shadow.valid) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] = shadow.origin;
-#endif
+    if (EQUIANGULAR && shadow.valid) shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] = shadow.origin;
     return active;
 }
 
-// The origin and, in w, the time of shadow ray i.
+// Returns the origin of ray i's shadow ray; w is its time in the shutter interval.
 DEVICE float4 origin_of_shadow(uint i, GLOBAL const float4 *origins, SHADOW_PARAMS) {
-#if EQUIANGULAR
-    float4 start = shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1];
-#else
-    float4 start = origins[i];
-#endif
-    return shadow_ray_origin(start, shadow_directions[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i].w);
+    float4 origin = EQUIANGULAR ? shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] : origins[i];
+    return shadow_ray_origin(origin, shadow_directions[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i].w);
 }
 
+// Adds the contribution of ray i's unoccluded shadow ray to the path's radiance.
 DEVICE void connect_ray(uint i, SHADOW_PARAMS, GLOBAL float4 *radiances) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
 }
 
 #if HAS_PART(PART_RAYS)
+// Stage 2 of a depth: finds the closest hits of the active rays, and sets `hit_mask` to the rays that hit a surface or
+// collide in a volume.
 KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, PATH_PARAMS,
              GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
@@ -90,6 +92,7 @@ KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL ui
     }
 }
 
+// Stage 4 of a depth: traces the shadow rays in `shadow_mask` and adds the contributions of the unoccluded ones.
 KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
                GLOBAL const float4 *lights) {
     FOR_EACH_STENCIL_WORD(slot) {
@@ -100,6 +103,7 @@ KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PA
     }
 }
 
+// Last stage: adds each path's radiance to the film.
 KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
     uint i = thread_index();
     int x, y;
@@ -109,6 +113,8 @@ KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
 #endif
 
 #if HAS_PART(PART_SHADE)
+// Stage 3 of a depth: shades the hits in `hit_mask`. Sets `active_mask` to the paths that continue and `shadow_mask` to
+// those with a shadow ray.
 KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
              PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
@@ -130,5 +136,5 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
 #endif
 
 #if STENCIL == STENCIL_BITS && !SCALAR_THREADS && HAS_PART(PART_BOUNCES)
-#include "raytracing/packed_stages.h"
+#include "raytracing/bounces.h"
 #endif

@@ -12,7 +12,7 @@ import pytest
 
 from renderer import cli
 from renderer.bench.ab import visually_equal
-from renderer.bench.experiment import read_experiment
+from renderer.bench.experiment import Experiment, read_experiment
 from renderer.bench.machine import git
 from renderer.paths import ROOT
 from tests.bench.helpers import METRONOME, bench, commit_all, needs_git, repository
@@ -144,7 +144,7 @@ def test_a_killed_experiment_resumes(tmp_path):
     assert sorted(pairs) == [0, 1, 2] and all(
         len({row["attempt"] for row in arms.values()}) == 1 for arms in pairs.values()
     )
-    assert 6 <= len(experiment.of("metronome/beat")) <= 7
+    assert 6 <= len(experiment.processes("metronome/beat")) <= 7
 
 
 @needs_git
@@ -204,3 +204,13 @@ def test_a_case_that_this_machine_cannot_run_is_skipped(tmp_path):
     assert facts["skipped"] == {"mine/big": "cannot run here: needs two GPUs"} and list(facts["verdicts"]) == [
         "mine/beat"
     ]
+
+
+def test_results_that_differ_are_invalid_and_equal_ones_are_not():
+    def process(case, arm, digest):
+        return {"case": case, "arm": arm, "stage": "first", "pair": 0, "attempt": 0, "digest": digest}
+
+    rows = [process("same", "base", "a"), process("same", "head", "a"), process("other", "base", "a"),
+            process("other", "head", "b")]  # fmt: skip
+    experiment = Experiment({}, rows)
+    assert experiment.invalid("same") == "" and experiment.invalid("other") == "the results differ"

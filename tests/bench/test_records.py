@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import runpy
 import time
 import tomllib
@@ -9,12 +10,20 @@ import tomllib
 import numpy as np
 import pytest
 
+from renderer.bench import measure as measurement
 from renderer.bench import report
 from renderer.bench.cases import check_unique_names, find, sources
 from renderer.bench.experiment import read_experiment
 from renderer.bench.machine import commit_info, diff_digest, git, machine_fault, read_gpus
-from renderer.bench.measure import WrongResult, count_operations, measure, one_percent_low
-from renderer.bench.report_figures import figures_of, subsystem_of
+from renderer.bench.measure import (
+    TimingOptions,
+    WrongResult,
+    count_operations,
+    measure,
+    one_percent_low,
+    warm_up,
+)
+from renderer.bench.report_figures import subsystem_figures, subsystem_name
 from renderer.bench.report_page import headlines
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
@@ -55,6 +64,57 @@ def test_injected_slowdown_and_corruption_are_measured():
 def test_setup_is_not_timed():
     answer = measure(case_of(0.001, setup=lambda: time.sleep(0.01)), SOME)
     assert np.median(answer["wall_ns"]) < 9e6
+
+
+class Clock:
+    """A stand-in for the module time: it stands still but for sleep() and a microsecond a question."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def perf_counter(self):
+        self.now += 1e-6
+        return self.now
+
+    def perf_counter_ns(self):
+        return round(self.perf_counter() * 1e9)
+
+    thread_time = perf_counter
+
+
+def test_warm_up_runs_are_not_timed(monkeypatch):
+    """Runs that are slow until caches are warm enter no figure, and no estimate of the seconds of a run."""
+    clock, runs, estimates = Clock(), [], []
+    monkeypatch.setattr(measurement, "time", clock)
+
+    def run():
+        runs.append(1)
+        clock.sleep(0.02 if len(runs) <= 4 else 0.001)
+
+    def batches(seconds_of_a_run):
+        estimates.append(seconds_of_a_run)
+        yield from (0.02, 0.02)
+
+    case = case_of()
+    case.run = run
+    answer = measure(case, TimingOptions(seconds=0.02, min_runs=3, warmup_seconds=0.12), batches=batches)
+    assert 1e6 <= min(answer["wall_ns"]) <= max(answer["wall_ns"]) < 1.1e6 and 0.001 <= estimates[0] < 0.0011
+    assert len(answer["turns"]) == 2 and sum(answer["turns"]) == answer["runs"]
+    untimed = len(runs) - answer["runs"]
+    assert untimed > 4 + 1 + 2  # the slow ones, the counted one, and one at least before each batch
+
+
+def test_warm_up_lasts_as_long_as_it_is_told():
+    case, runs = case_of(), []
+    case.run = lambda: (runs.append(time.perf_counter()), time.sleep(0.002))
+    assert math.isnan(warm_up(case, 0.0)) and not runs
+    began = time.perf_counter()
+    elapsed = warm_up(case, 0.05)
+    assert time.perf_counter() - began >= 0.05 and 0.002 <= elapsed < 0.05 and 2 <= len(runs) <= 25
+    assert runs[-1] - began < 0.05  # no run begins after the time is over
 
 
 def test_overhead_is_under_one_percent_of_a_five_millisecond_frame():
@@ -202,7 +262,9 @@ def record_of(case, rate, **more):
 
 def by_question(records):
     names = dict.fromkeys(row["case"].split("/")[0] for row in records)
-    figures = [each for name in names for each in figures_of(name, [r for r in records if subsystem_of(r) == name])]
+    figures = [
+        each for name in names for each in subsystem_figures(name, [r for r in records if subsystem_name(r) == name])
+    ]
     return {figure.question: figure for figure in figures}
 
 

@@ -63,7 +63,9 @@ def test_the_labels(rng):
 def recorded_processes():
     """Frame times (n,) in ns of each of 260 processes that ran one after the other on a busy machine, in order."""
     experiment = read_experiment(BUSY)
-    return [np.array(row["wall_ns"]) for row in sorted(experiment.of("harness/pass"), key=lambda row: row["began"])]
+    return [
+        np.array(row["wall_ns"]) for row in sorted(experiment.processes("harness/pass"), key=lambda row: row["began"])
+    ]
 
 
 def drifting_medians(rng, count):

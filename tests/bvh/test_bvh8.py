@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from renderer.bvh.build import build_bvh
-from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import primitive_boxes
+from renderer.bvh.layouts import Bvh8
 from renderer.bvh.primitives import PRIMITIVE, spheres, with_primitive_ids
 from tests.bvh.ray_queries import query_kernel
 from tests.bvh.test_traversal import CASES, KERNELS, rays_at, soup

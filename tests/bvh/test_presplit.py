@@ -37,7 +37,7 @@ TINY = {"tiny": lambda rng: scaled(needles(rng), 1e-11)}  # hits from far away a
 
 
 def sliver_error(primitives):
-    """How much longer edges (m,) are than what they span is high."""
+    """The product of both edges' lengths over the length of their cross product, (m,): large for slivers."""
     a, b = primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8")
     size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     return size / np.maximum(np.linalg.norm(np.cross(a, b), axis=1), 1e-6 * size + 1e-300)
@@ -59,7 +59,7 @@ def test_references_cover_their_triangle_and_stay_in_its_box(device, rng, case):
     boxes = refs.boxes.read().reshape(-1, 2, 4)[:, :, :3]
     low, high = primitive_boxes(primitives)
     reach, error = np.abs(np.concatenate([low, high], 1)).max(1), sliver_error(primitives)
-    room = (reach * (1e-6 + 2.4e-7 * error * (0.002 + 6e-7 * error)))[:, None]  # devices round that of boxes up
+    room = (reach * (1e-6 + 2.4e-7 * error * (0.002 + 6e-7 * error)))[:, None]  # devices round up the room of boxes
     assert (boxes[:, 0] >= (low - room)[prim_id]).all() and (boxes[:, 1] <= (high + room)[prim_id]).all()
     whole = splits[prim_id] == 0
     assert (boxes[whole, 0] <= low[prim_id[whole]]).all() and (boxes[whole, 1] >= high[prim_id[whole]]).all()

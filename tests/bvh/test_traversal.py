@@ -302,7 +302,7 @@ def test_an_empty_scene_is_hit_by_nothing(device, rng, layout):
 
 
 def test_sah_beats_median_splits(rng, monkeypatch):
-    """The SAH cost that the builder reports is far below that of median splits."""
+    """The SAH cost that the builder reports is far below the cost of median splits."""
     primitives = with_primitive_ids(np.concatenate([soup(rng, 1500, 0.02), soup(rng, 20, 1.0)]))
     low, high = primitive_boxes(primitives)
     good = build_host_sah(low, high, 4)

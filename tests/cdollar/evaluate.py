@@ -3,15 +3,15 @@
 import re
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
-from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_of
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_function
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 
 
 def result_of(text, make_target=NumpyTarget, numbers=None, folder=None, **arrays):
     """The Result of a program's main with parameters filled by arrays and by texts of numbers."""
     compilation = load_text(SourceFile("test.cb", text), make_target, folder)
     return evaluate_value(
-        compilation, build_main(compilation, arrays, numbers or {}), main_of(compilation).declaration.name_span
+        compilation, build_main(compilation, arrays, numbers or {}), main_function(compilation).declaration.name_span
     )
 
 

@@ -166,12 +166,12 @@ class RandomPrograms:
         self.count = 0  # of bound variables
 
     def choice(self, *options):
-        """One of the options; those that are functions are called."""
+        """One of the options; an option that is a function is called."""
         chosen = self.random.choice(options)
         return chosen() if callable(chosen) else chosen
 
     def one_of(self, texts, wide=()):
-        """A text of a list, or of a list of those that GLSL has not."""
+        """A text of `texts`, or of `wide`, which GLSL does not have."""
         return self.random.choice([*texts, *(() if self.for_glsl else wide)])
 
     # Expressions over i, j

@@ -20,9 +20,9 @@ import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.cdollar.targets.kernel_plan import KernelPlan
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import UnavailableError
 from renderer.gpu import list_devices, open_device
 from renderer.gpu.gl import GlContext
@@ -52,7 +52,7 @@ class Unit:
         self.kernels: dict[tuple, object] = {}
 
     def takes(self, plan: KernelPlan) -> bool:
-        """Whether a kernel is compiled here; others, which combine partial results, are few that programs share."""
+        """True if a kernel is compiled here; kernels that combine partial results are few, and programs share them."""
         return plan.group_size == 1 or not self.is_merged or "LOCAL_ARRAY" not in plan.text
 
     def compile(self) -> None:
@@ -75,7 +75,7 @@ class Unit:
 
 
 def renamed(text: str, number: int) -> tuple[str, str, str]:
-    """The functions of a kernel's text under names of their own, the kernel's parameters, and its body."""
+    """The functions of a kernel's text, renamed for `number`, the kernel's parameters, and the kernel's body."""
     text = text.removeprefix(INCLUDE)
     for name in set(re.findall(r"\b(u\d+_\w+)\(", text)):  # device functions, and the structs they return
         text = re.sub(rf"\b(R?){name}\b", rf"\g<1>k{number}_{name}", text)
@@ -161,7 +161,7 @@ class UnitTarget(DeviceTarget):
 
 
 def check_on_device(device, texts: list[tuple]) -> list[list[str] | Exception]:
-    """What differs from the expected results, for each text."""
+    """The differences from the expected results, for each text."""
     unit = Unit(device)
 
     def target(dag):
@@ -179,7 +179,7 @@ def check_on_device(device, texts: list[tuple]) -> list[list[str] | Exception]:
 
 
 def check(target, text, arrays, numbers, expected) -> list[str] | Exception:
-    """What of the result differs, or the error in its place."""
+    """The differences of a result from the expected one, or the error of the program."""
     try:
         return differences(value_of(text, target, numbers, **arrays), expected)
     except Exception as error:  # noqa: BLE001  # every error is a finding
@@ -199,7 +199,7 @@ def checkers(names: list[str]) -> dict:
 
 
 def sweep(seed: int, options: argparse.Namespace) -> tuple[dict[str, int], dict[str, int]]:
-    """The number of programs that ran, and of those that differ, by target."""
+    """The number of programs that ran, and the number of programs that differ, by target."""
     targets, started, batch = checkers(options.targets), time.monotonic(), 0
     counts, differing = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
     while time.monotonic() - started < options.seconds and max(counts.values(), default=options.most) < options.most:

@@ -1,14 +1,14 @@
-"""What --explain counts: operations and bytes by hand, a roofline that no kernel of registers beats; graphs as SVG."""
+"""Counts of --explain: operations and bytes by hand, a roofline that no kernel of registers beats; graphs as SVG."""
 
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
 
-from renderer.cdollar.runtime.costs import Part, ceilings_of, count_text, parts_of, time_text
-from renderer.cdollar.runtime.graph import HEIGHT, MAX_NODES, graph_of, svg
+from renderer.cdollar.runtime.costs import KernelCost, count_text, device_ceilings, kernel_costs, time_text
+from renderer.cdollar.runtime.graph import HEIGHT, MAX_NODES, layered_graph, svg
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.cli import main
 from tests.cdollar.evaluate import value_of
 
@@ -40,7 +40,7 @@ def make_target(request, device):
 @pytest.mark.slow
 def test_a_product_costs_two_operations_a_term_and_three_matrices(make_target, rng):
     a, b = rng.standard_normal((20, 30)).astype("f4"), rng.standard_normal((30, 40)).astype("f4")
-    (part,) = parts_of(traced(make_target, PRODUCT, a=a, b=b))
+    (part,) = kernel_costs(traced(make_target, PRODUCT, a=a, b=b))
     assert part.operations == 2 * 20 * 30 * 40 and part.bytes == 4 * (20 * 30 + 30 * 40 + 20 * 40)
     assert part.seconds > 0
 
@@ -49,14 +49,14 @@ def test_a_product_costs_two_operations_a_term_and_three_matrices(make_target, r
 def test_operations_count_as_often_as_what_they_depend_on(make_target, rng):
     a = rng.standard_normal((6, 50)).astype("f4")
     text = "float(int, int) main(float[,] a) { var r(i, j) = a(i, j) * sin(a(i, 0)) + sum(a(i, k)); return r; }"
-    total = sum(part.operations for part in parts_of(traced(make_target, text, a=a)))
+    total = sum(part.operations for part in kernel_costs(traced(make_target, text, a=a)))
     assert total in (6 * 50 * 2 + 6 + 6 * 50, 6 * 50 * 2 + 6 * 50 * 2)  # sin once a row, or once an element
 
 
 def test_stencils_read_what_they_need_and_primitives_tell_their_bytes(device, rng):
     a = rng.standard_normal(1000).astype("f4")
     text = "float[] main(float[] a) { var r(i : 10..20) = a(i - 1) + a(i + 1); return scan(r); }"
-    kernel, scan = parts_of(traced(lambda dag: DeviceTarget(dag, device, "device"), text, a=a))
+    kernel, scan = kernel_costs(traced(lambda dag: DeviceTarget(dag, device, "device"), text, a=a))
     assert kernel.operations == 10 and kernel.bytes in (4 * (10 + 10), 4 * (12 + 10))
     assert (scan.operations, scan.bytes) == (None, 4 * 20) and scan.what.startswith("primitive scan")
 
@@ -64,11 +64,11 @@ def test_stencils_read_what_they_need_and_primitives_tell_their_bytes(device, rn
 @pytest.mark.slow
 def test_the_roofline_is_measured(device):
     target = traced(lambda dag: DeviceTarget(dag, device, "device"), "float main() => sum(i * i, i : 0..100);")
-    ceilings = ceilings_of(target)
+    ceilings = device_ceilings(target)
     assert 1e8 < ceilings.bandwidth < 1e14 and 1e9 < ceilings.operations < 1e15
-    slow = Part("p", "map", None, 10, int(ceilings.bandwidth), 2.0)
+    slow = KernelCost("p", "map", None, 10, int(ceilings.bandwidth), 2.0)
     assert slow.roof(ceilings) == (pytest.approx(1.0, rel=1e-6), "memory")
-    assert Part("p", "map", None, int(3 * ceilings.operations), 8).roof(ceilings)[1] == "arithmetic"
+    assert KernelCost("p", "map", None, int(3 * ceilings.operations), 8).roof(ceilings)[1] == "arithmetic"
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_text_of_programs_is_escaped(device):
         a=np.ones(3, "f4"),
     )
     root = next(node for kind, node, _ in small.trace if kind == "passes")
-    ElementTree.fromstring(svg(graph_of(root, parts_of(small)), "<a & b>"))
+    ElementTree.fromstring(svg(layered_graph(root, kernel_costs(small)), "<a & b>"))

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 import renderer
-from renderer.cdollar.targets.cpu_kernels import LANES, MIN_COLUMNS, SPAN
+from renderer.cdollar.targets.cpu_kernels import MAP_TILE, MIN_COLUMNS, REDUCTION_TILES
 from renderer.cdollar.targets.device_target import DeviceTarget
 from tests.cdollar.evaluate import value_of
 
-WIDTHS = [1, MIN_COLUMNS - 1, LANES[1] - 1, LANES[1], LANES[1] + 1, 2 * LANES[0] + 3]
+WIDTHS = [
+    1,
+    MIN_COLUMNS - 1,
+    REDUCTION_TILES[1] - 1,
+    REDUCTION_TILES[1],
+    REDUCTION_TILES[1] + 1,
+    2 * REDUCTION_TILES[0] + 3,
+]
 
 
 def on(device):
@@ -34,7 +41,7 @@ def test_long_sums_of_columns_keep_what_rounding_loses(device, rng, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [5, MIN_COLUMNS + 4, SPAN + 5])
+@pytest.mark.parametrize("width", [5, MIN_COLUMNS + 4, MAP_TILE + 5])
 def test_convolutions_and_stencils_of_any_width(device, rng, width):
     a, w = rng.standard_normal((9, width)).astype("f4"), rng.standard_normal((3, 5)).astype("f4")
     text = "float[,] main(float[,] a, float[,] w) { var c(i, j) = sum(a(i + p, j + q) * w(p, q)); return c; }"

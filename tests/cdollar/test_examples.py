@@ -8,10 +8,10 @@ import pytest
 
 from renderer.cdollar.frontend.diagnostics import SourceFile
 from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
-from renderer.cdollar.runtime.evaluate import load_text, main_of
+from renderer.cdollar.runtime.evaluate import load_text, main_function
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import UnavailableError
 from renderer.paths import SCENES
 from tests.cdollar.evaluate import value_of
@@ -44,7 +44,7 @@ def expectation(path):
 def run_program(path, make_target):
     given, expected = expectation(path)
     text = path.read_text()
-    main = main_of(load_text(SourceFile(path.name, text), NumpyTarget))
+    main = main_function(load_text(SourceFile(path.name, text), NumpyTarget))
     types = dict(zip(main.parameter_names, main.parameter_types, strict=True))
     arrays, numbers = {}, {}
     for name, value in given.items():

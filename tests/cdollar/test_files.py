@@ -124,7 +124,7 @@ def test_numbers_as_text_keep_their_bits(rng):
 
 
 class Shell:
-    """What the magic needs of IPython."""
+    """The part of IPython's shell that the magic uses."""
 
     def __init__(self, **names):
         self.user_ns, self.magics = names, {}
@@ -145,4 +145,4 @@ def test_the_cell_magic_shows_a_picture_or_a_value(capsys):
     assert picture._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
     assert cell("", "float main() => oops;") is None and "error CS" in capsys.readouterr().out
     assert cell("a", "float main() => 1;") is None and "NAME=EXPRESSION" in capsys.readouterr().out
-    assert notebook.arguments_of("a=f(x=1, y=2) b = 3") == {"a": "f(x=1, y=2) b = 3"}
+    assert notebook.split_arguments("a=f(x=1, y=2) b = 3") == {"a": "f(x=1, y=2) b = 3"}

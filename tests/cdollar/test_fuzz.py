@@ -15,8 +15,8 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import KEYWORDS
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import UserError
 from tests.cdollar.evaluate import value_of
 from tests.cdollar.random_programs import MAX_PARTS, RandomPrograms, arguments, differences
@@ -63,7 +63,7 @@ def test_every_word_of_the_language_occurs_in_random_programs():
     used = set(re.findall(r"\w+", texts))
     words = {*KEYWORDS, *PRIMITIVES, *BORDER_MODES, *FUNCTIONS}
     transcendental = {"sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "atan2", "exp", "exp2"}
-    transcendental |= {"log", "log2", "log10", "pow"}  # whose bits are those of each driver
+    transcendental |= {"log", "log2", "log10", "pow"}  # each driver has its own last bits
     assert words - used - transcendental == NOT_IN_PROGRAMS
 
 

@@ -12,7 +12,7 @@ from renderer.paths import ROOT
 
 DEAF = """
 import signal, sys, time
-from renderer.process import Supervision, supervise
+from renderer.system.process import Supervision, supervise
 Supervision.allowed = True
 supervise()
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -53,7 +53,7 @@ def test_a_command_that_hears_no_signal_is_killed(number, group):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no supervision without fork")
 def test_a_supervised_command_passes_on_its_exit_code_and_says_which_signal_ended_it():
-    start = "from renderer.process import Supervision, supervise\nSupervision.allowed = True\nsupervise()\n"
+    start = "from renderer.system.process import Supervision, supervise\nSupervision.allowed = True\nsupervise()\n"
     for end, code, words in (
         ("raise SystemExit(5)", 5, ""),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 139, "SIGSEGV"),

@@ -12,8 +12,8 @@ from renderer.cdollar.ir.primitives import recognize
 from renderer.cdollar.ir.types import DTYPES, FLOATS
 from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import UnavailableError
 from tests.cdollar.evaluate import value_of
 from tests.cdollar.test_schedules import AsGpu

@@ -1,4 +1,4 @@
-"""The graph of a program: its nodes are those of --explain, its kernels share them out; the layout goes one way."""
+"""The graph of a program: the nodes of --explain, each in one kernel; the layout goes from inputs to the result."""
 
 import numpy as np
 import pytest

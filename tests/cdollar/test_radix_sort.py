@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
-from renderer.cdollar.targets.radix_sort import TILE
+from renderer.gpu.radix_sort import GROUP_SIZE, ONESWEEP_ITEMS, RadixSort, has_onesweep
 from tests import emulated
 from tests.emulated import compiler
 
@@ -19,6 +19,7 @@ pytestmark = [
         reason="no C++ compiler for x86-64 Linux here",
     ),
 ]
+TILE = GROUP_SIZE * ONESWEEP_ITEMS
 COUNTS = [1, 31, TILE, TILE + 1, 5 * TILE - 77]
 
 
@@ -29,7 +30,7 @@ def cuda(request, rng):
 
 def primitives(device, strict=False):
     made = PrimitiveKernels(device, lambda kernel, threads, arguments: kernel(threads, *arguments), strict)
-    assert made.has_onesweep(1)
+    assert has_onesweep(device, 1)
     return made
 
 
@@ -45,6 +46,17 @@ def test_one_pass_a_digit_sorts_stably(cuda, rng, count):
     assert np.array_equal(make.sort(given, count, "float", True).read(), np.argsort(a, kind="stable"))
     assert np.array_equal(make.sort(keys, count, "int", False).read(), np.sort(k))
     assert np.array_equal(make.sort(unsigned, count, "uint", True).read(), np.argsort(k.view("u4"), kind="stable"))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_morton_codes_are_sorted_in_place_beside_their_indices(cuda, rng, count):
+    codes = rng.integers(0, 1 << 30, count, "u4") & 0x3FFF00FF  # equal digits in a pass, equal codes
+    sort, indices = RadixSort(cuda, count, "elements and indices"), cuda.buffer(count, "u4")
+    for _ in range(2):
+        buffer = cuda.buffer(count, "u4").write(codes)
+        sort(buffer, elements_out=buffer, values_out=indices)
+        order = np.argsort(codes, kind="stable")
+        assert np.array_equal(indices.read(), order) and np.array_equal(buffer.read(), codes[order])
 
 
 @pytest.mark.parametrize("count", COUNTS)

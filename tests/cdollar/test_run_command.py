@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.runtime.repl import Repl
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cli import main
 from renderer.errors import InputError
 from renderer.formats.images import read_image
@@ -212,7 +212,7 @@ def test_run_without_a_program_starts_the_repl(monkeypatch, capsys):
 
 
 def test_run_in_a_new_process(tmp_path):
-    """Not a bench: a run of a process of its own ends at all, without a traceback, and says the right thing."""
+    """Not a bench: a run in a new process ends, without a traceback, and prints the right message."""
     program = write(tmp_path, "float main() => 6 * 7;")
     environment = {**os.environ, "RAYFOLD_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(

@@ -9,10 +9,9 @@ import pytest
 from renderer.cdollar.targets import graph_target
 from renderer.cdollar.targets.autotuner import tune_kernels
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_passes import texture_layout
-from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget, texture_layout
 from renderer.cdollar.targets.map_kernels import plan_kernel
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.targets.schedule import (
     DEFAULT,
     MAP_CANDIDATES,
@@ -48,7 +47,7 @@ def scheduled(device, schedule):
 
     class Scheduled(DeviceTarget):
         def plan(self, node):
-            return plan_kernel(node, self.ranges_of, schedule, self.device.properties)
+            return plan_kernel(node, self.stored_ranges, schedule, self.device.properties)
 
     return lambda dag: Scheduled(dag, AsGpu(device), "device")
 

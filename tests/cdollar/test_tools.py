@@ -10,13 +10,12 @@ import pytest
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import tokenize
 from renderer.cdollar.runtime.repl import Repl, is_open
-from renderer.cdollar.targets.numpy_target import NumpyTarget
-from renderer.cdollar.tools.analysis import analyze
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
-from renderer.cdollar.tools.language_server import Server, offset_of, position_of
+from renderer.cdollar.tools.language_server import Server, analyze, character_offset, utf16_position
 from renderer.cli import main
 from renderer.paths import SCENES
-from renderer.process import module_child
+from renderer.system.process import module_child
 
 PROGRAMS = sorted(SCENES.glob("*.cb"))
 PROGRAM = """float[] twice(float[] a, int n) {
@@ -64,6 +63,7 @@ def test_formatting_keeps_every_token_and_comment_and_is_idempotent(path, rng):
         ("var c(i:0 .. n)=!b&&i<3;", "var c(i : 0..n) = !b && i<3;"),
         ("x = 1. .. 2;", "x = 1. ..2;"),
         ("return- -x;", "return - -x;"),
+        ("float y = - 2.0*- x;", "float y = -2.0 * -x;"),
         ("T twice<T>(T x)=>x+x;", "T twice<T>(T x) => x + x;"),
         ("x=[ 1,2 ];//c", "x = [1, 2];  //c"),
         ("x = y\n+ z;", "x = y\n    + z;"),
@@ -131,8 +131,8 @@ def test_every_error_of_a_program_is_a_diagnostic_at_its_place():
 @pytest.mark.parametrize("text", ["", "a\nb", "é𝄞x\n𝄞\n\n", "\r\n", "\ud800"])
 def test_positions_go_there_and_back(text):
     for offset in range(len(text) + 1):
-        assert offset_of(text, *position_of(text, offset)) == offset
-    assert offset_of(text, 99, 99) == len(text)
+        assert character_offset(text, *utf16_position(text, offset)) == offset
+    assert character_offset(text, 99, 99) == len(text)
 
 
 def test_hostile_texts_are_analyzed_and_formatted_or_refused(rng):
@@ -247,3 +247,13 @@ def test_the_prompt_completes():
     assert repl.completions("2 * hei", 4) == ["height"] and repl.completions("are", 0) == ["area"]
     assert repl.completions("a.wr", 2) == ["wrap"] and repl.completions(":n", 1) == [":names"]
     assert "sqrt" in repl.completions("sq", 0) and repl.completions("zzz", 0) == []
+
+
+def test_the_prompt_lists_variables_that_have_no_value():
+    shown: list[str] = []
+    repl = Repl(NumpyTarget, shown.append)
+    repl.handle("float x;")
+    repl.handle(":names")
+    repl.handle("x = 2;")
+    repl.handle(":names")
+    assert [line for line in shown if line.startswith("x:")] == ["x: float, without a value", "x: float"]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from assets.makers.gltf_builder import Maker, ball
 from renderer.paths import ASSETS, SCENES
-from tests.formats.gltf_builder import Maker, ball
 from tests.formats.test_gltf_animation import animate
 
 

@@ -11,7 +11,7 @@ import types
 import typing
 
 from renderer import pictures
-from renderer.flames.variations import Variation, variation_table
+from renderer.flames.variations.catalog import Variation, variation_table
 from renderer.paths import ASSETS, SHADERS
 
 FOLDER = ASSETS / "reference"
@@ -108,7 +108,7 @@ def _head_comment(text: str) -> str:
 VARIATIONS_TEXT = (
     "Each exists as `pre_NAME` (applied to the point before the others) and `post_NAME` (applied to their sum) too, "
     "with parameters `pre_NAME_...` and `post_NAME_...`. Origin: the program whose definition it has. Space: it "
-    "defines z. Color: it sets the color. Formulas: `shaders/flames/variations`."
+    "defines z. Color: it sets the color. Formulas: the file of `shaders/flames/variations` with the group's name."
 )
 
 
@@ -116,14 +116,14 @@ def variations_page() -> str:
     """Every variation of flames with its origin, its parameters and their defaults."""
     table = variation_table().values()
     title = f"# Variations of flames\n\nThe {len(table)} variations, flam3's first, in its order. {VARIATIONS_TEXT}\n"
-    title += "\n| name | parameters | space, color | origin |\n| --- | --- | --- | --- |\n"
+    title += "\n| name | group | parameters | space, color | origin |\n| --- | --- | --- | --- | --- |\n"
     return HEAD + title + "".join(map(_variation_row, table))
 
 
 def _variation_row(v: Variation) -> str:
     parameters = ", ".join(f"`{name}` = {default:g}" for name, default in v.parameters.items())
     kinds = ", ".join(word for word, has in (("space", v.in_space or v.z_body), ("color", v.sets_color)) if has)
-    return f"| `{v.name}` | {parameters} | {kinds} | {v.origin} |\n"
+    return f"| `{v.name}` | {v.group} | {parameters} | {kinds} | {v.origin} |\n"
 
 
 def functions_page() -> str:

@@ -1,4 +1,4 @@
-"""An emulated CUDA machine: renderer/gpu/cuda.py and what it imports, over a driver and a compiler that need no GPU.
+"""An emulated CUDA machine: renderer/gpu/cuda/device.py and its imports, over a driver and a compiler without a GPU.
 
 The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that
 is drawn (fibers.cpp, waits.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any
@@ -18,9 +18,9 @@ from unittest import mock
 
 import numpy as np
 
-from renderer.gpu import cublas
 from renderer.gpu.cache import cache_folder
-from renderer.gpu.nvrtc import compile_cubin
+from renderer.gpu.cuda import cublas
+from renderer.gpu.cuda.nvrtc import compile_cubin
 
 from . import compiler
 from .driver import Emulation, bindings_driver
@@ -30,19 +30,19 @@ GPU = Path(__file__).resolve().parents[2] / "renderer" / "gpu"
 
 
 def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str = "emulated_cuda") -> ModuleType:
-    """renderer/gpu/cuda.py and what it imports once more, on `devices` emulated devices: CudaDevice(0) and so on.
+    """renderer/gpu/cuda/device.py and its imports once more, on `devices` emulated devices: CudaDevice(0) and so on.
 
     With `races` every access to memory is checked against those of other threads (races.cpp), ten times slower.
     """
     folder = cache_folder() / "emulated"
     emulation = Emulation(devices, seed, races, folder)
-    driver, run = _module(f"{name}_driver", "cuda_driver.py")
+    driver, run = _module(f"{name}_driver", "cuda/driver.py")
     run()
     driver.cu, driver.pycuda_driver = bindings_driver(emulation), None
-    streams, run_streams = _module(f"{name}_streams", "cuda_streams.py")
-    with mock.patch.dict(sys.modules, {"renderer.gpu.cuda_driver": driver, "renderer.gpu.cuda_streams": streams}):
+    streams, run_streams = _module(f"{name}_streams", "cuda/streams.py")
+    with mock.patch.dict(sys.modules, {"renderer.gpu.cuda.driver": driver, "renderer.gpu.cuda.streams": streams}):
         run_streams()
-        module, run = _module(name, "cuda.py")
+        module, run = _module(name, "cuda/device.py")
         run()
     module.emulation, module.NVIDIA_CONTROL_FILES = emulation, (GPU,)
     module.compile_cubin = partial(compile_cubin, compiler=compiler.nvrtc(folder, races))
@@ -64,9 +64,9 @@ def _module(name: str, file: str) -> tuple[ModuleType, Callable[[], None]]:
 
 
 def replace_cuda(devices: int, seed: int, races: bool) -> None:
-    """Makes the emulated machine this process's CUDA: before anything imports renderer.gpu.cuda."""
+    """Makes the emulated machine this process's CUDA: before anything imports renderer.gpu.cuda.device."""
     import renderer.gpu
 
-    name = "renderer.gpu.cuda"
+    name = "renderer.gpu.cuda.device"
     assert name not in sys.modules, f"{name} is imported already"
-    sys.modules[name] = renderer.gpu.cuda = cuda_machine(devices, seed, races, name)
+    sys.modules[name] = renderer.gpu.cuda.device = cuda_machine(devices, seed, races, name)

@@ -141,7 +141,7 @@ def runtime(folder: Path) -> ctypes.CDLL:
 
 
 def nvrtc(folder: Path, races: bool) -> SimpleNamespace:
-    """The functions of cuda.bindings.nvrtc that renderer.gpu.cuda calls; a "cubin" is a shared object."""
+    """The functions of cuda.bindings.nvrtc that renderer.gpu.cuda.device calls; a "cubin" is a shared object."""
     major, minor = version()
     success, refused = 0, 6
     programs: dict[int, SimpleNamespace] = {}

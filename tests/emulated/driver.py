@@ -1,4 +1,4 @@
-"""Stands in for cuda.bindings.driver: what renderer.gpu.cuda calls of it, over emulated devices.
+"""Stands in for cuda.bindings.driver: what renderer.gpu.cuda.device calls of it, over emulated devices.
 
 Copies, fills and launches are put off as far as CUDA allows (schedule.py). Contexts, streams and events of the wrong
 device are errors, as they are in CUDA.

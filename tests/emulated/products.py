@@ -1,4 +1,4 @@
-"""Stands in for cuBLAS's library: the calls of renderer/gpu/cublas.py by NumPy, on the entered device's stream."""
+"""Stands in for cuBLAS's library: the calls of renderer/gpu/cuda/cublas.py by NumPy, on the entered device's stream."""
 
 import ctypes
 

@@ -15,7 +15,7 @@ from renderer.export.run import print_denoise_hint
 from renderer.formats.images import write_png
 from renderer.images.metrics import noise_level
 from renderer.images.tone_mapping import ExposureMeter
-from renderer.pictures import load, recipe_of
+from renderer.pictures import load, make_recipe
 from renderer.scene.scene import ToneMapping
 
 
@@ -57,5 +57,5 @@ def test_mistakes_name_what_is_wrong(tmp_path, capsys):
 
 def test_a_recipe_of_a_pq_picture_says_how_to_get_pq_again(tmp_path):
     for name, facts in (("a", {"transfer": "pq"}), ("b", {})):
-        write_png(tmp_path / f"{name}.png", np.zeros((2, 2, 3), "u1"), recipe_of(load("julia"), tmp_path, **facts))
+        write_png(tmp_path / f"{name}.png", np.zeros((2, 2, 3), "u1"), make_recipe(load("julia"), tmp_path, **facts))
     assert "--transfer pq --bit-depth 16" in load(tmp_path / "a.png").notes[0] and not load(tmp_path / "b.png").notes

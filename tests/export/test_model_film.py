@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from assets.makers.gltf_builder import Maker, ball
 from renderer.errors import UserError
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
 from tests.export.export_helpers import export
-from tests.formats.gltf_builder import Maker, ball
 from tests.formats.test_gltf_animation import animate
 
 pytestmark = pytest.mark.usefixtures("gpu")

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer import farm as farms
 from renderer.errors import IncompleteError, UnavailableError, UserError
 from renderer.export import farm
-from renderer.farm import Farm, open_client, parse_farm
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT, private_folder
+from renderer.system import farm as farms
+from renderer.system.farm import Farm, open_client, parse_farm
 from tests.export.export_helpers import SCENE, cluster, export
 
 distributed = pytest.importorskip("distributed", reason="farms need distributed")

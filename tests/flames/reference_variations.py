@@ -1,4 +1,4 @@
-"""flam3's variations as formulas in float64: the witness of flames/variations/flam3.h, from the published table.
+"""flam3's variations as formulas in float64: the witness of shaders/flames/variations, from the published table.
 
 FORMULAS[name](x, y, w, affine, p, U) -> (u, v); `p` by parameter name without the variation's; U() draws like x.
 """

@@ -30,7 +30,7 @@ def fused(a, b, c):
 
 def reference(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
     """(cells, 4) uint64 sums of the same game, run_chaos_game with arrays."""
-    specialization = kernel_source.specialization_of((flame,), False)
+    specialization = kernel_source.specialize((flame,), False)
     table = kernel_arguments.xform_distributions(flame, specialization)[0]
     slots, seed_word = np.arange(chains, dtype="u4"), words(chaos_game.seed_to_u32(seed))
     key = mixed(mixed(slots) + seed_word)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from renderer.flames import stamps
-from renderer.flames.variations import variation_table
+from renderer.flames.variations import recurrence, tables
+from renderer.flames.variations.catalog import variation_table
 from renderer.flames.xml import dialects
 from tests.flames.variation_kernel import apply_cases
 
@@ -20,7 +20,7 @@ def cluster_values(**changed):
 def test_particles_stick_to_their_parents():
     """Each is within the glue's radius of an earlier one; depths grow toward the tips, where they are 1."""
     values = cluster_values(max_iter=60.0, glue_radius=GLUE)
-    rows = stamps.table_of("dla3d_wf", values, {})[1:].reshape(-1, 8).astype("f8")
+    rows = tables.build_table("dla3d_wf", values, {})[1:].reshape(-1, 8).astype("f8")
     assert len(rows) == 60 and not rows[0, :3].any() and rows[0, 7] == -1
     earlier = np.linalg.norm(rows[1:, None, :3] - rows[None, :, :3], axis=2)
     for k in range(1, len(rows)):
@@ -62,7 +62,7 @@ def test_kernels_give_the_formulas(device, rng):
     assert np.allclose(waves[:, :3], 0.7 * wave, atol=1e-5)
     k = 0.3 + 0.7 / angle_twin(x, y, 8, 32)
     assert np.allclose(circle[:, :2], np.stack([k * x, k * y], 1), rtol=1e-4)
-    rows = stamps.table_of("dla3d_wf", cluster_values(**cluster), {})[1:].reshape(-1, 8).astype("f8")
+    rows = tables.build_table("dla3d_wf", cluster_values(**cluster), {})[1:].reshape(-1, 8).astype("f8")
     a, b = rows[:, :3], rows[:, 4:7]
     t = np.clip(((dla[:, None, :3] / 0.7 - a) * (b - a)).sum(2) / np.maximum(((b - a) ** 2).sum(1), 1e-12), 0, 1)
     apart = np.linalg.norm(dla[:, None, :3] / 0.7 - a - t[..., None] * (b - a), axis=2).min(1)
@@ -70,7 +70,7 @@ def test_kernels_give_the_formulas(device, rng):
 
 
 def test_gradient_1_takes_the_nearest_color_of_the_palette(device):
-    """Of the gray ramp that stands for a palette where none is given; the draws are those of Gradient 0."""
+    """Without a palette the gray ramp is used, and the points are the same as with Gradient 0."""
     names = ("dc_inversion", "dc_layers", "dc_quadtree")
     variations = [variation_table()[name] for name in names]
     points = np.zeros((256, 4), "f4")
@@ -136,3 +136,15 @@ def test_recurrences_are_all_pairs_of_near_values(device):
         expected = near * len(points) / near.sum()
         sure = np.abs(np.abs(y[:, None] - y) - tolerance) > 1e-3  # not at the edge, where rounding decides
         assert (np.abs(drawn - expected)[sure] < 6 * np.sqrt(expected[sure]) + 1e-9).all(), number
+
+
+def test_values_that_are_infinite_have_no_partners():
+    """A recurrence whose first values overflow to minus infinity: all pairs of the others are near."""
+    given = dict(func_id=18.0, a=-50.0, b=-1.0, Density=20.0, tolerance=1e300)
+    values = {"k": 0.0} | given
+    y = recurrence.function_values(values)
+    finite = np.flatnonzero(np.isfinite(y))
+    table = recurrence.pairs(values, {})
+    rows = table[2:].reshape(-1, 4)
+    assert y.min() == -np.inf and 0 < len(finite) < 20 and table[0] == 20
+    assert table[1] == len(finite) ** 2 / 400 and sorted(rows[: len(finite), 3]) == finite.tolist()

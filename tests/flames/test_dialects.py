@@ -10,7 +10,7 @@ import pytest
 from renderer.cli import main
 from renderer.errors import InputError, UserError
 from renderer.flames.kernel_cache import INTEGER_SUMS, KernelCache
-from renderer.flames.kernel_source import specialization_of
+from renderer.flames.kernel_source import specialize
 from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
 from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.attributes import AttributeParser
@@ -328,7 +328,7 @@ def test_a_sheet_shows_every_flame_and_opens_the_clicked_one(gpu, tmp_path):
     size, picture = (240, 200), flame_sheet.Picture(gpu)
     for _ in range(picture.sample_count(scene.settings, size)):
         pixels = picture.draw(scene.settings, size, 0.0).read()
-    cells = [flame_sheet.cell_of(scene.settings, 3, size, k) for k in range(3)]
+    cells = [flame_sheet.cell_rectangle(scene.settings, 3, size, k) for k in range(3)]
     assert [cell[:2] for cell in cells] == [(0, 0), (120, 0), (0, 100)]
     left, top, width, height = cells[1]
     assert pixels[top + height // 3, left + width // 2, 0] < 0.3 and (pixels[..., 0] > 0.3).any()
@@ -357,7 +357,7 @@ def test_a_small_picture_of_a_sheet_is_the_flame_at_that_size(gpu, tmp_path):
 def test_variations_that_the_generic_kernel_does_not_know_have_their_own(gpu):
     """Whoever would rather run the generic kernel: it would leave such a variation out."""
     strange = '<xform weight="1" hemisphere="0.6" coefs="0.6 0.2 -0.2 0.6 0.3 0"/>'
-    spec = specialization_of([entry(xform=strange).keyframe.flame], False)
+    spec = specialize([entry(xform=strange).keyframe.flame], False)
     assert not spec.is_generic
     cache = KernelCache(gpu.device)
     cache.prefer_generic()

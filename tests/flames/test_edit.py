@@ -88,6 +88,12 @@ def test_each_mutation_changes_something(rng, flame, kind):
     assert any(evolve.mutate(flame, rng, kind) != flame for _ in range(3))
 
 
+def test_mutants_gain_and_lose_xforms(flame):
+    assert len(flame.xforms) > 2
+    counts = {len(evolve.mutate(flame, np.random.default_rng(k), "xforms").xforms) for k in range(24)}
+    assert counts == {len(flame.xforms) - 1, len(flame.xforms) + 1}
+
+
 def test_symmetry_makes_the_picture_symmetric(gpu):
     """The rotations map the flame's place onto itself (its measure only nearly: every other draw is one of them)."""
     rng = np.random.default_rng(4)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.flames import stamps
-from renderer.flames.formulas import program
-from renderer.flames.java_random import JavaRandom
-from renderer.flames.variations import variation_table
+from renderer.flames.variations import tables
+from renderer.flames.variations.catalog import variation_table
+from renderer.flames.variations.formulas import program
+from renderer.flames.variations.java_random import JavaRandom
 from tests.flames.variation_kernel import apply_cases
 
 AFFINE = np.zeros(6)
@@ -25,7 +25,7 @@ def values_of(name, **said):
 def test_places_of_an_orbit_follow_its_map(name):
     """Each place is the map of the one before, by NumPy over the whole table."""
     v = values_of(name)
-    table = stamps.table_of(name, v, {})
+    table = tables.build_table(name, v, {})
     places = table[1:].reshape(-1, 2).astype("f8")
     assert len(places) == table[0] > 10000
     (x, y), (u, w) = places[:-1].T, places[1:].T
@@ -101,8 +101,8 @@ def test_plots_lie_on_their_formulas(device, monkeypatch):
         "yplot2d_wf": {"formula": "sin(2*x)+param_a"}, "polarplot2d_wf": {"formula": "1+0.5*cos(3*t)"},
         "isosfplot3d_wf": {"formula": b"sqr(x)+sqr(y)+sqr(z)-0.5".hex()},
     }  # fmt: skip
-    original = stamps.table_of
-    monkeypatch.setattr(stamps, "table_of", lambda name, values, _: original(name, values, texts[name]))
+    original = tables.build_table
+    monkeypatch.setattr(tables, "build_table", lambda name, values, _: original(name, values, texts[name]))
     variations = [variation_table()[name] for name in texts]
     cases = [(v, 1.0, {"param_a": 0.25}, np.zeros((COUNT, 4))) for v in variations]
     curve, rose, ball = apply_cases(device, variations, cases, AFFINE)
@@ -123,16 +123,16 @@ def test_random_numbers_of_java():
 def test_text_is_the_pixels_of_its_letters():
     """An I is a bar, an O has a hole; letters written in hexadecimal are the same."""
     values = values_of("text_wf", font_size=64.0)
-    bar, ring = (stamps.table_of("text_wf", values, {"text": text})[1:].reshape(-1, 2) for text in "IO")
+    bar, ring = (tables.build_table("text_wf", values, {"text": text})[1:].reshape(-1, 2) for text in "IO")
     assert np.ptp(bar[:, 0]) < 0.4 * np.ptp(bar[:, 1]) and len(ring) > 400
     assert (np.hypot(*ring.T) > 0.05).all()
-    assert np.array_equal(stamps.table_of("text_wf", values, {"text": "4F"})[1:].reshape(-1, 2), ring)
+    assert np.array_equal(tables.build_table("text_wf", values, {"text": "4F"})[1:].reshape(-1, 2), ring)
 
 
 def test_aggregate_is_connected():
     """Every particle of diffusion-limited aggregation touches another."""
     values = values_of("dla_wf", buffer_size=100.0, max_iter=150.0, jitter=0.0, scale=100.0)
-    places = {tuple(place) for place in np.rint(stamps.table_of("dla_wf", values, {})[1:].reshape(-1, 2)).tolist()}
+    places = {tuple(place) for place in np.rint(tables.build_table("dla_wf", values, {})[1:].reshape(-1, 2)).tolist()}
     assert len(places) > 100
     assert all(places & {(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)} for x, y in places)
 
@@ -140,7 +140,7 @@ def test_aggregate_is_connected():
 def test_snow_crystal_is_symmetric():
     """Without noise the crystal has the lattice's six turns."""
     values = values_of("snowflake_wf", buffer_size=24.0, max_iter=60.0, rnd_bg_noise=0.0, jitter=0.0)
-    rows = stamps.table_of("snowflake_wf", values, {})[1:].reshape(-1, 3).astype("f8")
+    rows = tables.build_table("snowflake_wf", values, {})[1:].reshape(-1, 3).astype("f8")
     places = {tuple(row) for row in np.round(rows[:, :2] * 1000).astype(int).tolist()}
     c, s = 0.5, math.sqrt(0.75)
     turned = np.round(1000 * np.stack([c * rows[:, 0] - s * rows[:, 1], s * rows[:, 0] + c * rows[:, 1]], 1))
@@ -151,7 +151,7 @@ def test_snow_crystal_is_symmetric():
 
 
 def test_sudoku_boards_have_every_color_once_a_row():
-    table = stamps.table_of("nsudoku", values_of("nsudoku", Level=1.0), {})
+    table = tables.build_table("nsudoku", values_of("nsudoku", Level=1.0), {})
     rows = table[1:].reshape(-1, 9)
     board = {(round(9 * x + 4.5), round(9 * y + 4.5)): round(9 * color) for color, x, y in rows[:, 1:4].tolist()}
     columns = sorted({x for x, _ in board})

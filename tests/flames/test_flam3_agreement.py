@@ -11,7 +11,7 @@ import pytest
 
 from renderer.flames import chaos_game, interpolation, kernel_cache, palettes, sample_schedule
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
-from renderer.flames.variations import variation_table
+from renderer.flames.variations.catalog import variation_table
 from renderer.flames.xml.read import parse_flames, read_flames
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import read_pixels
@@ -27,7 +27,7 @@ needs_flam3 = pytest.mark.skipif(
     not all(map(shutil.which, ("flam3-genome", "flam3-render"))), reason="flam3 is not installed here"
 )
 REFERENCES = sorted(SHARED.glob("*.zref.npz"))
-DEAR = ("04", "09")  # with kernels of their own that compile long
+DEAR = ("04", "09")  # their kernels compile for long
 GATES = {"08_tonemap": 1.20}
 
 
@@ -224,7 +224,7 @@ def chance_of_difference(ours, theirs):
 
 
 def test_the_chance_of_a_difference_is_that_of_heavy_tails(rng):
-    """Where all noise is one number with outliers, as in flames of few bright points, no gate on its size holds."""
+    """The noise of flames of few bright points is one number with outliers, on whose size no gate holds."""
     shape = rng.uniform(size=(1, 5, 7, 3))
     chances, over = [], 0
     for _ in range(60):
@@ -264,7 +264,7 @@ def find_random_flame(seed: int, folder, estimation: bool):
     ("seed", "estimation"), [(456031532, True), pytest.param(19000074, False, marks=pytest.mark.slow)]
 )
 def test_flames_of_flam3_genome_agree(gpu, tmp_path, chains_of_flam3, seed, estimation):
-    """Two of fixed seeds, the first of slow symmetry: the difference of the means is that of their noise."""
+    """Two of fixed seeds, the first of slow symmetry: the means differ by their noise alone."""
     path = find_random_flame(seed, tmp_path, estimation)
     difference, noise = difference_and_noise(*both(gpu, path, (160, 160)))
     assert difference < 1.2 * noise + 0.05, (difference, noise)
@@ -317,7 +317,7 @@ def test_bad_values_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, sa
 OLD = """<Flames>
 <!-- as flam3 2.x and Apophysis 2.09 wrote them -->
 <flame name="old" version="Apophysis 2.09" size="128 128" center="0.1 0" scale="40" oversample="2" filter="0.6"
-   quality="30" brightness="6" gamma="3" batches="10" plugins="" new_linear="1" curves="0 0 1 0 0 1 1 1 1 1 1 1">
+   quality="30" brightness="6" gamma="3" batches="10" plugins="" new_linear="1" curves="{curves}">
    <!-- xforms --><xform weight="1" color="0 0" symmetry="-0.2" bent="1" var="{var}" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1"/>
    <xform weight="0.7" color="0.6 1" swirl="0.5" var1="2" coefs="0.5 0 0.1 0.5 -0.6 0.3" name="second" var_color="1"/>
    <symmetry kind="-3"/>
@@ -340,7 +340,11 @@ def test_what_other_programs_write_agrees_with_flam3(gpu, tmp_path, name):
     path = tmp_path / f"{name}.flame"
     colors = "".join(f"00{k:02x}{255 - k:02x}{k // 2:02x}\n" for k in range(256))
     palette = " ".join(f"{k:02x}{96 - k:02x}{k // 2:02X}{140 + k:02x}" for k in range(64))
-    text = OLD.format(var="0.8 0.2 0.05" + " 0" * 96, colors=colors) if name == "old" else APOPHYSIS
+    text = (
+        OLD.format(curves="0 0 1 0 0 1 1 1 1 1 1 1 " * 4, var="0.8 0.2 0.05" + " 0" * 96, colors=colors)
+        if name == "old"
+        else APOPHYSIS
+    )
     path.write_text(text.replace("{palette}", palette))
     difference, noise = difference_and_noise(*both(gpu, path, (128, 128)))
     assert noise > 0.05 and difference < 1.35 * noise + 0.1, (difference, noise)

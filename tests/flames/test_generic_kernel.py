@@ -88,7 +88,7 @@ def test_generic_kernel_runs_3d_flames(device):
 
 def test_failed_compilation_is_not_cached(device, monkeypatch):
     kernels = kernel_cache.KernelCache(device)
-    specialization = kernel_source.specialization_of((random_contraction(np.random.default_rng(1)),), False)
+    specialization = kernel_source.specialize((random_contraction(np.random.default_rng(1)),), False)
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "_compile", lambda what, kind: 1 // 0)
         with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""What JWildfire's files mean: layers, several final xforms, affines of space, kinds of color, solid rendering.
+"""The meaning of JWildfire's files: layers, several final xforms, affines of space, kinds of color, solid rendering.
 
 Most flames here are constant maps: every chain sits at a few points, whose buckets count what the kernel did.
 """
@@ -150,7 +150,7 @@ def entry(k):
 
 @pytest.mark.slow
 def test_color_by_distance_is_the_palette_at_the_step_taken(gpu):
-    """Both points are one step of length 1 apart or stay; a final xform of no color of its own keeps what is shown."""
+    """Both points are one step of length 1 apart or stay; a final xform without a color keeps the shown color."""
     far = '<xform weight="1" linear="1" coefs="0 0 0 0 0.5 0" color="0.2" symmetry="-0.7" color_type="DISTANCE"'
     near = far.replace("0.5 0", "-0.5 0")
     final_of = '<finalxform linear="1" color="1" color_type="{}" coefs="1 0 0 1 0 0.5"/>'
@@ -163,7 +163,7 @@ def test_color_by_distance_is_the_palette_at_the_step_taken(gpu):
 
 @pytest.mark.slow
 def test_cyclic_colors_turn(gpu):
-    """Each step adds a quarter: four colors in equal shares, whose mean is that of the circle."""
+    """Each step adds a quarter: four colors in equal shares, whose mean is the circle's."""
     key = read(f'<xform weight="1" linear="1" coefs="0 0 0 0 0 0" symmetry="0.25" color_type="CYCLIC"/>{RAMP}')
     assert abs(mean_color(gpu, key, (20, 30))[0] - 127) < 2
 

@@ -7,20 +7,23 @@ were measured with JWildfire (in double precision, z not preserved) and contain 
 """
 
 import json
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from renderer.flames.variations import variation_table
+from renderer.flames.variations.catalog import variation_table
 from tests.flames.variation_kernel import apply_cases
+from tests.seeds import seed_of
 
 NUMBERS = dict(np.load(Path(__file__).with_name("origin_numbers.npz")))  # each array is decompressed once
 DRAWS = 8192
 PROJECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 1]])
 START_POINTS = np.array([[0.6, 0.35, -0.3, 0.4], [-0.4, 0.9, 0.5, 0.8]])
 PARTS = 48
+QUICK_PART = -1  # a sample in place of one of PARTS parts: of every group one variation of each origin
 # Witnessed by test_figures.py and test_clusters.py: they depend on random numbers, fonts, files or threads.
 WITNESSED_ELSEWHERE = {
     "threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan", "dc_perlin", "plane_wf", "text_wf",
@@ -31,6 +34,19 @@ WITNESSED_ELSEWHERE = {
 HASHED = {"waves4": 1e-3, "waves42": 1e-3}
 # Its vortices lie where such a hash says, so the noise is another of its kind. A bound of the distance.
 OTHER_NOISE = {"dc_gabornoise": 0.08}
+
+
+def chosen_names(part):
+    """The names of one of PARTS parts of the table, or for QUICK_PART of variations spread over groups and origins."""
+    if part != QUICK_PART:
+        return {v.name for v in variation_table().values() if v.index % PARTS == part}
+    measured = {case[0] for case in recorded()}
+    families = defaultdict(list)
+    for v in variation_table().values():
+        if v.origin == "flam3" or v.name in measured:
+            families[v.group, v.origin].append(v.name)
+    rng = np.random.default_rng(seed_of("variations of the quick run"))
+    return {str(rng.choice(names)) for names in families.values()}
 
 
 @cache
@@ -82,11 +98,12 @@ def check_distribution(rng, name, said, found, quantiles, hidden, finite):
             assert apart < bound or finite[k] < 0.01, (name, said, k, apart)
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, PARTS))])
+@pytest.mark.parametrize("part", range(PARTS))
 def test_variations_give_the_numbers_of_their_origin(device, part):
     rng = np.random.default_rng(17)
     table = variation_table()
-    mine = [case for case in recorded() if table[case[0]].index % PARTS == part]
+    names = chosen_names(part)
+    mine = [case for case in recorded() if case[0] in names]
     variations = list({case[0]: table[case[0]] for case in mine}.values())
     cases = []
     for name, weight, said, expected in mine:
@@ -108,12 +125,12 @@ def test_every_variation_has_numbers_or_a_formula():
     assert origins - measured == WITNESSED_ELSEWHERE
 
 
-@pytest.mark.parametrize("part", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, *range(2, PARTS)))])
+@pytest.mark.parametrize("part", [QUICK_PART, *(pytest.param(k, marks=pytest.mark.slow) for k in range(PARTS))])
 def test_vectors_of_points_give_the_bits_of_single_ones(device, part):
     if device.simd_width == 1:
         pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     rng = np.random.default_rng(3)
-    variations = [v for v in variation_table().values() if v.index % PARTS == part]
+    variations = [variation_table()[name] for name in sorted(chosen_names(part))]
     cases = [(v, 0.7, {}, rng.normal(size=(64, 4))) for v in variations]
     alone = apply_cases(device, variations, cases, NUMBERS["affine"])
     together = apply_cases(device, variations, cases, NUMBERS["affine"], device.simd_width)

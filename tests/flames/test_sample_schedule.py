@@ -1,4 +1,4 @@
-"""How many steps the batches of a picture make, and what is said of the time that they take."""
+"""Steps of the batches of a picture, and the estimate of their time."""
 
 import time
 from types import SimpleNamespace

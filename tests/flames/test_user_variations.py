@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import UserError
-from renderer.flames import variations
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.variations import catalog as variations
 from tests.flames.games import run_chaos_game
 from tests.flames.variation_kernel import apply_cases
 
@@ -45,6 +45,31 @@ def test_a_users_variation_is_drawn(device, user_file):
     assert np.allclose(found[:, :2], wanted, atol=1e-6)
     xform = Xform((0.7, -0.3, 0.4, 0.3, 0.7, 0.0), variations={"ripple": 1.0, "post_ripple": 1.0})
     assert run_chaos_game(device, Flame((xform, Xform((0.4, 0, -0.6, 0, 0.4, 0.2))))).sums.read().any()
+
+
+def test_draws_of_helpers_are_counted(user_file):
+    helper = "DEVICE real noisy(real x, Random *random) {\n    return x + uniform(random) + gauss4(random);\n}\n"
+    body = "VARIATION(noisy_twice) {\n    real u = noisy(x, random);\n    return pair(u, noisy(y, random));\n}\n"
+    assert user_file(helper + body)["noisy_twice"].random_count == 10
+
+
+def test_variations_outside_the_order_follow_by_name(user_file, tmp_path, monkeypatch):
+    order = tmp_path / "order.txt"
+    order.write_text("swirl linear")
+    monkeypatch.setattr(variations, "ORDER", order)
+    names = list(user_file(RIPPLE))
+    assert names[:2] == ["swirl", "linear"] and names[-1] == "ripple" and names[2:-1] == sorted(names[2:-1])
+
+
+def test_a_palette_stamp_of_the_users_takes_the_palette(device, user_file):
+    stamp = user_file("PALETTE_STAMP(bars, SIDE = 2, count = 3) {\n    return gray(sine_of(count * p.x));\n}\n")["bars"]
+    assert list(stamp.parameters) == ["bars_count", *(f"bars_{name}" for name in variations.STAMP_PARAMETERS)]
+    assert stamp.in_space and stamp.sets_rgb and stamp.sets_color and stamp.random_count == 2
+    said = {"Gradient": 1.0, "ColorOnly": 1.0}
+    points = np.random.default_rng(2).normal(size=(64, 4))
+    found = apply_cases(device, [stamp], [(stamp, 1.0, said, points)], np.zeros(6))[0]
+    shade = np.clip(np.floor(256 * np.sin(3 * points[:, 0].astype("f4"))), 0, 255)
+    assert np.abs(found[:, 5] - shade * 65793).max() <= 65793, "the ramp of grays has the color itself"
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from renderer.flames.variations import FILES, FOLDER, header_source, parse_variations, variation_table
+from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.paths import SHADERS
 from tests.flames.reference_variations import FORMULAS
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
@@ -121,9 +120,23 @@ def test_there_are_99_in_flam3s_order():
 
 def test_each_variation_has_a_number_of_its_own():
     """The kernel of any flame selects by it."""
-    names = [name for file in FILES for name in parse_variations((SHADERS / FOLDER / f"{file}.h").read_text(), 0)]
+    names = [name for path in FOLDER.glob("*.h") for name in parse_variations(path.read_text(), path.stem)]
     assert len(set(names)) == len(names), "a name is defined twice"
+    assert set(ORDER.read_text().split()) <= set(names), "the order names variations that no file defines"
     assert sorted(v.index for v in variation_table().values()) == list(range(len(variation_table())))
+
+
+def test_a_stamp_calls_the_color_of_an_earlier_stamp():
+    """A glsl_ stamp names its dc_ twin; the twin's function and its helpers are written before it, once."""
+    text = (
+        "DEVICE real twice(real x) { return 2.0f * x; }\n"
+        "STAMP(one, zoom = 3) { return gray(twice(zoom * p.x)); }\n"
+        "PIXEL_STAMP(two, Density_Pixels = 100, Gradient = 0) { return stamp_one(p, 1.0f); }\n"
+    )
+    two = parse_variations(text, "group")["two"]
+    assert [helper.split("(")[0] for helper in two.helpers] == [
+        "DEVICE real twice", "DEVICE Triple stamp_one", "DEVICE Triple stamp_two",
+    ]  # fmt: skip
 
 
 def agree(name, x, y, weight, said, found):

@@ -7,7 +7,7 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.flames import chaos_game, interpolation, palettes
-from renderer.flames.variations import parameter_owners, variation_table
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml.read import parse_flames, read_flames
 from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
@@ -52,7 +52,7 @@ def test_random_flames_come_back_the_same(rng):
         )
         key = interpolation.KeyFrame(flame, time=float(rng.normal()), size=(37, 91), extra={"nick": 'a "b" <c> & d'})
         (again,), _ = parse_flames(to_xml([key]))
-        # The final map of a file has no weight of its own.
+        # A file's final xform has no weight.
         assert (
             replace(again, flame=replace(again.flame, final_xform=replace(again.flame.final_xform, weight=0.0))) == key
         )

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from renderer.flames import stamps
-from renderer.flames.variations import Variation, header_source, sources
+from renderer.flames.variations.catalog import Variation, header_source, sources
 from renderer.gpu.kernel_source import GeneratedSource
 
 MAX_PARAMETERS = 72
@@ -109,7 +108,7 @@ def apply_cases(device, variations, cases, affine, lanes=1) -> list[np.ndarray]:
         row[: len(values)] = list(values.values())
         places.append(sum(map(len, tables)))
         if variation.has_table:
-            tables.append(stamps.table_of(variation.function, values, {}))
+            tables.append(variation.table(values, {}))
     count = sum(padded)
 
     def upload(values, kind="f4"):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from assets.makers import clockwork as make_clockwork
 from renderer.formats.gltf import load as load_gltf
 from renderer.paths import ASSETS
-from tests.formats import make_clockwork
 
 MESHES = [
     ("barrel", "center pinion"),

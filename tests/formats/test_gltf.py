@@ -9,10 +9,10 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
+from assets.makers.gltf_builder import Maker, showcase, square
 from renderer.errors import InputError, UserError
 from renderer.formats import gltf
-from renderer.raytracing import from_model
-from tests.formats.gltf_builder import Maker, showcase, square
+from renderer.raytracing.models import from_model
 
 
 def put(tmp_path, maker, name="model.glb"):
@@ -200,6 +200,8 @@ def test_skins_follow_their_joints(tmp_path, rng):
         (lambda tree: tree["skins"][0].update(joints=[0, 9]), r"skins\[0\] names nodes\[9\]; there are 3"),
         (lambda tree: tree["skins"][0].update(joints=[]), "has no joints"),
         (lambda tree: tree["skins"][0].update(joints=[1]), "names a joint that skins"),
+        (lambda tree: tree["accessors"][0].update(normalized=True), "has JOINTS_0 of floats or normalized integers"),
+        (lambda tree: tree["meshes"][0]["primitives"][0]["attributes"].update(JOINTS_0=1), "has JOINTS_0 of floats"),
         (lambda tree: tree["accessors"][-1].update(count=1), "has 1 inverseBindMatrices for 2 joints"),
         (lambda tree: tree["meshes"][0]["primitives"][0]["attributes"].pop("WEIGHTS_0"), "no WEIGHTS_0"),
         (lambda tree: tree["meshes"][0]["primitives"][0]["attributes"].pop("JOINTS_0"), "and no JOINTS_0"),

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from assets.makers.gltf_builder import Maker, ball, square
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats import codecs, gltf
 from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MATERIALS, unread
 from renderer.plain import format_ignored
-from tests.formats.gltf_builder import Maker, ball, square
 
 PEER = json.loads(Path(__file__).with_name("peer_bytes.json").read_text(encoding="utf-8"))
 DRACO = "KHR_draco_mesh_compression"

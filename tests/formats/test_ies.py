@@ -12,10 +12,10 @@ from renderer.formats.ies import read_ies
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
-from renderer.raytracing.light_profiles import profile_axes, profile_rows
-from renderer.raytracing.lights import LightSampler
+from renderer.raytracing.lights.light_buffer import LightSampler
+from renderer.raytracing.lights.light_profiles import profile_axes, profile_rows
 from renderer.raytracing.settings import PointLight
-from tests.raytracing.test_lights import floor_scene, render
+from tests.raytracing.lights.test_lights import floor_scene, render
 
 VERTICAL = (0, 10, 25, 45, 70, 90, 130, 180)
 HORIZONTAL = {"round": (0,), "quadrant": (0, 30, 90), "half": (0, 45, 100, 180), "all": (0, 50, 110, 200, 300, 360)}

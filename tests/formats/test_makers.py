@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from assets.makers import orrery as make_orrery
+from assets.makers import still_life as make_still_life
+from assets.makers.turning import quaternion, turned
 from renderer.formats.gltf import load as load_gltf
 from renderer.formats.mesh import load_mesh
 from renderer.paths import ASSETS
-from tests.formats import make_orrery, make_still_life
-from tests.formats.turning import quaternion, turned
 
 
 def same_file(path, made, kept):

@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 import pytest
+import trimesh
 
 from renderer.bvh.primitives import areas, collapse_duplicates, triangles, with_primitive_ids
 from renderer.errors import InputError
@@ -93,6 +94,7 @@ def test_changed_files_are_read_again(tmp_path):
     assert len(load_mesh(path)[1]) == 1
 
 
+FACET = "solid\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid"
 BAD = {
     "nan.obj": ("v 0 0 0\nv 1 0 nan\nv 0 1 0\nf 1 2 3\n", "vertex 1"),
     "infinite.obj": ("v 0 0 0\nv 1 0 0\nv inf 1 0\nf 1 2 3\n", "vertex 2"),
@@ -104,6 +106,13 @@ BAD = {
     "short.stl": (stl(5)[:150], "read|triangle"),
     "claims.stl": (b"\0" * 80 + struct.pack("<I", 2**31) + b"\0" * 50, "read|triangle"),
     "nan.stl": (stl(1, np.array([[[0, 0, 0], [1, 0, 0], [0, np.nan, 0]]])), "vertex 2"),
+    "cut text.stl": (FACET[:-9], "endsolid"),
+    "two vertices.stl": (FACET.replace("vertex 0 1 0\n", ""), "2 vertices"),
+    "word in text.stl": (FACET.replace("0 1 0", "0 1 x"), '"x" is no number'),
+    "short vertex.stl": (FACET.replace("0 1 0", "0 1"), "fewer than 3 numbers"),
+    "no facet.stl": ("solid a\nendsolid a\n", "no triangle"),
+    "no solid.stl": ("facet of a mesh", "begins with solid"),
+    "nan text.stl": (FACET.replace("0 1 0", "0 nan 0"), "vertex 2"),
     "empty.ply": ("", "read"),
     "claims.ply": (ply_header("binary_little_endian", 2_000_000_000), "read|triangle|memory"),
     "cloud.ply": (ply_header("ascii", 1) + "0 0 0\n", "triangle"),
@@ -186,12 +195,33 @@ def test_repeated_triangles_of_a_shape_become_points(rng):
     assert np.array_equal(made[left], collapse_duplicates(made.copy())[left])
 
 
-def test_a_binary_stl_file_is_what_trimesh_reads(tmp_path, rng):
-    """Against the reader of those in text."""
-    import trimesh
+def text_stl(solids):
+    out = ""
+    for name, corners in solids.items():
+        facets = ["".join(f"      vertex {x:.9e} {y:.9e} {z:.9e}\n" for x, y, z in facet) for facet in corners.tolist()]
+        facets = [f"  facet normal 0 0 1\n    outer loop\n{facet}    endloop\n  endfacet\n" for facet in facets]
+        out += f"solid {name}\n{''.join(facets)}endsolid {name}\n"
+    return out
 
+
+@pytest.mark.parametrize("change", [str, str.upper, lambda text: text.replace("\n", "\r\n"), lambda text: f"\n {text}"])
+def test_a_text_stl_file_is_what_trimesh_reads(tmp_path, rng, change):
+    text = change(text_stl({"a": rng.standard_normal((40, 3, 3)), "b": rng.random((3, 3, 3))}))
+    vertices, faces = load_mesh(put(tmp_path, "a.stl", text))
+    peer = trimesh.load(io.BytesIO(text.encode()), file_type="stl", process=False, maintain_order=True).to_mesh()
+    assert np.array_equal(vertices[faces], peer.vertices[peer.faces].astype("f4")) and len(faces) == 43
+
+
+def test_text_stl_in_utf_16(tmp_path, rng):
+    corners = rng.standard_normal((2, 3, 3)).astype("f4")
+    vertices, _ = load_mesh(put(tmp_path, "a.stl", text_stl({"größe vertex": corners}).encode("utf-16")))
+    assert np.array_equal(vertices.reshape(2, 3, 3), corners)
+
+
+def test_a_binary_stl_file_is_what_trimesh_reads(tmp_path, rng):
+    """Its header says solid, as many do."""
     corners = rng.standard_normal((50, 3, 3))
-    (tmp_path / "a.stl").write_bytes(stl(50, corners))
+    (tmp_path / "a.stl").write_bytes(b"solid a".ljust(80) + stl(50, corners)[80:])
     vertices, faces = load_mesh(tmp_path / "a.stl")
     peer = trimesh.load(io.BytesIO(stl(50, corners)), file_type="stl", process=False, maintain_order=True)
     assert np.array_equal(vertices, peer.vertices.astype("f4")) and np.array_equal(faces, peer.faces)

@@ -9,9 +9,9 @@ import trimesh
 
 from renderer.errors import InputError
 from renderer.formats.images import write_png
-from renderer.formats.mesh import ignored_of, load_model, load_part
+from renderer.formats.mesh import ignored_statements, load_model, load_part
 from renderer.formats.meshes.contents import fans, merge_corners, strips
-from renderer.formats.meshes.mtl import roughness_of
+from renderer.formats.meshes.mtl import roughness_from_exponent
 from renderer.formats.texture_maps import normals_from_heights
 
 TETRAHEDRON = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]])
@@ -62,7 +62,7 @@ def test_ply_arrays_are_those_that_were_written(tmp_path, rng, encoding, color):
     assert np.allclose(part.colors, np.c_[colors / scale, np.ones(count)], atol=1e-6)
     assert np.allclose(part.texcoords[0], np.c_[uv[:, 0], 1 - uv[:, 1]], atol=1e-6)
     assert sorted(map(tuple, part.faces.tolist())) == [(0, 1, 2), (2, 3, 0), (2, 3, 4)]
-    assert ignored_of(path) == {"property vertex.age values": count}
+    assert ignored_statements(path) == {"property vertex.age values": count}
 
 
 def test_ply_and_off_agree_with_trimesh(tmp_path, rng):
@@ -172,7 +172,7 @@ def test_roughness_of_an_exponent_has_the_same_width():
     """Where cos^n of Blinn-Phong and the Beckmann distribution of that width have fallen to a half."""
     angle = np.linspace(0, 1, 200_001)
     for exponent in (20.0, 100.0, 1000.0):
-        beckmann = np.exp(-((np.tan(angle) / roughness_of(exponent) ** 2) ** 2)) / np.cos(angle) ** 4
+        beckmann = np.exp(-((np.tan(angle) / roughness_from_exponent(exponent) ** 2) ** 2)) / np.cos(angle) ** 4
         phong, other = (np.argmax(d < 0.5) for d in (np.cos(angle) ** exponent, beckmann))
         assert other / phong == pytest.approx(1, abs=0.04)
 
@@ -193,7 +193,7 @@ def test_off_with_colors_normals_and_comments(tmp_path):
     part = load_part(put(tmp_path, "a.off", text + "3 0 1 2 255 0 0\n3 0 2 3\n"))
     assert part.faces.tolist() == [[0, 1, 2], [0, 2, 3]] and np.allclose(part.normals, [0, 0, 1])
     assert np.allclose(part.colors, [[0, 0.5, 0, 1], [1, 0.5, 0, 1], [1, 0.5, 0, 1], [0, 0.5, 0, 1]])
-    assert ignored_of(tmp_path / "a.off") == {"color faces": 1}
+    assert ignored_statements(tmp_path / "a.off") == {"color faces": 1}
 
 
 def test_strips_and_fans_cover_a_grid_once():
@@ -217,7 +217,7 @@ def test_ply_pictures_that_are_missing_or_too_many_are_told(tmp_path):
         "property float x\nproperty float y\nproperty float z\nelement face 1\n"
         "property list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
     )
-    assert ignored_of(path) == {"missing gone.png files": 1, "TextureFile second.png comments": 1}
+    assert ignored_statements(path) == {"missing gone.png files": 1, "TextureFile second.png comments": 1}
 
 
 def test_ply_tristrips(tmp_path):
@@ -229,6 +229,17 @@ def test_ply_tristrips(tmp_path):
     data = head.encode() + points.tobytes() + struct.pack("<8i", 7, 0, 1, 2, 3, -1, 3, 2)
     path = put(tmp_path, "a.ply", data)
     assert load_part(path).faces.tolist() == [[0, 1, 2], [2, 1, 3]]
+
+
+def test_ply_faces_beside_tristrips(tmp_path):
+    head = (
+        "ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\nproperty float z\n"
+        "element face 1\nproperty list uchar int vertex_indices\n"
+        "element tristrips 1\nproperty list int int vertex_indices\nend_header\n"
+    )
+    points = "0 0 0\n0 1 0\n1 0 0\n1 1 0\n2 0 0\n"
+    path = put(tmp_path, "a.ply", (head + points + "3 2 3 4\n4 0 1 2 3\n").encode())
+    assert load_part(path).faces.tolist() == [[2, 3, 4], [0, 1, 2], [2, 1, 3]]
 
 
 def test_merged_corners_are_told_apart_beyond_64_bits(rng):

@@ -18,8 +18,7 @@ from renderer.bench.cases import Case
 from renderer.gpu import list_devices
 from renderer.gpu.kernel_source import Counters
 from renderer.numerics.band_lu import BandedLU
-from renderer.numerics.band_lu.column_uploader import ColumnUploader
-from renderer.numerics.band_lu.phase_timer import PhaseTimer
+from renderer.numerics.band_lu.devices.block_cyclic import ColumnUploader, PhaseTimer
 
 EPS = np.finfo("f8").eps
 

@@ -14,7 +14,7 @@ from renderer.cdollar.frontend.diagnostics import SourceFile
 from renderer.cdollar.ir.types import FunctionType
 from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.paths import SCENES
 
 PRODUCT = (SCENES / "product.cb").read_text()

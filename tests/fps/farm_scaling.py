@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from renderer.cli import build_parser  # noqa: E402
-from renderer.export.command import options_of  # noqa: E402
 from renderer.export.farm import render_frames  # noqa: E402
 from renderer.export.frames import file_hash  # noqa: E402
+from renderer.export.options import parse_options  # noqa: E402
 from renderer.export.plan import make_plan  # noqa: E402
-from renderer.farm import Farm, open_client  # noqa: E402
+from renderer.system.farm import Farm, open_client  # noqa: E402
 
 DEFAULT = ["scenes/mirrors.toml", "--frames", "1-16", "--size", "3840x2160", "--samples", "512"]
 
@@ -55,7 +55,7 @@ def render_with(count: int, export_arguments: list[str], folder: Path) -> tuple[
     args = build_parser().parse_args(
         ["export", *export_arguments, "-o", str(output / "frame_####.png"), "--farm", f"local:{count}"]
     )
-    options = options_of(args)
+    options = parse_options(args)
     plan = make_plan(options)
     farm = Farm("", count, options.device)
     with open_client(farm) as client:

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from renderer.warm import write_sphere  # noqa: E402
+from renderer.export.warm import write_sphere  # noqa: E402
 
 MITSUBA = """
 import sys, mitsuba as mi

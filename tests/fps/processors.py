@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from renderer.pictures import load  # noqa: E402
-from renderer.raytracing.environment_presets import preset_map  # noqa: E402
+from renderer.raytracing.lights.environment_presets import preset_map  # noqa: E402
 from renderer.raytracing.settings import Environment, Material  # noqa: E402
 from renderer.scene.scene import Scene  # noqa: E402
 

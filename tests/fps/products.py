@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from renderer.bench.cases import Case, LazyDevice
-from renderer.gpu import nvrtc
+from renderer.gpu.cuda import nvrtc
 from renderer.numerics.matmul import MatmulVariant, bind_matmul, variants
 from renderer.numerics.matmul_costs import registers, thread_costs
 
@@ -43,7 +43,7 @@ def cases(gpu):
         shown = [variant for variant in variants().values() if variant.name != "row" and variant.runs_on(gpu.device)]
         for variant in shown:
             for dtype, folder in (("f4", "variants"), ("f8", "variants/float64")):
-                if variant.takes(dtype):
+                if variant.supports(dtype):
                     out.append(multiplication(gpu, f"{folder}/{variant.name}", 4096, variant, dtype=dtype))
     sizes = CPU_SIZES if is_cpu else GPU_SIZES
     out += [multiplication(gpu, f"auto/float32/size={size}", size, "auto") for size in sizes]

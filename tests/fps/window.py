@@ -69,11 +69,11 @@ def six_panels(gpu, name: str, items: int) -> Case:
         screen = window()
         screen.frame()
         shown = screen.pixels()
-        for panel, (left, top, width, height) in zip(screen.app.panels, screen.app.image_rects, strict=True):
-            assert panel.display_texture is not None and not panel.error, panel.error
+        for panel, (left, top, width, height) in zip(screen.app.panels, screen.app.panels.image_rects, strict=True):
+            assert panel.display.texture is not None and not panel.error, panel.error
             region = shown[top + 30 : top + height - 30, left + 30 : left + width - 30]
             assert region.std() > 5, f"the panel of {panel.scene.title} shows no picture"
-        sidebar = shown[50:, screen.app.area[0] + screen.app.area[2] + 20 :]
+        sidebar = shown[50:, screen.app.panels.area[0] + screen.app.panels.area[2] + 20 :]
         assert sidebar.std() > 5 and np.unique(sidebar.reshape(-1, 3), axis=0).shape[0] > 30, "no controls"
 
     return Case(name, "frames/s", 1.0, run, check, clock, facts={"panels": len(LAYOUT), "size": list(SIZE)})
@@ -92,7 +92,7 @@ def opened(gpu, items: int) -> OffscreenWindow:
     app.panel.selection = Item("spheres", 0) if items else Item("quads", 0)
     open_windows.append(screen)
     until = time.perf_counter() + 120
-    while any(panel.samples < 1 and not panel.error for panel in app.panels) and time.perf_counter() < until:
+    while any(panel.measured.samples < 1 and not panel.error for panel in app.panels) and time.perf_counter() < until:
         screen.frame()
     for panel in app.panels:
         panel.paused = True

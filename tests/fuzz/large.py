@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from tests.formats.gltf_builder import Maker as ModelMaker
-from tests.formats.gltf_builder import square
+from assets.makers.gltf_builder import Maker as ModelMaker
+from assets.makers.gltf_builder import square
 from tests.fuzz.targets import npy
 
 FIFO, ZERO = b"<a pipe that nobody writes>", b"<a link to /dev/zero>"

@@ -113,12 +113,12 @@ def read_scene(path: Path) -> None:
 
 def recipe_seeds() -> dict[str, bytes]:
     from renderer.formats.images import write_png
-    from renderer.pictures import load, recipe_of
+    from renderer.pictures import load, make_recipe
 
     pixels, out = np.full((2, 3, 3), 90, "u1"), {}
     for name in ("cornell", "koch", "orrery", "mandelbrot", "lightfield"):
         facts = dict(size=[3, 2], samples=4, time=0.5)
-        recipe = recipe_of(load(Path(name)), SCENES, **facts)
+        recipe = make_recipe(load(Path(name)), SCENES, **facts)
         out[f"{name}.png"] = written("a.png", lambda path, recipe=recipe: write_png(path, pixels, recipe))
     return out
 
@@ -264,10 +264,10 @@ def argument_seeds() -> dict[str, bytes]:
 
 
 @target("arguments", argument_seeds, TEXT, "renderer.cli", "renderer.bench", "renderer.export.command",
-        "renderer.window.command", "renderer.farm", "renderer.numerics.sums.command")  # fmt: skip
+        "renderer.window.command", "renderer.system.farm", "renderer.numerics.sums.command")  # fmt: skip
 def read_arguments(path: Path) -> None:
     from renderer.export.frames import frame_numbers
-    from renderer.farm import parse_farm
+    from renderer.system.farm import parse_farm
 
     words = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "").split("\n")
     if any(word.startswith(("-h", "--h", "--v")) for word in words):
@@ -409,10 +409,10 @@ def matrix_seeds() -> dict[str, bytes]:
     return {name: npy(array) for name, array in arrays.items()}
 
 
-@target("matrix_npy", matrix_seeds, ARRAY_MUTATORS, "renderer.numerics.band_lu.reordering")
+@target("matrix_npy", matrix_seeds, ARRAY_MUTATORS, "renderer.numerics.band_lu.systems.reordering")
 def read_square_array(path: Path) -> None:
     from renderer.formats.matrices import read_band
-    from renderer.numerics.band_lu.reordering import narrowing_order
+    from renderer.numerics.band_lu.systems.reordering import narrowing_order
 
     read_band(path, narrowing_order)
 
@@ -515,9 +515,9 @@ def hdr_seeds() -> dict[str, bytes]:
     return {"flat.hdr": head + flat, "runs.hdr": head + line * 3, "mixed.hdr": head + mixed + line + mixed}
 
 
-@target("hdr", hdr_seeds, (mutate.numbers, mutate.text, *BYTES, *BYTES), "renderer.raytracing.environment")
+@target("hdr", hdr_seeds, (mutate.numbers, mutate.text, *BYTES, *BYTES), "renderer.raytracing.lights.environment")
 def read_environment(path: Path) -> None:
-    from renderer.raytracing.environment import environment_map
+    from renderer.raytracing.lights.environment import environment_map
     from renderer.raytracing.settings import Environment, Settings
 
     environment_map(replace(Settings(), environment=Environment(file=str(path))))
@@ -553,9 +553,9 @@ def read_lookup_table(path: Path) -> None:
     grade_rows(ToneMapping(lut=str(path)))
 
 
-@target("ies", ies_seeds, (mutate.numbers, mutate.text, *BYTES), "renderer.raytracing.light_profiles")
+@target("ies", ies_seeds, (mutate.numbers, mutate.text, *BYTES), "renderer.raytracing.lights.light_profiles")
 def read_ies(path: Path) -> None:
-    from renderer.raytracing.light_profiles import profile_rows
+    from renderer.raytracing.lights.light_profiles import profile_rows
     from renderer.raytracing.settings import PointLight
 
     rows = profile_rows([PointLight(file=str(path))], 0)
@@ -602,7 +602,7 @@ def mesh_seeds() -> dict[str, bytes]:
     }  # fmt: skip
 
 
-@target("mesh", mesh_seeds, (*TEXT, *BYTES, mutate.binary), "trimesh", "renderer.pictures.raytrace", weight=0.2)
+@target("mesh", mesh_seeds, (*TEXT, *BYTES, mutate.binary), "renderer.pictures.raytrace", weight=0.2)
 def read_mesh(path: Path) -> None:
     from renderer.formats.mesh import load_normals
     from renderer.pictures import load
@@ -612,7 +612,7 @@ def read_mesh(path: Path) -> None:
 
 
 def model_seeds() -> dict[str, bytes]:
-    from tests.formats.gltf_builder import Maker, ball, square
+    from assets.makers.gltf_builder import Maker, ball, square
     from tests.formats.test_mesh import triangle_glb
 
     maker = Maker()
@@ -654,7 +654,7 @@ def animated_model(maker):
 
 
 def skinned_model():
-    from tests.formats.gltf_builder import Maker
+    from assets.makers.gltf_builder import Maker
 
     maker = Maker()
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], "f4")
@@ -690,11 +690,11 @@ def read_library(path: Path) -> None:
     load_model(mesh)
 
 
-@target("gltf", model_seeds, (mutate.glb_json,) * 6 + BYTES, "trimesh", "renderer.pictures.raytrace")
+@target("gltf", model_seeds, (mutate.glb_json,) * 6 + BYTES, "renderer.pictures.raytrace")
 def read_model(path: Path) -> None:
     from renderer.formats.mesh import load_mesh
     from renderer.pictures import load
-    from renderer.raytracing.model_motion import poses_of
+    from renderer.raytracing.models.motion import poses_of
     from renderer.scene.animation import settings_at
 
     scene = load(path)
@@ -707,7 +707,7 @@ def read_model(path: Path) -> None:
 
 def extension_seeds() -> dict[str, bytes]:
     """Files with every extension that no native decoder reads."""
-    from tests.formats.gltf_builder import Maker, square
+    from assets.makers.gltf_builder import Maker, square
 
     maker = Maker()
     info = {"index": maker.texture(np.full((2, 2, 4), 128, "u1"))}
@@ -731,7 +731,7 @@ def extension_seeds() -> dict[str, bytes]:
 
 def points_lines_and_plain_ktx2(scheme: int = 3, pack: Callable[[bytes], bytes] = zlib.compress) -> bytes:
     """A file of points, lines and a strip, with a picture of KTX 2 in plain pixels."""
-    from tests.formats.gltf_builder import Maker
+    from assets.makers.gltf_builder import Maker
 
     maker = Maker()
     words = struct.pack("<9I", 37, 1, 2, 2, 0, 0, 1, 1, scheme) + bytes(32)
@@ -752,7 +752,7 @@ def peer_bytes() -> dict:
 
 def meshopt_models() -> dict[str, bytes]:
     """A file for each mode of meshopt's compression."""
-    from tests.formats.gltf_builder import Maker
+    from assets.makers.gltf_builder import Maker
 
     out = {}
     for name in ("triangles 2", "indices 4", "attributes 0 2", "attributes 1 2", "exponential 12"):
@@ -779,7 +779,7 @@ def meshopt_models() -> dict[str, bytes]:
 @target("gltf_extensions", extension_seeds, (mutate.glb_json,) * 3 + BYTES * 2, "renderer.formats.gltf")
 def read_extensions(path: Path) -> None:
     from renderer.formats import gltf
-    from renderer.raytracing.gltf_shapes import mesh_arrays
+    from renderer.raytracing.models.gltf_shapes import mesh_arrays
 
     model = gltf.load(path)
     for mesh, matrix in model.mesh_nodes[:4]:
@@ -807,7 +807,7 @@ def native_seeds() -> dict[str, bytes]:
 
 def compressed_model(draco: bytes, ktx2: bytes) -> bytes:
     """A square of Draco with a picture of KTX 2."""
-    from tests.formats.gltf_builder import Maker
+    from assets.makers.gltf_builder import Maker
 
     maker = Maker()
     image = maker.add("images", {"bufferView": maker.view(ktx2)})
@@ -890,18 +890,18 @@ def read_palettes(path: Path) -> None:
 @target("cdollar", lambda: bundled("*.cb"), nested(TEXT), "renderer.cdollar.runtime.evaluate",
         one_line=False, weight=0.05)  # fmt: skip
 def read_program(path: Path) -> None:
-    from renderer.cdollar.runtime.evaluate import load_program, main_of
-    from renderer.cdollar.targets.numpy_target import NumpyTarget
+    from renderer.cdollar.runtime.evaluate import load_program, main_function
+    from renderer.cdollar.targets.numpy.target import NumpyTarget
 
-    main_of(load_program(path, NumpyTarget))
+    main_function(load_program(path, NumpyTarget))
 
 
 @target("cdollar_editor", lambda: bundled("*.cb"), nested(TEXT), "renderer.cdollar.tools.formatter", one_line=False,
         weight=0.05)  # fmt: skip
 def edit_program(path: Path) -> None:
     from renderer.cdollar.runtime.evaluate import read_source
-    from renderer.cdollar.tools.analysis import analyze
     from renderer.cdollar.tools.formatter import format_text
+    from renderer.cdollar.tools.language_server import analyze
 
     text = read_source(path).text
     found = analyze(text)
@@ -1180,11 +1180,10 @@ REMOTE = ("renderer.window.remote.server", "renderer.window.remote.handler")
 @target("http", http_seeds, (*TEXT, *BYTES), *REMOTE, weight=0.3)
 def read_request(path: Path) -> None:
     """A request to `rayfold serve`, as its handler reads it from a connection, and its events in the window."""
-    from renderer.window.remote import exchange, handler
-    from renderer.window.remote.viewers import Viewers
+    from renderer.window.remote import handler, viewers
 
-    exchange.LONG_POLL_SECONDS = 0.0
-    viewers = Viewers()
+    viewers.LONG_POLL_SECONDS = 0.0
+    shared = viewers.Viewers()
     data = io.BytesIO(path.read_bytes())
     connection = SimpleNamespace(
         makefile=lambda mode, size=-1: io.BytesIO(),
@@ -1193,9 +1192,9 @@ def read_request(path: Path) -> None:
         settimeout=lambda seconds: None,
         setsockopt=lambda *option: None,
     )
-    server = SimpleNamespace(viewers=viewers, access=handler.Access("a", frozenset({"localhost"})))
+    server = SimpleNamespace(viewers=shared, access=handler.Access("a", frozenset({"localhost"})))
     handler.Handler(connection, ("127.0.0.1", 1), server)  # type: ignore[arg-type]
-    for kept in viewers.all():
+    for kept in shared.all():
         inject_all(kept.take_events())
 
 
@@ -1228,14 +1227,15 @@ def variation_seeds() -> dict[str, bytes]:
     }
 
 
-@target("variations", variation_seeds, TEXT, "renderer.flames.user_variations")
+@target("variations", variation_seeds, TEXT, "renderer.flames.variations.user_variations")
 def read_variations(path: Path) -> None:
     """A file of variations as RAYFOLD_VARIATIONS names it."""
-    from renderer.flames import user_variations, variations
+    from renderer.flames.variations import catalog as variations
+    from renderer.flames.variations import user_variations
 
     text = user_variations.read_user_file(path)
-    parsed = variations.parse_variations(text, 1000)
-    user_variations.check_user_file(path, text, parsed, {})
+    parsed = variations.parse_variations(text, "user", 1000)
+    user_variations.check_user_file(path, text, {name: len(v.parameters) for name, v in parsed.items()}, {})
     list(variations.sources(parsed.values()))
 
 
@@ -1245,9 +1245,9 @@ def formula_seeds() -> dict[str, bytes]:
     return {str(k): text.encode() for k, text in enumerate(texts)}
 
 
-@target("formula", formula_seeds, TEXT, "renderer.flames.formulas")
+@target("formula", formula_seeds, TEXT, "renderer.flames.variations.formulas")
 def read_formula(path: Path) -> None:
     """A formula of a .flame file."""
-    from renderer.flames.formulas import program
+    from renderer.flames.variations.formulas import program
 
     program(path.read_bytes().decode("utf-8", "replace"), ("x", "y", "z"), {"param_a": 1.0})

@@ -57,7 +57,7 @@ def wait_until(condition, seconds: float, reason: str = "timeout") -> None:
 def run_patched() -> None:
     """The command line of this process, with a slow compiler: SECONDS FOLDER WORD..."""
     from renderer.cli import run_process
-    from renderer.gpu.pocl_compile import PoclCompile
+    from renderer.gpu.opencl.pocl_compile import PoclCompile
 
     seconds, folder, *words = sys.argv[1:]
     compilation.module_child = slow_child(float(seconds), Path(folder))

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from renderer.errors import KernelError
-from renderer.gpu import compilation, nvrtc, open_context
+from renderer.gpu import compilation, open_context
 from renderer.gpu.cache import cache_folder
 from renderer.gpu.compilation import CompilePool, Compiler, Task, background, interruptible, result, wait
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.gpu.pocl_compile import PoclCompile
+from renderer.gpu.opencl.pocl_compile import PoclCompile
 from renderer.paths import ROOT
 from tests.gpu.slow_compiler import is_alive, pids, slow_child, wait_until
 
@@ -97,8 +98,9 @@ def test_work_is_interruptible_and_its_errors_are_its_callers():
 NATIVE = """
 import ctypes, os, signal, sys, threading
 from renderer import cli
-from renderer.gpu import device, opencl
-from renderer.process import unfinished_work
+from renderer.gpu import device
+from renderer.gpu.opencl import device as opencl
+from renderer.system.process import unfinished_work
 libc, number = ctypes.CDLL(None), getattr(signal, sys.argv.pop(1))
 real = device.interruptible
 

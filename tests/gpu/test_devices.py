@@ -199,13 +199,13 @@ def test_includes_are_replaced_once_each_line_by_line():
     seen: set[str] = set()
     text = '\n\n#include "bvh/presplit.cu"\n#include "bvh/presplit.cu"\n\nint last;'
     wanted = "\n".join(expand("made", text.splitlines())) + "\n"
-    assert preprocess(GeneratedSource("made", text), prelude=None) == "\n" + wanted
+    assert preprocess(GeneratedSource("made", text), None) == "\n" + wanted
     assert len(seen) > 2
 
 
 def test_assemble_keeps_line_numbers_and_includes_once():
     text = preprocess(
-        GeneratedSource("x.cu", '#include "common/self_test.cu"\n#include "common/self_test.cu"\nlast'), prelude=None
+        GeneratedSource("x.cu", '#include "common/self_test.cu"\n#include "common/self_test.cu"\nlast'), None
     )
     assert text.count("KERNEL self_test") == 1
     assert text.rstrip().endswith('#line 3 "x.cu"\nlast')

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu import cuda, cuda_ahead, cuda_driver, icd, nvrtc, pocl_cache, trial
+from renderer.gpu import trial
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
-from renderer.gpu.pocl_cache import PoclCache
+from renderer.gpu.cuda import ahead as cuda_ahead
+from renderer.gpu.cuda import device as cuda
+from renderer.gpu.cuda import driver as cuda_driver
+from renderer.gpu.cuda import nvrtc
+from renderer.gpu.opencl import icd, pocl_cache
+from renderer.gpu.opencl.pocl_cache import PoclCache
 from renderer.gpu.trial import Verdict
 from renderer.paths import ROOT
 from tests.gpu.faults import POCL, driver, library, needs_compiler
@@ -138,9 +143,9 @@ def test_the_variable_names_drivers_as_the_loader_reads_it(vendors, monkeypatch,
     monkeypatch.setattr(icd, "_pyopencl_folder", lambda: own)
     assert set(icd.icd_files()) == {own / "wheel.icd", *found}
     monkeypatch.setenv("OCL_ICD_VENDORS", str(vendors / "one.icd"))
-    assert icd.icd_files() == [vendors / "one.icd"] and icd.library_of(vendors / "one.icd") == "libone.so"
+    assert icd.icd_files() == [vendors / "one.icd"] and icd.driver_library(vendors / "one.icd") == "libone.so"
     monkeypatch.setenv("OCL_ICD_VENDORS", "libpocl.so.2")
-    assert icd.icd_files() == [Path("libpocl.so.2")] and icd.library_of(Path("libpocl.so.2")) == "libpocl.so.2"
+    assert icd.icd_files() == [Path("libpocl.so.2")] and icd.driver_library(Path("libpocl.so.2")) == "libpocl.so.2"
     monkeypatch.setattr(icd, "SYSTEM_FOLDER", vendors)
     monkeypatch.setenv("OCL_ICD_VENDORS", "one.icd")
     assert icd.icd_files() == [vendors / "one.icd"]
@@ -164,7 +169,7 @@ def test_off_linux_all_drivers_are_tried_together(monkeypatch):
     monkeypatch.setattr(icd, "recall_verdicts", lambda tests, again: {key: test() for key, test in tests.items()})
     icd._select.cache_clear()
     try:
-        from renderer.gpu import opencl
+        from renderer.gpu.opencl import device as opencl
 
         monkeypatch.setattr(opencl.cl, "get_platforms", lambda: pytest.fail("the drivers are loaded"))
         devices, reason = opencl.list_devices()
@@ -252,7 +257,7 @@ def test_a_damaged_cubin_is_compiled_again(tmp_path, monkeypatch):
 
 
 def test_binaries_of_drivers_without_a_cache_are_kept_and_heal(device, tmp_path, monkeypatch):
-    from renderer.gpu import opencl
+    from renderer.gpu.opencl import device as opencl
     from renderer.gpu.opening import self_test
 
     if not isinstance(device, opencl.OpenclDevice):

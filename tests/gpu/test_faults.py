@@ -23,8 +23,8 @@ import sys
 
 import pytest
 
-from renderer.gpu import pocl_cache
-from renderer.gpu.pocl_cache import PoclCache
+from renderer.gpu.opencl import pocl_cache
+from renderer.gpu.opencl.pocl_cache import PoclCache
 from renderer.host import SharedLock, locked
 from renderer.paths import ROOT
 from tests.children import python_path
@@ -90,7 +90,7 @@ def test_three_causes_have_three_sentences(machine):
 
 def test_pyopencl_keeps_no_cache_of_its_own():
     """A database and pickles without checksums; test_damaged_files_in_the_cache_do_no_harm damages them."""
-    program = "import renderer.gpu.opencl, pyopencl; print(pyopencl._PYOPENCL_NO_CACHE)"
+    program = "import renderer.gpu.opencl.device, pyopencl; print(pyopencl._PYOPENCL_NO_CACHE)"
     environment = {key: value for key, value in os.environ.items() if key != "PYOPENCL_NO_CACHE"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.stdout == "True\n", done

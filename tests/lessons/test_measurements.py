@@ -16,7 +16,7 @@ from renderer.lessons.measurements.pictures import FrameRate
 from renderer.lessons.measurements.sums import DATA, SumError
 from renderer.lessons.programs import Program, evaluate
 from renderer.numerics.band_lu import BandedLU
-from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.numerics.band_lu.accuracy.refinement import solve_refined
 from renderer.numerics.matmul import variants
 from renderer.paths import SCENES
 from tests.numerics.band_matrices import dense

@@ -1,15 +1,15 @@
-"""Band matrices for the tests, LAPACK's answers for them, and the product of factored block columns."""
+"""Band matrices for tests, their factors and solutions by LAPACK, and the product of factored block columns."""
 
 import numpy as np
 from scipy.linalg import lapack
 
-from renderer.numerics.band_lu.block_cyclic import Schedule
+from renderer.numerics.band_lu.devices.block_cyclic import Schedule
 
 EPS = {"f4": np.finfo("f4").eps, "f8": np.finfo("f8").eps}
 
 
 def scheduled(panels, place="resident", gemm="vendor"):
-    """The argument of BandedLU that makes "host" or "device" panels, "resident" or "streamed", by a "vendor"'s GEMM."""
+    """The `schedule` argument of BandedLU for "host" or "device" panels, "resident" or "streamed" block columns."""
     return {"schedule": Schedule(place == "resident", panels == "host", gemm == "vendor")}
 
 

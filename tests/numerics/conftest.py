@@ -1,4 +1,4 @@
-"""Emulated CUDA machines of the tests of numbers."""
+"""Emulated CUDA machines for the tests of numerics."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.seeds import seed_of
 
 @pytest.fixture(scope="package")
 def emulated_machine():
-    """Three emulated GPUs; skips where no C++ compiler or no guarded memory is (a host other than Linux)."""
+    """Three emulated GPUs; skips without a C++ compiler or guarded memory (on hosts other than Linux)."""
     emulated = pytest.importorskip("tests.emulated")
     try:
         return emulated.cuda_machine(devices=3, seed=seed_of("numbers on emulated GPUs"))

@@ -1,8 +1,8 @@
-"""A device that runs nothing and watches the order: vector clocks for its queues, a history for every word it owns.
+"""A race detector for the schedule of band LU: a device that runs nothing, with a vector clock for each of its queues.
 
-Two accesses of one word, one of them a write, must be ordered by the queue they share, by a place that the later one's
-queue waited for, or by the host, who waited for the earlier one before it asked for the later one. Whatever is ordered
-otherwise is ordered by chance on a GPU. Words are 4 bytes: matrices are float32.
+Two accesses of one word, of which one is a write, must be ordered: by their common queue, by an event for which the
+queue of the later access waited, or by the host, which waited for the earlier access before it submitted the later one.
+Any other order is a race on a GPU. The history of every word is kept; words have 4 bytes, since matrices are float32.
 """
 
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ class Order:
         return len(self.names) - 1
 
     def come_to(self, queue: int) -> np.ndarray:
-        """What has happened before the next work of a queue: a place."""
+        """The vector clock of a queue: all work that happens before the next work of this queue."""
         return self.clocks[queue].copy()
 
     def wait(self, queue: int, place: np.ndarray) -> None:

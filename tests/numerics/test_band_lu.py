@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_banded
 
-from renderer.numerics.band_lu import BandedLU, SingularMatrix, block_columns, multicore, phase_timer
+from renderer.numerics.band_lu import BandedLU, SingularMatrix, block_columns, multicore
 from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, pack_block_column, pack_workspace
+from renderer.numerics.band_lu.devices import block_cyclic
 from renderer.numerics.band_lu.multicore import HostFactors
 from tests.numerics.band_matrices import (
     EPS,
@@ -151,7 +152,7 @@ def test_step_seconds_have_every_phase(device, rng, monkeypatch):
     for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, **scheduled("device"))):
         assert len(lu.step_seconds) == lu.layout.p and lu.seconds.keys() == parts
         assert all(seconds > 0 for seconds in lu.seconds.values()), lu.seconds
-    monkeypatch.setattr(phase_timer, "MAX_TIMED_STEPS", 5)
+    monkeypatch.setattr(block_cyclic, "MAX_TIMED_STEPS", 5)
     lu.refactor(ab)
     assert [step["step"] for step in lu.step_seconds] == [0, 4, 8, 12, 16]
     timed = sum(step["panel"] for step in lu.step_seconds)

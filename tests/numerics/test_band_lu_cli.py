@@ -1,4 +1,4 @@
-"""`rayfold solve`: files in, files out, and what it says of bad ones."""
+"""`rayfold solve`: input and output files, options, and the error sentences for bad files."""
 
 import gzip
 import io

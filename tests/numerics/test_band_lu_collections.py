@@ -1,8 +1,8 @@
 """`rayfold solve` on Matrix Market files of the kinds that public collections hold, beside SciPy's sparse LU.
 
-The matrices are made here, with the structure of well-known ones: reservoirs (sherman), convection (pde), beams (nos),
-stiffness (bcsstk), chemical plants (west), acoustics (young, complex). SciPy's solution, refined
-with exact residuals, is the witness to the last digits.
+The matrices are generated here with the structure of well-known matrices: reservoirs (sherman), convection (pde), beams
+(nos), stiffness (bcsstk), chemical plants (west), acoustics (young, complex). The reference to the last digits is
+SciPy's solution refined with exact residuals.
 """
 
 import json

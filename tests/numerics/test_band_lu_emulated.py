@@ -1,12 +1,12 @@
-"""Band LU's CUDA side on emulated GPUs, whose streams run late and in any order that events allow."""
+"""The CUDA code of band LU on emulated GPUs, whose streams run late and in any order that events allow."""
 
 import numpy as np
 import pytest
 
 from renderer.errors import UnavailableError
-from renderer.numerics.band_lu import BandedLU, device_columns, substitution
-from renderer.numerics.band_lu.device_residuals import DeviceResiduals
-from renderer.numerics.band_lu.residuals import accurate_residual
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.accuracy.residuals import DeviceResiduals, accurate_residual
+from renderer.numerics.band_lu.devices import device_columns, substitution
 from tests.numerics.band_matrices import dense, factor_residual, lapack_factors, random_band, scheduled
 
 SIZE, BAND = 120, (20, 17)
@@ -37,7 +37,7 @@ def test_solutions_are_the_same_on_any_number_of_devices(emulated_machine, rng, 
     ab, b, first = random_band(rng, SIZE, *BAND), rng.standard_normal(SIZE), {}
     for count in (1, 3):
         lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), block, **scheduled("device", gemm="own"))
-        assert lu._factors._made_substitution().is_fused == (block == 32)
+        assert lu._factors._get_substitution().fits_one_group == (block == 32)
         for trans in "NT":
             x = lu.solve(b, trans)
             assert np.array_equal(x, first.setdefault(trans, x)), (count, trans)
@@ -54,7 +54,7 @@ SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
 @pytest.mark.parametrize("rows,width", SHAPES)
 @pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
 def test_a_cluster_factors_panels_as_leaves_do(emulated_machine, rng, monkeypatch, dtype, rows, width):
-    """Panels of several leaves, by 8 groups, 16 and one; with float64 the next block column by kernels of its own."""
+    """Panels factored by clusters of 8, 16 and 1 groups; in float64 the look-ahead kernels update the next columns."""
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
     shape = dict(GROUP=64, ROWS=rows, INNER_BLOCK=width, BATCH=4)
@@ -104,7 +104,7 @@ ALL_CLUSTERS = (1, 4), (1, 2), (3, 4)
 )
 def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype, shape, choices, columns):
     """Clusters of several groups and passes on one device and on three: the same bits, and a small residual."""
-    monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
+    monkeypatch.setattr(substitution, "ONE_GROUP_MAX_ROWS", {"f4": 32, "f8": 32})
     n, *band = shape
     ab, first, transposed = random_band(rng, n, *band, dtype), {}, {}
     a, b = dense(ab, *band).astype("f8"), rng.standard_normal((n, 3)).astype(dtype)
@@ -129,7 +129,7 @@ def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype,
 
 def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
     """Substitution where a triangle's inverse would lose digits: 1 on the diagonal, -0.95 below it."""
-    monkeypatch.setattr(substitution, "FUSED_MAX_GROUP", {"f4": 32, "f8": 32})
+    monkeypatch.setattr(substitution, "ONE_GROUP_MAX_ROWS", {"f4": 32, "f8": 32})
     n = 64
     a = (np.eye(n) - 0.95 * np.tril(np.ones((n, n)), -1)) @ (np.triu(rng.uniform(0, 1e-3, (n, n)), 1) + np.eye(n))
     ab = np.zeros((2 * n - 1, n))

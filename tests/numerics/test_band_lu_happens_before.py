@@ -1,11 +1,11 @@
-"""Band LU's real host code on devices that run nothing and watch that every conflict is ordered."""
+"""The host code of band LU on devices that run nothing (happens_before.py): all conflicting accesses are ordered."""
 
 import numpy as np
 import pytest
 
 from renderer.numerics.band_lu.block_columns import BlockLayout
-from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
-from renderer.numerics.band_lu.device_columns import DeviceColumns
+from renderer.numerics.band_lu.devices.block_cyclic import BlockCyclicFactors, Schedule
+from renderer.numerics.band_lu.devices.device_columns import DeviceColumns
 from tests.numerics.happens_before import ALL, Device, Order, Unordered, rectangle
 
 
@@ -92,47 +92,40 @@ def accesses_of(layout: BlockLayout) -> dict:
     def invert_triangles(constants, matrix, lower, upper, large, limit, *sizes):
         return [(matrix.memory, ALL)], [(lower.memory, ALL), (upper.memory, ALL), (large.memory, ALL)]
 
-    def forward_sweep(constants, matrix, lower, b, y, now, following, permutations, window, first, end, *sizes):
-        p, reach, padded_n, count, u, height, devices, slots = sizes
-        tops = [top(i, i, u, devices, slots) for i in range(first, end)]
-        factors = np.concatenate(
-            [rectangle(at, height, rows_of(i), s) for at, i in zip(tops, range(first, end), strict=True)]
+    def factors_of(constants, first, end, u, height, devices, slots):
+        """The words of the block columns that steps read: the rows from the diagonal block down (L), or up (U)."""
+        places = []
+        for i in range(first, end):
+            above = min(i, u) * s if constants["UPPER"] else 0
+            rows = above + s if constants["UPPER"] else rows_of(i)
+            places.append(rectangle(top(i, i, u, devices, slots) - above, height, rows, s))
+        return np.concatenate(places)
+
+    def sweep(constants, matrix, inverses, source, solution, now, following, permutations, window, first, end, *sizes):
+        p, reach, padded_n, count, *storage = sizes
+        reads = [(matrix.memory, factors_of(constants, first, end, *storage)), (inverses.memory, ALL)]
+        reads += [(source.memory, ALL), *([] if constants["UPPER"] else [(permutations.memory, ALL)])]
+        is_changed = end < p if constants["UPPER"] else first
+        writes = [(following.memory, ALL), *(block_of(solution.memory, i, padded_n, count) for i in range(first, end))]
+        return [*reads, *([(now.memory, ALL)] if is_changed else [])], writes
+
+    def transposed_sweep(constants, matrix, inverses, source, solution, now, following, permutations, window, *rest):
+        sides, is_handed, first, end, p, *sizes = rest
+        reads, writes = sweep(
+            constants, matrix, inverses, source, solution, now, following, permutations, window, first, end, p, *sizes
         )
-        reads = [(matrix.memory, factors), (lower.memory, ALL), (b.memory, ALL), (permutations.memory, ALL)]
-        writes = [(following.memory, ALL), *(block_of(y.memory, i, padded_n, count) for i in range(first, end))]
-        return [*reads, *([(now.memory, ALL)] if first else [])], writes
-
-    def backward_sweep(constants, matrix, upper, y, x, now, following, first, end, *sizes):
-        p, reach, padded_n, count, u, height, devices, slots = sizes
-        above = [min(i, u) * s for i in range(first, end)]
-        tops = [top(i, i, u, devices, slots) - rows for i, rows in zip(range(first, end), above, strict=True)]
-        factors = np.concatenate([rectangle(at, height, rows + s, s) for at, rows in zip(tops, above, strict=True)])
-        reads = [(matrix.memory, factors), (upper.memory, ALL), (y.memory, ALL)]
-        writes = [(following.memory, ALL), *(block_of(x.memory, i, padded_n, count) for i in range(first, end))]
-        return [*reads, *([(now.memory, ALL)] if end < p else [])], writes
-
-    def upper_transposed_sweep(constants, matrix, upper, b, y, now, following, sides, is_handed, first, end, *sizes):
-        reads, writes = backward_sweep(constants, matrix, upper, b, y, now, following, first, end, *sizes)
-        reads = [*reads[:3], *([(now.memory, ALL)] if is_handed and first else [])]
-        return reads, [*(writes if is_handed else writes[1:]), (sides.memory, ALL)]
-
-    def lower_transposed_sweep(constants, matrix, lower, y, x, now, following, sides, *rest):
-        permutations, window, first, end, p, *sizes = rest
-        reads, writes = forward_sweep(
-            constants, matrix, lower, y, x, now, following, permutations, window, first, end, p, *sizes
-        )
+        if constants["UPPER"]:
+            reads = [*reads[:3], *([(now.memory, ALL)] if is_handed and first else [])]
+            return reads, [*(writes if is_handed else writes[1:]), (sides.memory, ALL)]
         reads = [*reads[:4], *([(now.memory, ALL)] if end < p else [])]
-        return reads, [writes[0], (x.memory, ALL), (sides.memory, ALL)]
+        return reads, [writes[0], (solution.memory, ALL), (sides.memory, ALL)]
 
-    def forward_step(constants, matrix, b, y, now, following, permutations, top, i, rows, *sizes):
-        changed, window, reach, padded_n, count, height = sizes
-        reads = [(matrix.memory, rectangle(top, height, rows, s)), (b.memory, ALL), (permutations.memory, ALL)]
-        writes = [(following.memory, ALL), block_of(y.memory, i, padded_n, count)]
-        return [*reads, *([(now.memory, ALL)] if changed else [])], writes
-
-    def backward_step(constants, matrix, y, x, now, following, top, i, above, changed, reach, padded_n, count, *rest):
-        reads = [(matrix.memory, rectangle(top - np.uint64(above), rest[1], above + s, s)), (y.memory, ALL)]
-        writes = [(following.memory, ALL), block_of(x.memory, i, padded_n, count)]
+    def solve_step(constants, matrix, source, solution, now, following, permutations, top, i, outside, changed, *sizes):
+        window, reach, padded_n, count, u, height = sizes
+        first = int(top) - (outside if constants["UPPER"] else 0)
+        reads = [(matrix.memory, rectangle(first, height, outside + s, s)), (source.memory, ALL)]
+        reads += [] if constants["UPPER"] else [(permutations.memory, ALL)]
+        writes = [(following.memory, ALL), block_of(solution.memory, i, padded_n, count)]
         return [*reads, *([(now.memory, ALL)] if changed else [])], writes
 
     def subtract_column_products(constants, matrix, at, rows, height, values, first, reach, base, *rest):
@@ -140,14 +133,14 @@ def accesses_of(layout: BlockLayout) -> dict:
         reads = [(matrix.memory, rectangle(at, height, rows, s)), block_of(base.memory, at_base // s, padded_n, count)]
         return [*reads, *([(values.memory, ALL)] if rows else [])], [(sides.memory, ALL)]
 
-    def upper_transposed(constants, matrix, top, sides, y, now, following, i, reach, padded_n, count, u, height):
+    def solve_transposed_step(constants, matrix, top, sides, solution, now, following, permutations, i, rows, *sizes):
+        first_final, window, reach, padded_n, count, u, height = sizes
         reads = [(matrix.memory, rectangle(top, height, s, s)), (sides.memory, ALL)]
-        return reads, [(following.memory, ALL), block_of(y.memory, i, padded_n, count)]
-
-    def lower_transposed(constants, matrix, top, sides, x, now, following, permutations, i, rows, *sizes):
-        final, window, reach, padded_n, count, height = sizes
-        reads = [(matrix.memory, rectangle(top, height, s, s)), (sides.memory, ALL), (permutations.memory, ALL)]
-        return [*reads, *([(now.memory, ALL)] if rows > s else [])], [(following.memory, ALL), (x.memory, ALL)]
+        if constants["UPPER"]:
+            reads += [(now.memory, ALL)] if i else []
+            return reads, [(following.memory, ALL), block_of(solution.memory, i, padded_n, count)]
+        reads += [(permutations.memory, ALL), *([(now.memory, ALL)] if rows > s else [])]
+        return reads, [(following.memory, ALL), (solution.memory, ALL)]
 
     return {name: entry for name, entry in locals().items() if callable(entry)} | {"gemm_cpu": gemm_tiles}
 
@@ -182,7 +175,7 @@ def test_every_conflict_is_ordered(shape, host_panels, resident):
 
 
 def follow_later_panels_only(share: DeviceColumns) -> None:
-    """What was once forgotten: that the first update waits for the first panel."""
+    """A fault that once existed: the first update does not wait for the first panel."""
     if share.__dict__.setdefault("followed", 0):
         FOLLOW(share)
     share.followed += 1

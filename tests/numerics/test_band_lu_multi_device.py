@@ -1,4 +1,4 @@
-"""Band LU on several devices and in parts of their memory: the same bits; and the kernels that only GPUs choose."""
+"""Band LU on several devices and with streamed block columns: the same bits; and the kernels that only GPUs choose."""
 
 from types import SimpleNamespace
 
@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError
-from renderer.gpu import DeviceProperties, nvrtc, open_device
+from renderer.gpu import DeviceProperties, open_device
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
-from renderer.numerics.band_lu import BandedLU, device_columns, memory
+from renderer.numerics.band_lu import BandedLU, memory
 from renderer.numerics.band_lu.block_columns import BlockLayout
-from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
+from renderer.numerics.band_lu.devices import device_columns
+from renderer.numerics.band_lu.devices.block_cyclic import BlockCyclicFactors
 from tests.numerics.band_matrices import EPS, dense, factor_residual, random_band, scheduled
 
 
@@ -106,7 +108,7 @@ def test_same_solutions_on_one_two_and_four_devices(four, rng, shape):
 
 def test_sub_devices_share_the_work(device, rng):
     cl = pytest.importorskip("pyopencl")
-    from renderer.gpu.opencl import OpenclDevice
+    from renderer.gpu.opencl.device import OpenclDevice
 
     if not isinstance(device, OpenclDevice) or device._handle.max_compute_units < 2:
         pytest.skip("no OpenCL device of two units or more here")

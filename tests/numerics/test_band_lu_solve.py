@@ -7,8 +7,8 @@ import pytest
 
 from renderer.errors import InputError, UserError
 from renderer.numerics.band_lu import BandedBatch, BandedLU
+from renderer.numerics.band_lu.accuracy.refinement import solve_refined
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
-from renderer.numerics.band_lu.refinement import solve_refined
 from renderer.numerics.band_lu.solver import inverse_norm1
 from tests.numerics.band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band, scheduled
 

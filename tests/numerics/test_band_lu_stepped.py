@@ -1,13 +1,21 @@
-"""The parts of a factorization against elimination in NumPy, column by column; their pictures and their time line."""
+"""The recorded parts of a factorization against elimination in NumPy, column by column; pictures and time line."""
 
 import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.images.band_lu_picture import OUTSIDE, PIVOT, ZERO, band_lu_view, matrix_colors
+from renderer.images.band_lu_picture import (
+    OUTSIDE,
+    PHASE_COLORS,
+    PIVOT,
+    ZERO,
+    band_lu_view,
+    matrix_colors,
+    part_picture,
+)
 from renderer.numerics.band_lu.solver import BandedLU
-from renderer.numerics.band_lu.stepped import MAX_ORDER, SteppedFactors, time_line
-from renderer.pictures.band_lu import Settings, band_of
+from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
+from renderer.pictures.band_lu import Settings, band_matrix
 from tests.numerics.band_matrices import dense
 
 
@@ -45,7 +53,7 @@ def applied(name, i, t):
     ],
 )
 def test_every_part_is_that_of_elimination_by_columns(settings):
-    ab, kl, ku = band_of(settings)
+    ab, kl, ku = band_matrix(settings)
     matrix = dense(ab, kl, ku)
     stepped = SteppedFactors(ab, kl, ku, settings.block)
     states, pivots = eliminations(matrix)
@@ -77,7 +85,7 @@ def test_every_part_is_that_of_elimination_by_columns(settings):
 
 def test_a_band_as_lapack_stores_it(rng):
     for settings in (Settings(n=30, kl=4, ku=7, seed=int(rng.integers(99))), Settings(n=9, kl=30, ku=0)):
-        ab, kl, ku = band_of(settings)
+        ab, kl, ku = band_matrix(settings)
         assert ab.shape == (kl + ku + 1, settings.n) and kl <= settings.n - 1
         matrix = np.random.default_rng(settings.seed).normal(size=(settings.n, settings.n))
         away = np.subtract.outer(np.arange(settings.n), np.arange(settings.n))
@@ -87,7 +95,7 @@ def test_a_band_as_lapack_stores_it(rng):
 
 
 def test_the_time_line_has_every_phase_once_and_no_core_does_two_things():
-    ab, kl, ku = band_of(Settings())
+    ab, kl, ku = band_matrix(Settings())
     layout = SteppedFactors(ab, kl, ku, 8).layout
     bars = time_line(layout, 2)
     assert [bar.step for bar in bars if bar.phase == "panel"] == list(range(layout.p))
@@ -103,7 +111,7 @@ def test_the_time_line_has_every_phase_once_and_no_core_does_two_things():
 
 def test_pictures_show_the_matrix_its_pivots_and_the_devices():
     settings = Settings()
-    ab, kl, ku = band_of(settings)
+    ab, kl, ku = band_matrix(settings)
     stepped = SteppedFactors(ab, kl, ku, settings.block)
     view = band_lu_view(stepped, [], 2, float(np.abs(ab).max()), (400, 200))
     part = stepped.parts[15]
@@ -124,3 +132,20 @@ def test_pictures_show_the_matrix_its_pivots_and_the_devices():
     assert rows[0]["does"] == "panel 0" and rows[1]["does"] == "look-ahead 0" and rows[1]["devices"] == "1"
     assert rows[-1]["interchanges"] == int((stepped.pivots != np.arange(64)).sum())
     assert rows[15]["growth"] == pytest.approx(part.largest / np.abs(ab).max())
+
+
+def test_the_time_line_has_a_row_a_core_and_dims_other_steps():
+    """Two cores that change places after half of the time, in a picture of 400 x 200."""
+    settings = Settings(n=40, kl=6, ku=5, block=8, seed=3)
+    ab, kl, ku = band_matrix(settings)
+    stepped = SteppedFactors(ab, kl, ku, settings.block)
+    part = stepped.parts[0]
+    phases = list(PHASE_COLORS)[:2]
+    bars = [Bar(core=k, begin=0.5 * half, end=0.5 + 0.5 * half, phase=phases[k], step=part.step + (half != k))
+            for half in (0, 1) for k in (0, 1)]  # fmt: skip
+    picture = part_picture(stepped, part, bars, 1, (400, 200)).pixels.astype(int)
+    lines = picture[:, -60:-12]  # within the second half of the time
+    rows = [np.flatnonzero((lines == color).all(2).all(1)) for color in
+            ((np.array(PHASE_COLORS[phases[0]]) * 0.4).astype(int), np.array(PHASE_COLORS[phases[1]]))]  # fmt: skip
+    height = rows[0][-1] - rows[0][0] + 1
+    assert height == len(rows[0]) == len(rows[1]) >= 4 and rows[1][0] == rows[0][-1] + 3, "two pixels between rows"

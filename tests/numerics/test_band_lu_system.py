@@ -11,24 +11,25 @@ from scipy import sparse
 from renderer.cli import main
 from renderer.errors import IncompleteError, InputError
 from renderer.formats.matrices import Band, read_band
-from renderer.gpu import nvrtc
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
-from renderer.numerics.band_lu import BandedLU, SingularMatrix, device_residuals
-from renderer.numerics.band_lu.certified import enclose
+from renderer.numerics.band_lu import BandedLU, SingularMatrix
+from renderer.numerics.band_lu.accuracy import residuals
+from renderer.numerics.band_lu.accuracy.certified import enclose
+from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
+from renderer.numerics.band_lu.accuracy.refinement import solve_refined
+from renderer.numerics.band_lu.accuracy.residuals import CPU_ROWS, DeviceResiduals, accurate_residual
 from renderer.numerics.band_lu.complex_systems import solve_complex
-from renderer.numerics.band_lu.device_residuals import CPU_ROWS, DeviceResiduals
-from renderer.numerics.band_lu.extended import ExtendedFactors, solve_extended
-from renderer.numerics.band_lu.refinement import solve_refined
-from renderer.numerics.band_lu.residuals import accurate_residual
-from renderer.numerics.band_lu.scaling import equilibration
-from renderer.numerics.band_lu.system import System
+from renderer.numerics.band_lu.lapack_factors import ComplexFactors, real_band
+from renderer.numerics.band_lu.systems.scaling import equilibration
+from renderer.numerics.band_lu.systems.system import System
 from tests.numerics.band_matrices import dense, random_band
 from tests.numerics.test_band_lu_cli import hilbert
 from tests.numerics.test_band_lu_solve import solve_exactly
 
 
 def test_residuals_are_right_within_their_bounds(rng):
-    """Of solutions, so that nearly everything cancels."""
+    """The residuals of solutions, in which nearly all terms cancel."""
     for kl, ku in ((2, 3), (0, 1), (7, 0)):
         ab = random_band(rng, 30, kl, ku) * 10.0 ** rng.integers(-9, 9, (kl + ku + 1, 30))
         a, b = dense(ab, kl, ku), rng.standard_normal((30, 2))
@@ -63,7 +64,7 @@ def test_the_residual_kernel_compiles_for_cuda():
 
 
 def test_refinement_on_a_device_has_the_bits_of_the_host(device, rng, monkeypatch):
-    monkeypatch.setattr(device_residuals, "MIN_ELEMENTS", 1)
+    monkeypatch.setattr(residuals, "MIN_ELEMENTS", 1)
     ab, b = random_band(rng, 2 * CPU_ROWS + 70, 7, 12), rng.standard_normal(2 * CPU_ROWS + 70)
     lu = BandedLU(ab, 7, 12)
     one, other = solve_refined(lu, b), solve_refined(lu, b, device)
@@ -349,6 +350,32 @@ def test_complex_systems_are_solved_to_all_digits(rng, kl, ku):
     assert one.x.shape == (n,) and np.array_equal(one.x, solve_complex(ab, kl, ku, a @ x).x[:, 0])
     with pytest.raises(InputError, match=r"is \(9,\); it must be \(30,\)"):
         solve_complex(ab, kl, ku, np.ones(9))
+
+
+@pytest.mark.parametrize("precision", ["f8", "f4"])
+def test_the_host_factors_complex_matrices_as_complex(rng, precision):
+    """Half the order for LAPACK; the real form's determinant, condition, growth and pivots, against dense algebra."""
+    n, kl, ku = 40, 3, 2
+    a = np.tril(np.triu(rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)), -kl), ku)
+    ab = np.zeros((kl + ku + 1, n), "c16")
+    for d in range(-kl, ku + 1):
+        ab[ku - d, max(d, 0) : n + min(d, 0)] = np.diagonal(a, d)
+    lu = BandedLU(real_band(ab), 2 * kl + 1, 2 * ku + 1, precision=precision, is_complex_form=True)
+    assert type(lu._factors) is ComplexFactors and lu._factors._storage.shape == (2 * kl + ku + 1, n)
+    sign, log = lu.slogdet()
+    tolerance = 1e-11 if precision == "f8" else 1e-4
+    assert sign == 1 and abs(log - 2 * np.linalg.slogdet(a)[1]) < tolerance * n
+    real = np.kron(a.real, np.eye(2)) + np.kron(a.imag, [[0, -1], [1, 0]])
+    assert 0.3 < lu.rcond() * np.linalg.norm(real, 1) * np.linalg.norm(np.linalg.inv(real), 1) <= 1 + 1e-3
+    pivots = lu.pivots.reshape(n, 2)
+    assert (pivots[:, 0] + 1 == pivots[:, 1]).all() and (pivots[:, 0] // 2 - np.arange(n)).max() <= kl
+    upper = lu.upper()
+    assert np.abs(upper).max() == pytest.approx(lu.pivot_growth * max(np.abs(ab.real).max(), np.abs(ab.imag).max()))
+    b = rng.standard_normal((2 * n, 3))
+    for trans, matrix in (("N", real), ("T", real.T)):
+        assert np.abs(matrix @ lu.solve(b, trans) - b).max() < 1e-11
+    ab[:, 7] = 0
+    assert BandedLU(real_band(ab), 2 * kl + 1, 2 * ku + 1, is_complex_form=True).info == 15
 
 
 def test_extended_factors_solve_what_float64_does_not(tmp_path, capsys, rng):

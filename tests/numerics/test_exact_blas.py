@@ -25,7 +25,7 @@ def dots(a, b):
 
 @pytest.mark.parametrize("decades", [0, 8, 150])
 def test_products_are_rounded_once(rng, decades):
-    """Rows that cancel too; decades of 150 reach beyond where a product's error is a double."""
+    """Half of the terms of each row cancel; with 150 decades the rounding errors of some products are no doubles."""
     a, b = spread(rng, (9, 12), decades), spread(rng, (12, 5), decades)
     a[:, 6:], b[6:] = -a[:, :6], b[:6] * (1 + 2.0**-52)
     assert np.array_equal(matmul(a, b), dots(a, b))
@@ -119,7 +119,7 @@ def test_dask_arrays_are_summed_a_chunk_at_a_time(device, rng, monkeypatch):
 
 
 class Column:
-    """What batches_total reads of an Arrow column, for where PyArrow is not installed."""
+    """A stand-in for an Arrow column with the methods that batches_total() calls, since PyArrow may be missing."""
 
     def __init__(self, values, nulls, kind="double"):
         self.values, self.nulls, self.type = values, nulls, kind

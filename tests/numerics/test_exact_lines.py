@@ -1,5 +1,6 @@
 """Correctly rounded reductions of many lines on devices: the host's bits, which fractions witness elsewhere."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.numerics.test_exact_blas import spread
 
 
 def same(found, wanted):
-    """Equal bits, but for those of NaN."""
+    """Asserts equal bits; all NaNs are equal."""
     numbers = ~np.isnan(wanted)
     bits = np.array_equal(found[numbers].view("u8"), wanted[numbers].view("u8"))
     return bits and np.array_equal(np.isnan(found), ~numbers)
@@ -61,12 +62,12 @@ def test_lines_of_any_axis_and_of_values_at_the_limits(device, rng):
 def test_few_results_are_in_doubt(device, rng):
     """Products of normal numbers never; a sum at a tie but for bits beyond the third double is the host's work."""
     a, b = rng.standard_normal((2, 40, 40))
-    left, right = (exact_lines.place(device, v, False) for v in (a, b))
+    left, right = (exact_lines.device_operand(device, v, False) for v in (a, b))
     strides = exact_lines.Strides(40, 0, 1), exact_lines.Strides(0, 1, 40)
     _, doubts = exact_lines.reduce_lines(device, "product", (40, 40, 40), (left, strides[0]), (right, strides[1]))
     assert not doubts.any()
     ties = np.array([[1, 2.0**-53, 2.0**-160], [1, 2.0**-53, 0]])
-    placed = exact_lines.place(device, ties, False)
+    placed = exact_lines.device_operand(device, ties, False)
     out, doubts = exact_lines.reduce_lines(device, "sum", (2, 1, 3), (placed, exact_lines.Strides(3, 1, 1)))
     assert doubts[:, 0].tolist() == [True, False] and out[1, 0] == 1
     assert axis_sum(ties, 1, device).tolist() == [1 + 2.0**-52, 1]
@@ -92,6 +93,57 @@ def test_arrays_of_other_libraries_are_reduced_where_they_are(device, rng):
     if device.properties.scalar_threads:  # the array lies on the device; for a GPU it comes through the host
         with pytest.raises(InputError, match="int32 on a device"):
             axis_sum(Tensor(np.ones((64, 64), "i4")), 0, device)
+
+
+@pytest.mark.parametrize("team", [2, 16])
+def test_threads_that_share_a_line_agree_with_fractions(device, rng, monkeypatch, team):
+    """Few lines, of more and of fewer terms than a team has threads; some groups have threads without a line."""
+    teams = []
+    monkeypatch.setattr(exact_lines, "team_size", lambda *ignored: teams.append(team) or team)
+    for rows, length in ((3, 70), (9, 13), (5, 1)):
+        x, y = spread(rng, (rows, length), 9) + 5, spread(rng, (2, length), 40)
+        x[-1] = y[0]  # of all sizes
+        lines, others = ([[Fraction(v) for v in line] for line in v.tolist()] for v in (x, y))
+        assert axis_sum(x, 1, device).tolist() == [math.fsum(line) for line in x.tolist()]
+        dots = [[sum(u * v for u, v in zip(line, other, strict=True)) for other in others] for line in lines]
+        assert matmul(x, y.T, device).tolist() == [[rounded_fraction(dot) for dot in line] for line in dots]
+        means = [sum(line) / length for line in lines]
+        squares = [sum((v - mean) ** 2 for v in line) / length for line, mean in zip(lines, means, strict=True)]
+        assert axis_variance(x, 1, 0, device).tolist() == [rounded_fraction(v) for v in squares]
+    assert len(teams) == 12  # sums, products, and variances with their centers
+
+
+def test_teams_mark_doubtful_lines(device, monkeypatch):
+    """A line is doubtful if one thread of its team finds a term uncertain or adds a term with rounding."""
+    monkeypatch.setattr(exact_lines, "team_size", lambda *ignored: 4)
+    ties = np.zeros((2, 8))
+    ties[:, 0], ties[:, 3], ties[0, 6] = 1, 2.0**-53, 2.0**-160
+    placed = exact_lines.device_operand(device, ties, False)
+    out, doubts = exact_lines.reduce_lines(device, "sum", (2, 1, 8), (placed, exact_lines.Strides(8, 1, 1)))
+    assert doubts[:, 0].tolist() == [True, False] and out[1, 0] == 1
+    tiny = np.zeros((2, 8))
+    tiny[:, 0], tiny[0, 7] = 2.0**100, 1e-200  # whose square underflows
+    placed, strides = exact_lines.device_operand(device, tiny, False), exact_lines.Strides(8, 0, 1)
+    _, doubts = exact_lines.reduce_lines(device, "product", (2, 1, 8), (placed, strides), (placed, strides))
+    assert doubts[:, 0].tolist() == [True, False]
+
+
+ROUNDED_OFF = {  # terms of the threads 0, 2 and 3, whose sum lies just above 1 + 2^-53
+    "kept": ([1, 2.0**-53, -(2.0**-65)], [2.0**100, 2.0**40, 2.0**-60], [-(2.0**100), -(2.0**40)]),
+    "lost": (
+        [1, 2.0**-53, -(2.0**-85)], [2.0**100, 2.0**40, 2.0**-20, 2.0**-80, -(2.0**-20)], [-(2.0**100), -(2.0**40)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("terms", ROUNDED_OFF.values(), ids=ROUNDED_OFF)
+def test_teams_count_what_their_threads_rounded_off(device, monkeypatch, terms):
+    """Thread 2 keeps 2^-60 in its third double, or loses 2^-80 there, which makes the line doubtful."""
+    monkeypatch.setattr(exact_lines, "team_size", lambda *ignored: 4)
+    line = np.zeros((5, 4))
+    for thread, numbers in zip((0, 2, 3), terms, strict=True):
+        line[: len(numbers), thread] = numbers
+    assert axis_sum(line.reshape(1, 20), 1, device).tolist() == [math.fsum(line.ravel())] == [1 + 2.0**-52]
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def interface(**changed):
 
 
 def test_cuda_array_interface_is_read(device, monkeypatch):
-    monkeypatch.setattr(array_interface, "_device_of", lambda pointer, stream: 1)
+    monkeypatch.setattr(array_interface, "_pointer_device", lambda pointer, stream: 1)
     found = array_interface.import_interface(interface(), True)
     assert found[:5] == (4096, CUDA, 1, np.float64, (4, 3)) and tensors.is_tensor(interface())
     turned = array_interface.import_interface(interface(strides=(8, 32)), True)
@@ -149,7 +149,7 @@ def test_cuda_array_interface_is_read(device, monkeypatch):
         axis_sum(interface())
     assert array_sum([device], interface(shape=(0, 3), strides=None), "exact").rounded() == 0
     assert (
-        array_interface.interface_of(64, np.dtype("f8"), (2,))
+        array_interface.interface_facts(64, np.dtype("f8"), (2,))
         == interface(shape=(2,), data=(64, False), strides=None, stream=None).__cuda_array_interface__
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from renderer.bench.cases import kernel_cases, tables
 from renderer.errors import UserError
-from renderer.gpu import nvrtc
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.matmul import (
     CHOICES,
@@ -28,7 +28,7 @@ SHAPES = [(1, 1, 1), (5, 7, 3), (64, 64, 64), (33, 130, 65), (128, 128, 40)]
 
 
 def block_variants(dtype):
-    """What choose_variant may choose on GPUs without tensor cores of float64, small blocks last."""
+    """The variants that choose_variant() can choose on GPUs without float64 tensor cores, by falling block size."""
     blocks = [(key, variant) for key, choices in CHOICES.items() for _, variant in choices] + list(LARGEST.items())
     chosen = {v.name: v for key, v in blocks if key.startswith(dtype) and v.file != TENSOR_CORES}
     return sorted(chosen.values(), key=lambda v: -v.block_tile[0] * v.block_tile[1])
@@ -52,7 +52,7 @@ def close(found, wanted, inner):
 
 # Every other rung is quick: neighbors on the ladder share most of their code. The blocks of CHOICES are slow.
 THESIS_REST = [f"each{n}_{rest}" for n in (2, 4) for rest in ("looped", "looped_prefetch", "prefetch")]
-RUNGS = [*(name for name in VARIANTS if name not in THESIS_REST and VARIANTS[name].takes("f4"))]
+RUNGS = [*(name for name in VARIANTS if name not in THESIS_REST and VARIANTS[name].supports("f4"))]
 
 
 @pytest.mark.parametrize(

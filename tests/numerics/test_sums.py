@@ -6,7 +6,9 @@ import math
 import threading
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from importlib.util import find_spec
+from operator import add
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from renderer import cli
 from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
-from renderer.gpu import nvrtc
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.by_key import reduce_by_key
@@ -71,7 +73,7 @@ def same(a: float, b: float) -> bool:
 
 @pytest.fixture(params=["own lanes", pytest.param("many lanes", marks=pytest.mark.slow)])
 def lanes(request, device, monkeypatch):
-    """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
+    """The device, and the same device with the launch plans of a GPU, which a CPU can run too, but slowly."""
     if request.param == "many lanes" and device.properties.scalar_threads:
         monkeypatch.setattr(device, "properties", replace(device.properties, warp_size=32))
     return device
@@ -111,7 +113,7 @@ def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
 
 
 def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
-    """What expansions do not hold, again and again: a thread goes over to sums by exponent."""
+    """Many terms that expansions cannot hold: a work-item changes to one sum per exponent."""
 
     def summed_by_one_group(x, y=None):
         accumulator = DeviceSum(lanes, x.dtype, "exact", y is not None)
@@ -232,7 +234,7 @@ def test_no_numbers_are_zero(device):
 
 
 def some_slow(quick: str, slow: str) -> list:
-    """Parameters, each of which compiles kernels of its own: few of them are among the quick tests."""
+    """Parameters of which each compiles separate kernels; only the `quick` ones run in the quick tests."""
     return [*quick.split(), *(pytest.param(name, marks=pytest.mark.slow) for name in slow.split())]
 
 
@@ -378,6 +380,16 @@ def test_sums_by_many_keys_are_those_of_fsum(rng, spread):
         assert groups.sums() == [math.fsum(v) for v in own.values()]
         fractions = [sum(map(Fraction, v)) / len(v) for v in own.values()]
         assert groups.means() == [float(f) for f in fractions]
+
+
+@pytest.mark.parametrize("count", [3, 5, 6, 7, 10])
+def test_means_halfway_between_two_doubles_round_to_even(count):
+    """Means of 1 + k 2^-53 for odd k, of numbers whose sum is no double."""
+    odd = np.arange(1, 64, 2)
+    numbers = np.zeros((len(odd), count))
+    numbers[:, 0], numbers[:, 1] = count, count * odd * 2.0**-53
+    wanted = [float(1 + Fraction(int(k), 2**53)) for k in odd]
+    assert reduce_by_key(np.repeat(np.arange(len(odd)), count), numbers.ravel()).means() == wanted
 
 
 def test_sums_by_key_that_overflow_or_are_subnormal():
@@ -664,10 +676,10 @@ def test_farm_gives_statistics(tmp_path, rng, monkeypatch):
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         for name in ("variance", "norm", "max", "dot", "weighted-mean"):
             given = files * 2 if name in command.PAIRED else files
-            parts, devices = command.parts_on_farm(client, given, name)
-            alone = command._parts(command.open_context().devices, name, given)
-            assert len(parts) == 4 and devices
-            assert command._finish_statistic(name, parts, 1) == command._finish_statistic(name, alone, 1)
+            partials, devices = command.partials_on_farm(client, given, name)
+            alone = command._partials(command.open_context().devices, given, name)
+            assert len(partials) == 4 and devices
+            assert command._merged_statistic(name, partials, 1) == command._merged_statistic(name, alone, 1)
 
 
 def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
@@ -679,9 +691,9 @@ def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(command, "TASK_BYTES", 8 * 777)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         for mode in ("exact", "reproducible"):
-            state, devices = command.sum_on_farm(client, [open_npy(tmp_path / "x.npy")], mode)
+            partials, devices = command.partials_on_farm(client, [open_npy(tmp_path / "x.npy")], "sum", mode)
             alone = array_sum(command.open_context().devices, tmp_path / "x.npy", mode)
-            assert state.rounded() == alone.rounded() and devices
+            assert reduce(add, partials).rounded() == alone.rounded() and devices
 
 
 def _bad_files(folder):

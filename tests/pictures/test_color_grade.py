@@ -35,7 +35,7 @@ def twin(image, tone, table=lambda color: color):
 
 
 def affine(color):
-    """What cubes interpolate exactly: every channel a sum of all."""
+    """A map that cubes interpolate exactly: every channel is a weighted sum of all."""
     return color @ np.array([[0.7, 0.1, 0.0], [0.2, 0.8, 0.3], [0.0, 0.1, 0.6]]) + [0.05, 0.0, 0.02]
 
 

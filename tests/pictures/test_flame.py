@@ -28,7 +28,7 @@ IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
 
 @pytest.mark.slow
 def test_non_blocking_pictures_equal_blocking_ones(gpu, rng):
-    """Structures come faster than their kernels are compiled; every picture is that of a blocking one."""
+    """Structures come faster than their kernels are compiled; every picture equals one drawn without never_block()."""
     non_blocking, blocking, size = picture_module.Picture(gpu), picture_module.Picture(gpu), (64, 48)
     non_blocking.never_block()
     for _ in range(3):
@@ -152,7 +152,7 @@ def test_bad_samples_are_replaced(gpu):
 
 
 def endless(tmp_path, name: str, asked: int):
-    """An export that would take days: what it has message when it is interrupted so many times, and its answer."""
+    """An export that would take days, interrupted `asked` times: its messages and its exit code."""
     out = tmp_path / name
     command = [sys.executable, "main.py", "export", str(SCENES / "sierpinski.toml"), "-o", str(out), "--size", "64x48"]
     command += ["--set", "quality=1e9", "--json"]
@@ -197,7 +197,7 @@ def test_3d_flames_draw(gpu, name):
 
 
 def test_the_camera_places_points_of_space(gpu, rng):
-    """Maps onto points: their pixels are those of a pinhole."""
+    """Maps onto points: their pixels are as a pinhole projects the points."""
     camera = Camera(tuple(map(float, rng.normal(size=3) + (0, 0, 6))), (0.1, -0.2, 0.3), fov_degrees=50.0)
     points = rng.uniform(-1, 1, (6, 3))
     xforms = tuple(Xform((0, 0, 0, float(x), 0, 0, 0, float(y), 0, 0, 0, float(z))) for x, y, z in points)

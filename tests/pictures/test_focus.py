@@ -89,7 +89,7 @@ def test_split_equals_scipy_line_by_line(gpu_of, settings):
 
 
 def sharp_of(gpu_of, picture, settings):
-    """The pinhole's first sample, from a tracer of its own."""
+    """The pinhole's first sample, from a separate tracer."""
     shapes = replace(picture._traced, samples=settings.samples, seed=settings.seed)
     return raytrace.Picture(gpu_of).draw(shapes, SIZE, 0.0).read()[..., :3].astype("f8")
 
@@ -155,7 +155,7 @@ def test_the_thin_lens_shows_the_plane_in_focus_like_a_pinhole(gpu_of, settings)
     )
     assert np.abs(pinhole - focused).max() < 3 * 0.5 / np.sqrt(64) * 3  # edges are sampled, 64 times
     assert focused[24, 32] == 3.0 and focused[5, 5] == 0.0
-    # Out of focus the square is convolved with a disc: the variance of its profile grows by that of the disc, c^2 / 16.
+    # Out of focus the square is convolved with a disc: the variance of its profile grows by c^2 / 16, the disc's.
     x = np.arange(SIZE[0]) + 0.5
 
     def variance(image):

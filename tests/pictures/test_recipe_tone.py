@@ -1,11 +1,11 @@
-"""Recipes say what of the tone mapping differs from that of their kind of picture, whose defaults differ."""
+"""Recipes hold the tone settings that differ from the defaults of their kind of picture."""
 
 import numpy as np
 import pytest
 
 from renderer.errors import InputError
 from renderer.formats.images import write_png
-from renderer.pictures import load, picture_class, recipe_of, scene_of_table
+from renderer.pictures import load, make_recipe, picture_class, scene_of_table
 
 TONES = [
     {}, {"exposure": "auto"}, {"exposure": "manual"}, {"curve": "none"}, {"curve": "agx", "ev": 0.5},
@@ -22,7 +22,7 @@ def written(path, recipe):
 @pytest.mark.parametrize("tone", TONES)
 def test_a_recipe_gives_the_tone_mapping_again(tmp_path, kind, tone):
     scene = scene_of_table({"picture": kind, "tone": tone}, tmp_path / "a.toml")
-    assert written(tmp_path / "a.png", recipe_of(scene, tmp_path)).tone == scene.tone
+    assert written(tmp_path / "a.png", make_recipe(scene, tmp_path)).tone == scene.tone
     assert all(getattr(scene.tone, key) == value for key, value in tone.items())
 
 

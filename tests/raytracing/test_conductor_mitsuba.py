@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from renderer.pictures.raytrace import Picture
-from tests.raytracing import microfacet_tables
 from tests.raytracing.golden.make_mitsuba_conductor import BATCHES, COLOR, ROUGHNESSES, SIZE, plate, tiles
+from tests.raytracing.witnesses import microfacet_tables
 
 SAMPLES = 128
 KNOWN = 6e-3  # Mitsuba shadows the two directions apart, we together: up to 0.5 per cent of these plates' light

@@ -9,8 +9,8 @@ import pytest
 from renderer.formats import gltf
 from renderer.formats.images import write_png
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.material_maps import TextureFile
+from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import Environment, Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
 from tests.raytracing.test_render import mixed_scene, render, room
@@ -80,7 +80,7 @@ def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
 
 @pytest.mark.parametrize("lamps", [STUDIO, pytest.param(LAMPS | STUDIO, marks=pytest.mark.slow)])
 def test_simd8_shading_alone_has_the_bits_of_scalar_shading(picture, rng, lamps):
-    """Where all materials are those of eight lanes, the program has no others; the ground is seen from both sides."""
+    """A scene whose materials all have eight-lane shading compiles only that; the ground is seen from both sides."""
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
     scene = open_room(rng)
     names = {"white", "red", "brass", "ground"}

@@ -15,7 +15,7 @@ from renderer.raytracing.schedules import BOUNCES, RECORDED_FROM
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from tests import emulated
-from tests.raytracing.test_model_motion import dancers, put, scene_of
+from tests.raytracing.models.test_model_motion import dancers, put, scene_of
 from tests.raytracing.test_render import mixed_scene
 
 pytestmark = pytest.mark.slow  # g++ compiles each of them in seconds

@@ -50,7 +50,7 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
 
 
 def test_ranges_merge_by_numbers_in_memory_as_by_arguments(device, rng):
-    """Chan's formula in float64 is the witness; the numbers are those that begin_sample.h keeps."""
+    """Chan's formula in float64 is the witness; the counts are as begin_sample.h stores them."""
     previous, index, shape = 64, 70, (5, 7, 4)
     ranges = [rng.random(shape, "f4") for _ in range(2)]
     buffers = [device.buffer(shape).write(array) for array in ranges]

@@ -14,7 +14,7 @@ from renderer.raytracing.kernels import compile_constants, kernel_source
 from renderer.raytracing.materials import material_rows
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.scene.cameras import Camera
-from tests.raytracing import anisotropic_fit, microfacet_tables
+from tests.raytracing.witnesses import anisotropic_fit, microfacet_tables
 
 WHITE = (1.0, 1.0, 1.0)
 PROBES = """

@@ -117,7 +117,7 @@ def batches_of_mitsuba(settings, size):
 def assert_same(ours: np.ndarray, theirs: np.ndarray, known: float = 1e-5) -> None:
     """The four tests on batches (n, height, width, 3) of two renderers, each at 1 in 10,000 of false alarms.
 
-    `known` is the relative difference that is none, by default that of float32.
+    `known` is the relative difference that rounding explains, by default in float32.
     """
     n = len(ours)
 
@@ -147,7 +147,7 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, known: float = 1e-5) -> No
 def mixed(tmp_path):
     from renderer.raytracing.settings import Environment, PointLight, Quad, Settings, Sphere, Sun
     from renderer.scene.cameras import Camera
-    from tests.raytracing.test_lights import exr
+    from tests.raytracing.lights.test_lights import exr
 
     floor = Quad("gray", ((-2.0, 0.0, 2.0), (2.0, 0.0, 2.0), (2.0, 0.0, -2.0), (-2.0, 0.0, -2.0)))
     u, v = np.meshgrid(np.linspace(0, 6, 2048), np.linspace(0, 3, 1024))

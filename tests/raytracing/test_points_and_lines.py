@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
+from assets.makers.gltf_builder import Maker
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import LINE_RADIUS, POINT_RADIUS, points_or_lines
 from renderer.pictures.raytrace import open_file
 from renderer.raytracing.geometry import poses_of
-from renderer.raytracing.gltf_shapes import ModelShape
+from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.raytracing.shapes import SceneShapes
 from renderer.scene.cameras import Camera
-from tests.formats.gltf_builder import Maker
-from tests.raytracing.test_maps import texture
-from tests.raytracing.test_models import facing, picture, put, render  # noqa: F401  # picture is a fixture
+from tests.raytracing.models.test_maps import texture
+from tests.raytracing.models.test_models import facing, picture, put, render  # noqa: F401  # picture is a fixture
 
 
 def shapes_of(path, **shape):
     settings = Settings(materials=(), models=(ModelShape(str(path), **shape),))
     poses = poses_of(settings.models, ())
-    return SceneShapes(settings, poses).at(poses)
+    return SceneShapes(settings, poses).in_poses(poses)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_line_has_its_colors_and_its_width(picture, tmp_path):  # noqa: F811
 
 @pytest.mark.slow
 def test_points_keep_their_coordinates_beside_maps(picture, tmp_path):  # noqa: F811
-    """Where the scene has maps, which spheres wear as globes, a point still shows the one texel that it names."""
+    """In a scene with maps, which spheres wear as globes, a point still shows the one texel of its coordinates."""
     maker = Maker()
     texels = np.array([[[255, 0, 0], [0, 255, 0]]], "u1")
     material = maker.add("materials", {"pbrMetallicRoughness": {

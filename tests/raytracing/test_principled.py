@@ -11,12 +11,11 @@ from renderer.formats import gltf
 from renderer.formats.images import srgb_to_linear
 from renderer.paths import ASSETS
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.gltf_shapes import ModelShape, not_drawn
-from renderer.raytracing.materials import attenuation, material_constants, material_rows
+from renderer.raytracing.material_files import material_constants
+from renderer.raytracing.materials import attenuation, material_rows
+from renderer.raytracing.models.gltf_shapes import ModelShape, not_drawn
 from renderer.raytracing.settings import MATERIALS, Material, Quad, Settings, Sphere, Sun
 from renderer.scene.cameras import Camera
-from tests.raytracing import microfacet_tables
-from tests.raytracing.smith_walk import metal_albedo
 from tests.raytracing.test_materials import (
     WHITE,
     Probe,
@@ -24,6 +23,8 @@ from tests.raytracing.test_materials import (
     check_weights_are_value_over_pdf,
     incoming,
 )
+from tests.raytracing.witnesses import microfacet_tables
+from tests.raytracing.witnesses.smith_walk import metal_albedo
 
 BLACK = (0.0, 0.0, 0.0)
 SURFACE = Material("m", "principled", color=WHITE, iridescence_thickness=300.0)
@@ -119,7 +120,7 @@ def test_weights_are_value_over_pdf(device, rng, roughness):
 
 
 def pairs(rng, count, side=1):
-    """Two arrays (count, 4) of directions away from the horizon; those of the second on the given side."""
+    """Two arrays (count, 4) of directions away from the horizon; the second array is on the given side."""
     out = rng.normal(size=(2, count, 4))
     out[..., 3] = 0
     out[..., 2] = np.abs(out[..., 2]) + 0.3

@@ -62,7 +62,7 @@ def ray_of(settings, size, sx, sy):
 
 
 def pixel_of(settings, size, point):
-    """Where a point of space appears, in pixels from the upper left corner."""
+    """The projection of a point of space, in pixels from the upper left corner."""
     right, up, forward = settings.view.axes()
     x, y, z = np.array([right, up, forward]) @ (np.array(point) - settings.view.position)
     aspect, tangent = size[0] / size[1], np.tan(np.radians(settings.view.fov_degrees) / 2)
@@ -185,7 +185,7 @@ def test_an_orthographic_lens_is_sharp_in_the_plane_of_focus(picture):
 
 
 def test_orbit_pan_and_dolly_of_an_orthographic_camera_keep_the_target(picture):
-    """What the mouse does keeps the target in the middle; a dolly magnifies as it does in perspective."""
+    """Movements by the mouse keep the target in the middle; a dolly magnifies as it does in perspective."""
     ball = Settings(
         view=VIEW, projection="orthographic", materials=(LAMP,), spheres=(Sphere("lamp", VIEW.target, 0.3),)
     )

@@ -258,7 +258,7 @@ def test_the_julia_set_of_nothing_is_a_sphere(picture):
 
 
 def bulb_escapes(p, power, iterations):
-    """Whether points (n, 3) leave the sphere of radius 4, by angles in double precision."""
+    """Mask of the points (n, 3) that leave the sphere of radius 4, by angles in double precision."""
     z, out = p.astype("f8"), np.zeros(len(p), bool)
     for _ in range(iterations):
         r = np.linalg.norm(z, axis=1)
@@ -276,7 +276,7 @@ def bulb_escapes(p, power, iterations):
     [pytest.param(power, count, marks=pytest.mark.slow) for power, count in ((2, 14), (5, 8), (8, 7))],
 )
 def test_rays_reach_the_bulb_and_stop_before_it(picture, power, iterations):
-    """Rays stop just before points that do not escape, and pass only ones that do."""
+    """Rays stop just before points that do not escape, and pass only points that escape."""
     view = Camera((0.3, 0.4, 4.0), fov_degrees=50.0)
     field = DistanceField("matte", "mandelbulb", power=power, iterations=iterations, detail=1e-3)
     depth = picture.layers(Settings(view=view, materials=(MATTE,), distance_fields=(field,), samples=1), (40, 40))[

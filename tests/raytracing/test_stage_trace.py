@@ -26,7 +26,7 @@ def scene(depth):
 
 
 def bounces(x, y, size, depth):
-    """How often the mirrors reflect the ray through (x, y) pixels, at most `depth` times."""
+    """The number of reflections, at most `depth`, of the ray through (x, y) pixels by the mirrors."""
     eye, target = np.array([0.0, 0.2, 4.0]), np.array([0.0, -0.2, 0.0])
     forward = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(forward, (0.0, 1.0, 0.0))

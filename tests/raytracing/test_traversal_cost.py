@@ -1,4 +1,4 @@
-"""What traversal costs, against a traversal in Python; the boxes of a BVH's levels and their edges in the picture."""
+"""Traversal costs, against a traversal in Python; the boxes of a BVH's levels and their edges in the picture."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.bvh.build import build_bvh
-from renderer.bvh.levels import Level, levels_of, levels_of_nodes
+from renderer.bvh.levels import Level, bvh_levels
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives
 from renderer.images.inspection import false_color
 from renderer.images.lines import clip_lines, draw_lines
@@ -14,7 +14,7 @@ from renderer.pictures.raytrace import Picture
 from renderer.raytracing.kernels import launch_params
 from renderer.raytracing.path_trace import project
 from renderer.raytracing.settings import Material, Quad, Settings, Sphere
-from renderer.raytracing.traversal_cost import before_camera, box_edges, draw_boxes, largest, traversal_view
+from renderer.raytracing.traversal_cost import box_edges, clip_to_camera, draw_boxes, largest, traversal_view
 from renderer.scene.cameras import Camera
 
 
@@ -39,7 +39,7 @@ def corners(rows):
 @pytest.mark.parametrize("layout", ["bvh2", "bvh8"])
 def test_levels_hold_every_primitive_in_one_leaf(device, rng, layout):
     rows = triangles(rng, 300)
-    levels = levels_of(build_bvh(device, HostPrimitives(rows), "sah", layout))
+    levels = bvh_levels(build_bvh(device, HostPrimitives(rows), "sah", layout))
     boxes = corners(rows)
     root = levels[0].boxes[0]
     assert len(levels[0].boxes) == 1
@@ -50,7 +50,7 @@ def test_levels_hold_every_primitive_in_one_leaf(device, rng, layout):
             assert ((parents[:, 0] <= low + 1e-5) & (parents[:, 1] >= high - 1e-5)).all(1).any()
         size = level.boxes[:, 1] - level.boxes[:, 0]
         area = sum(2 * (a * b + b * c + c * a) for a, b, c in size.tolist())
-        assert level.area == pytest.approx(area, rel=1e-5)
+        assert level.areas.sum() == pytest.approx(area, rel=1e-5)
     leaves = np.concatenate([level.boxes[level.is_leaf] for level in levels])
     inside = (leaves[None, :, 0] <= boxes[:, None, 0] + 1e-5) & (leaves[None, :, 1] >= boxes[:, None, 1] - 1e-5)
     assert inside.all(-1).any(1).all()
@@ -64,9 +64,9 @@ class ZeroNodes:
         return np.zeros((500, 16), "f4")
 
 
-@pytest.mark.parametrize("is_bvh8", [False, True])
-def test_levels_of_what_is_no_tree_end(is_bvh8):
-    levels = levels_of_nodes(ZeroNodes(), is_bvh8)
+@pytest.mark.parametrize("layout", ["bvh2", "bvh8"])
+def test_levels_of_what_is_no_tree_end(layout):
+    levels = bvh_levels(SimpleNamespace(nodes=ZeroNodes(), count=1, layout=layout))
     assert sum(len(level.boxes) for level in levels) < 16 * 500
 
 
@@ -117,7 +117,7 @@ def test_boxes_lie_in_the_picture_where_their_corners_are_seen():
         (191, 90, 30)
     }  # the box behind the camera is not seen
     through = np.array([[[0.0, 0.0, 0.0], [0.0, 0.0, 10.0]]])
-    cut, kept = before_camera(through, params)
+    cut, kept = clip_to_camera(through, params)
     assert kept.all() and 4.9 < cut[0, 1, 2] < 5.0
     points, before = project(params, np.array([[1.0, 1.0, 1.0]]))
     assert before.all() and np.allclose(points * (80, 60), (40 + half, 30 - half))
@@ -126,8 +126,8 @@ def test_boxes_lie_in_the_picture_where_their_corners_are_seen():
 def test_a_level_of_many_boxes_is_drawn_by_its_largest(rng):
     boxes = np.sort(rng.normal(size=(50, 2, 3)), axis=1)
     kept, is_leaf = largest(Level(boxes, np.arange(50) % 2 == 0), 7)
-    areas = [Level(box[None], np.zeros(1, bool)).area for box in boxes]
-    assert sorted(Level(box[None], np.zeros(1, bool)).area for box in kept) == sorted(areas)[-7:]
+    areas = [Level(box[None], np.zeros(1, bool)).areas[0] for box in boxes]
+    assert sorted(Level(box[None], np.zeros(1, bool)).areas[0] for box in kept) == sorted(areas)[-7:]
     order = np.argsort(areas)[::-1][:7]
     assert np.array_equal(is_leaf, order % 2 == 0)
 

@@ -14,7 +14,7 @@ from renderer.raytracing import kernels
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sphere, Sun
 from renderer.raytracing.volumes import Fog, Volume, read_grid
 from renderer.scene.cameras import Camera
-from tests.raytracing.test_lights import FLOOR, MATERIALS, exr, render
+from tests.raytracing.lights.test_lights import FLOOR, MATERIALS, exr, render
 
 LAMP = Material("lamp", "emitter", emission=(1.0, 1.0, 1.0))
 BACK = Quad("lamp", ((-50, -50, -3.0), (50, -50, -3.0), (50, 50, -3.0), (-50, 50, -3.0)))

@@ -10,12 +10,14 @@ from renderer.errors import InputError
 from renderer.scene.animation import (
     apply_edit,
     changed_paths,
-    delete_keyframe,
+    delete_keys,
     insert_keyframe,
+    key_names,
     keyframe_times,
+    keys_at,
     read_animation,
     settings_at,
-    without_tracks_of,
+    without_tracks,
     write_animation,
 )
 from renderer.scene.cameras import Camera, View2D
@@ -138,22 +140,21 @@ def test_keys_are_added_moved_and_removed(rng):
     moved = apply_edit(second, 2.00001, replace(there, view=replace(there.view, position=(7.0, 2.0, 3.0))))
     assert len(keyframe_times(moved.animation)) == 2 and settings_at(moved, 3).view.position == (7.0, 2.0, 3.0)
     later = insert_keyframe(moved, 6.0, ["depth", "view.position"])
-    assert later.animation.duration == 6.0 and keyframe_times(delete_keyframe(later, 6.0).animation) == keyframe_times(
-        moved.animation
-    )
-    bare = delete_keyframe(delete_keyframe(moved, 0.0), keyframe_times(moved.animation)[1])
+    shorter = delete_keys(later, keys_at(later.animation, 6.0))
+    assert later.animation.duration == 6.0 and keyframe_times(shorter.animation) == keyframe_times(moved.animation)
+    bare = delete_keys(moved, key_names(moved.animation))
     assert bare.animation is None and bare.settings.view.position == (7.0, 2.0, 3.0)
-    assert delete_keyframe(still, 1.0) == still
+    assert delete_keys(still, keys_at(still.animation, 1.0)) == still
 
 
 def test_a_value_that_is_asked_for_holds_at_all_times():
     keys = [{"time": t, "set": {"view.target": [t, 0.0, 0.0], "view.fov_degrees": 40 + t, "depth": 1}} for t in (0, 4)]
     moving = scene(keys)
-    still = without_tracks_of(moving, "view")
+    still = without_tracks(moving, "view")
     assert [track.path for track in still.animation.tracks] == ["depth"]
     assert settings_at(still, 3.0).view == Camera() and still.animation.duration == moving.animation.duration
-    assert settings_at(without_tracks_of(moving, "view.fov_degrees"), 2.0).view.target == pytest.approx((2.0, 0, 0))
-    assert without_tracks_of(moving, "name") is moving and without_tracks_of(still, "view") is still
+    assert settings_at(without_tracks(moving, "view.fov_degrees"), 2.0).view.target == pytest.approx((2.0, 0, 0))
+    assert without_tracks(moving, "name") is moving and without_tracks(still, "view") is still
 
 
 def test_changed_paths_are_what_set_takes(rng):

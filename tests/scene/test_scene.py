@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from renderer.errors import InputError, UserError
-from renderer.files import read_toml
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.schema import MAX_NUMBER, PictureSettings, from_table, set_from_text, setting, to_table
+from renderer.system.files import read_toml
 
 
 @dataclass(frozen=True)

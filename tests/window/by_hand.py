@@ -46,7 +46,7 @@ class Person:
         self.pool = CompilePool()
         gpu.compile_in_children(self.pool)
         self.app = AppState(Session((creation.new_scene(folder),)), gpu)
-        self.app.device, self.app.tour = "cpu", 0
+        self.app.device, self.app.overlays.tour_step = "cpu", 0
         self.app.wake = glfw.post_empty_event
         self.ui = UiContext(self.app, self.window.gl, scale)
 
@@ -72,7 +72,7 @@ class Person:
 
             return drawn
 
-        for name in ("_control", "_keep_place"):  # in view, and out of it
+        for name in ("_control", "_leave_room"):  # in view, and out of it
             setattr(controls, name, named(getattr(controls, name)))
 
     def frames(self, count: int = 4) -> None:
@@ -168,14 +168,14 @@ def perform(person: Person) -> None:
     """The whole way."""
     app, folder = person.app, person.folder
     person.frames(2)
-    if app.area[2] * app.area[3] > QUICK_UNITS:
+    if app.panels.area[2] * app.panels.area[3] > QUICK_UNITS:
         app.panel.budget.fixed_divisor = 4  # as Z chooses: what is tried is the window, on a processor
     person.frames(10)
     person.shot("tour")
     for _ in range(4):
         person.click("Next")
     person.click("Done")
-    assert app.tour is None
+    assert app.overlays.tour_step is None
     empty = app.panel.scene
     for menus in (("Shape", "sphere"), ("Shape", "ground"), ("Light", "area light"), ("Light", "sky with its sun")):
         person.add(*menus)
@@ -208,7 +208,7 @@ def perform(person: Person) -> None:
     person.settle()
     assert [q.material for q in app.panel.scene.settings.quads][0] == "tiled floor", app.message
     # the sphere is picked in the picture and moved by the gizmo
-    left, top, width, height = app.image_rects[0]
+    left, top, width, height = app.panels.image_rects[0]
     middle = left + width / 2, top + height / 2
     person.move(*middle)
     person.x("click", "1")
@@ -230,7 +230,7 @@ def perform(person: Person) -> None:
     tracks = {track.path: len(track.keys) for track in app.panel.scene.animation.tracks}
     assert tracks["view.position"] == 2, tracks
     person.timeline_click(0.5)
-    person.until(lambda: app.panel.samples >= 4, "the moment is refined")
+    person.until(lambda: app.panel.measured.samples >= 4, "the moment is refined")
     person.shot("timeline")
     # saved, and exported
     person.x("key", "ctrl+s")

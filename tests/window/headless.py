@@ -12,6 +12,7 @@ from renderer.scene.cameras import View2D
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state import main_loop
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
 
@@ -39,7 +40,7 @@ class SteppedWindow(OffscreenWindow):
                 time.sleep(0.001)
                 work.poll()
         for panel in self.app.panels:
-            panel.wait_idle()
+            panel.draw_loop.wait_idle()
 
 
 @contextmanager
@@ -81,7 +82,10 @@ def wait_for_undo_step(screen) -> None:
 def finish(screen) -> None:
     """Draws frames until every visible panel is finished at full resolution."""
     wait_for_undo_step(screen)
-    until(screen, lambda: screen.app.activity(screen.app.now()) != "drawing" and not screen.app.panel.busy)
+    until(
+        screen,
+        lambda: main_loop.activity(screen.app, screen.app.now()) != "drawing" and not screen.app.panel.draw_loop.busy,
+    )
     screen.frame()  # displays the last draw
 
 
@@ -100,16 +104,16 @@ def draw_full_sample(screen) -> None:
 
     def is_there() -> bool:
         assert not panel.error, panel.error
-        size = app.image_rects[app.visible().index(app.active)][2:]
-        full = panel.budget.divisor == 1 and panel._draw_key(size, app.now()) == panel._drawn
-        return full and panel.shows_full_sample and not panel.busy
+        size = app.panels.image_rects[app.panels.displayed().index(app.panels.active)][2:]
+        full = panel.budget.divisor == 1 and panel.draw_loop.draw_key(size, app.now()) == panel.drawn
+        return full and panel.draw_loop.shows_full_sample and not panel.draw_loop.busy
 
     until(screen, is_there)
 
 
 def draw_samples(screen, samples: int) -> None:
     """Draws frames until the active panel has so many samples, or an error."""
-    until(screen, lambda: screen.app.panel.samples >= samples or screen.app.panel.error)
+    until(screen, lambda: screen.app.panel.measured.samples >= samples or screen.app.panel.error)
 
 
 def press(screen, keys: str) -> None:
@@ -136,7 +140,7 @@ def hold(screen, button: int, down: bool) -> None:
 
 
 def center(screen, index: int) -> tuple[float, float]:
-    x, y, width, height = screen.app.image_rects[index]
+    x, y, width, height = screen.app.panels.image_rects[index]
     return x + width / 2, y + height / 2
 
 

@@ -33,14 +33,14 @@ from renderer.gpu.gl import GlContext
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.raytracing import geometry
-from renderer.scene import keyframe_edits
+from renderer.scene import animation as keyframes
 from renderer.scene.animation import INTERPOLATIONS
 from renderer.window import boundary
 from renderer.window.controls.shortcuts import KEY_NAMES, chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import commands, creation, items
 from renderer.window.remote import events, server
-from renderer.window.state import documents, film_export, open_files, setting_actions
+from renderer.window.state import edit_actions, film_export, open_files, save_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session, restore
 from tests.window.headless import Clock, SteppedWindow
@@ -95,7 +95,7 @@ class Monkey:
         kind = self.random.choices(self.kinds, self.weights)[0]
         self.counts[kind] += 1
         getattr(self, f"_{kind}")()
-        self.app.quit_requested = False  # Ctrl+Q is pressed too
+        self.app.loop.quit_requested = False  # Ctrl+Q is pressed too
         if sum(self.counts.values()) % 500 == 0:
             for path in self.folder.glob("*-[0-9]*"):  # screenshots and saved scenes
                 path.unlink()
@@ -237,12 +237,12 @@ class Monkey:
         self._note("item", what)
         item = chance.choice(present) if present else None
         if what == "add" and (offered := creation.additions(settings)) and len(present) < 60:
-            documents.run_command(app, chance.choice(offered).run)
+            edit_actions.run_command(app, chance.choice(offered).run)
         elif what == "track":
             getattr(self.screen.ui.main_window.tracks, chance.choice(("copy", "paste", "delete")))()
         elif what == "ease":
             tracks = self.screen.ui.main_window.tracks
-            tracks.chosen = frozenset(keyframe_edits.key_names(app.panel.scene.animation))
+            tracks.chosen = frozenset(keyframes.key_names(app.panel.scene.animation))
             tracks.ease(chance.choice(INTERPOLATIONS))
         elif item is not None:
             self._item_command(what, item, settings)
@@ -252,20 +252,25 @@ class Monkey:
         app, text = self.app, self.random.choice(TEXTS)
         app.panel.selection = item
         if what == "rename":
-            documents.run_command(app, lambda d: commands.rename(d, item, text))
+            edit_actions.run_command(app, lambda d: commands.rename(d, item, text))
         elif what == "instance" and item.group in items.shape_groups(settings):
-            documents.run_command(app, lambda d: creation.instance_of(d, item))
+            edit_actions.run_command(app, lambda d: creation.add_instance(d, item))
         elif what in ("duplicate", "delete"):
-            documents.run_command(app, lambda d: getattr(commands, what)(d, item))
+            edit_actions.run_command(app, lambda d: getattr(commands, what)(d, item))
         elif what == "key":
-            names = [f.name for f in fields(items.value_of(settings, item))]
+            names = [f.name for f in fields(items.item_value(settings, item))]
             path = f"{item.group}[{item.index}].{self.random.choice(names)}"
-            setting_actions.add_key(app, app.panel, path)
+            edit_actions.add_key(app, app.panel, path)
 
     def _dialog(self) -> None:
-        """Opens a file dialog, or answers the one that is open."""
+        """Opens a file dialog, or answers the open dialog."""
         app, chance = self.app, self.random
-        opening = documents.open_dialog, documents.save_as_dialog, documents.add_file_dialog, documents.texture_dialog
+        opening = (
+            open_files.open_dialog,
+            save_files.save_scene_as,
+            edit_actions.add_file_dialog,
+            edit_actions.texture_dialog,
+        )
         if app.dialog is None:
             chance.choice(opening)(app)
         else:
@@ -273,10 +278,10 @@ class Monkey:
             app.dialog.name = chance.choice((str(path), path.name, chance.choice(TEXTS), ".."))
             self._note("dialog", app.dialog.title, app.dialog.name)
             chance.choice((app.dialog.accept, app.dialog.accept, app.dialog.up, app.dialog.cancel))()
-        if app.dropped is None and chance.random() < 0.3:
-            app.dropped = chance.choice(self.damaged)
-        elif app.dropped is not None:
-            documents.take_dropped(app, chance.choice(("add", "open", "panel")))
+        if app.overlays.dropped is None and chance.random() < 0.3:
+            app.overlays.dropped = chance.choice(self.damaged)
+        elif app.overlays.dropped is not None:
+            edit_actions.take_dropped(app, chance.choice(("add", "open", "panel")))
         self._frame()
 
     def _wait(self) -> None:
@@ -425,7 +430,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
     before, home = Path.cwd(), os.environ.get("HOME")
     os.chdir(folder)  # where screenshots go
     os.environ["HOME"] = str(folder)
-    save_to, start = documents.save_to, film_export.FilmExport.start
+    save_to, start = save_files.save_to, film_export.FilmExport.start
 
     def save_inside(app, panel, path):
         if not Path(path).resolve().is_relative_to(folder.resolve()):
@@ -435,7 +440,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
     def no_film(*_):
         raise UserError("a monkey makes no films")
 
-    documents.save_to, film_export.FilmExport.start = save_inside, no_film
+    save_files.save_to, film_export.FilmExport.start = save_inside, no_film
     app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", Clock())
     screen = SteppedWindow(app, gl, SIZES[0], SCALE)
     try:
@@ -444,7 +449,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
         screen.close()
         os.chdir(before)
         os.environ.pop("HOME") if home is None else os.environ.update(HOME=home)
-        documents.save_to, film_export.FilmExport.start = save_to, start
+        save_files.save_to, film_export.FilmExport.start = save_to, start
         geometry.build_bvh = build.build_bvh
 
 

@@ -92,7 +92,7 @@ class NoopDevice(Device):
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> bool:
         return True
 
-    def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> NoopKernel:
+    def _make_kernel(self, program: Any, entry: str, name: str, group_size: int) -> NoopKernel:
         return NoopKernel(group_size)
 
     def finish(self) -> None:

@@ -24,10 +24,7 @@ from renderer.gpu.gl import Texture  # noqa: E402
 from renderer.pictures import load  # noqa: E402
 from renderer.window.app.backends import OffscreenWindow  # noqa: E402
 from renderer.window.controls.toolkit import imgui  # noqa: E402
-from renderer.window.state import (
-    open_files,
-    view_actions,  # noqa: E402
-)
+from renderer.window.state import open_files, panel_actions  # noqa: E402
 from renderer.window.state.app_state import AppState  # noqa: E402
 from renderer.window.state.session import Session  # noqa: E402
 from renderer.window.timeline import actions
@@ -65,11 +62,11 @@ def simulate_user(screen: OffscreenWindow, count: int) -> None:
     """Simulates a user by a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
     app, io = screen.app, imgui.get_io()
     if count % 7 == 0:
-        view_actions.move_view(app, lambda view: view.drag(0.004 if count % 14 else -0.004, 0.0))
+        panel_actions.move_view(app, lambda view: view.drag(0.004 if count % 14 else -0.004, 0.0))
     if count % 40 == 0:
-        app.next_panel(1)
+        app.panels.select_next(1)
     if count % 50 == 0 and hasattr(app.panel.scene.settings, "color_offset"):
-        app.step_setting("color_offset", 1)
+        panel_actions.step_setting(app, "color_offset", 1)
     if count % 60 == 0:
         io.add_mouse_pos_event(count % 300, count % 150)
     if count % 400 == 0:
@@ -79,7 +76,7 @@ def simulate_user(screen: OffscreenWindow, count: int) -> None:
     if count % 1500 == 0:
         actions.add_keyframe(app)
         actions.delete_keyframe_here(app)
-        app.reset_scene()
+        panel_actions.reset_scene(app)
     if count % 5000 == 0:
         open_files.reload(app)
 

@@ -1,4 +1,4 @@
-"""What fails in the window stays in its part of the frame: panels, regions, the editor, actions, files, frames."""
+"""Errors stay in their region of the frame: panels, regions, the editor, actions, files, frames."""
 
 import multiprocessing
 from contextlib import closing
@@ -21,7 +21,7 @@ from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels.panel_view import PanelView
-from renderer.window.state import app_state, documents, open_files, save_files
+from renderer.window.state import app_state, open_files, panel_actions, save_files
 from renderer.window.state.session import (
     Session,
     claim_session,
@@ -127,7 +127,7 @@ def test_an_error_in_a_part_of_the_frame_is_a_message(flame, logs, monkeypatch, 
         assert np.abs(flame.pixels().astype(int) - before).mean() < 1.0
 
 
-@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", documents, "save_to"), ("N", open_files, "load")])
+@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", save_files, "save_to"), ("N", open_files, "load")])
 def test_an_error_in_an_action_is_a_message(screen, logs, monkeypatch, keys, owner, name):
     monkeypatch.setattr(owner, name, broken)
     press(screen, keys)
@@ -162,12 +162,12 @@ def test_a_frame_that_fails_is_dropped_and_three_in_a_row_end_the_window(gl, sce
     kept = tmp_path / "session.json"
     with pytest.raises(KeyError), window([load(scene_files[0])], None, gl, (300, 200), session_path=kept) as screen:
         frames(screen, 3)
-        before = screen.app.frame_rate
+        before = screen.app.loop.frame_rate
         render = backends.render
         for _ in range(3):
             monkeypatch.setattr(backends, "render", broken)
             frames(screen, backends.MAX_FAILED_FRAMES - 1)
-            assert "a frame of the window" in screen.app.message and screen.app.frame_rate is before
+            assert "a frame of the window" in screen.app.message and screen.app.loop.frame_rate is before
             monkeypatch.setattr(backends, "render", render)
             screen.frame()
         monkeypatch.setattr(backends, "render", broken)
@@ -221,14 +221,14 @@ def test_an_editor_belongs_to_its_panel(flame):
     app, editors = flame.app, flame.ui.main_window
     with counted_errors() as errors:
         press(flame, "V")
-        editor = editors.editor_of(app.panel)
+        editor = editors.panel_editor(app.panel)
         assert editor.variants.is_open
         press(flame, "Tab")
         frames(flame, 12)
-        assert app.panel.scene.picture == "fractal" and editors.editor_of(app.panel) is None
+        assert app.panel.scene.picture == "fractal" and editors.panel_editor(app.panel) is None
         press(flame, "Tab")
         frames(flame, 12)
-        assert editors.editor_of(app.panel) is editor and editor.variants.is_open
+        assert editors.panel_editor(app.panel) is editor and editor.variants.is_open
         press(flame, "N")
         frames(flame, 3)
     assert not errors.total, errors.places
@@ -268,10 +268,10 @@ def test_a_program_is_edited_while_it_is_open(gl, gpu, tmp_path):
         panel = screen.app.panel
 
         def value() -> int:
-            return int(panel.display_texture.read()[0, 0, 0])
+            return int(panel.display.texture.read()[0, 0, 0])
 
         draw_full_sample(screen)
-        screen.app.edit_settings(replace(panel.scene.settings, a=0.5))
+        panel_actions.edit_settings(screen.app, replace(panel.scene.settings, a=0.5))
         draw_full_sample(screen)
         half = value()
         path.write_text("float main(int x, int y, float a = 0.25, float b = 0.125) => a + b;")
@@ -282,7 +282,7 @@ def test_a_program_is_edited_while_it_is_open(gl, gpu, tmp_path):
         path.write_text("float main(int x, int y, float a = 0.25, float b = ) => a + b;")
         until(screen, lambda: panel.update_error)
         assert "p.cb" in panel.update_error and not panel.error
-        screen.app.edit_settings(replace(panel.scene.settings, b=0.25))
+        panel_actions.edit_settings(screen.app, replace(panel.scene.settings, b=0.25))
         draw_full_sample(screen)
         assert value() > more, "the last good program takes new settings"
         path.write_text("float main(int x, int y) => 0.125;")
@@ -297,7 +297,7 @@ def test_views_that_are_no_numbers_are_refused(screen):
     panel = screen.app.panel
     before = panel.scene
     for center_x, height in ((float("nan"), 1.0), (float("inf"), 1.0), (1e200, 1.0), (0.0, 0.0), (0.0, 1e300)):
-        screen.app.set_view(View2D((center_x, 0.0), height))
+        panel_actions.set_view(screen.app, View2D((center_x, 0.0), height))
         assert panel.scene == before and "view" in screen.app.message and "internal" not in screen.app.message
     for text in (float("nan"), -1e31):
         with pytest.raises(InputError):
@@ -321,22 +321,22 @@ def test_closing_a_panel_can_be_undone(screen, tmp_path):
     app = screen.app
     press(screen, "D")
     finish(screen)
-    press(screen, "Ctrl+Shift+Right")  # docked: a layout of its own
+    press(screen, "Ctrl+Shift+Right")  # docked: the layout is no longer a grid
     first, second = app.panels
-    scenes, arranged = [panel.scene for panel in app.panels], app.layout
-    pixels = first.display_texture.read()
+    scenes, arranged = [panel.scene for panel in app.panels], app.panels.layout
+    pixels = first.display.texture.read()
     press(screen, "Ctrl+W")
     finish(screen)
-    assert app.panels == [second] and first.display_texture is None and first.tiles is None, "its memory is free"
+    assert list(app.panels) == [second] and first.display.texture is None and first.tiles is None, "its memory is free"
     press(screen, "Ctrl+Z")
     finish(screen)
-    assert app.panels == [first, second] and [panel.scene for panel in app.panels] == scenes
-    assert app.layout == arranged and app.panel is first and np.array_equal(first.display_texture.read(), pixels)
+    assert list(app.panels) == [first, second] and [panel.scene for panel in app.panels] == scenes
+    assert app.panels.layout == arranged and app.panel is first and np.array_equal(first.display.texture.read(), pixels)
     press(screen, "Ctrl+Z")
     assert first.scene.settings.max_iterations == 40, "the steps before are still there"
     press(screen, "Ctrl+Y")
     press(screen, "Ctrl+Y")
-    assert app.panels == [second]
+    assert list(app.panels) == [second]
     press(screen, "Ctrl+Z")
     press(screen, "Ctrl+D")
     save(app.session(), tmp_path / "one.json")
@@ -398,10 +398,10 @@ def test_no_session_is_kept_where_its_folder_cannot_be_written(gl, scene_files, 
 
 
 def test_a_lost_device_ends_the_window_at_once(screen):
-    screen.app.lost_device = "a device is lost"
+    screen.app.loop.lost_device = "a device is lost"
     with pytest.raises(UnavailableError, match="a device is lost"):
         screen.frame()
-    screen.app.lost_device = ""
+    screen.app.loop.lost_device = ""
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from renderer.files import read_toml
 from renderer.paths import ROOT
+from renderer.system.files import read_toml
 from tests.children import python_path
 from tests.window.test_x11 import display  # noqa: F401  (a fixture)
 

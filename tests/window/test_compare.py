@@ -10,7 +10,7 @@ from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import pixel_inspector
+from renderer.window.panels import picture_overlays
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
 
@@ -18,29 +18,29 @@ def test_comparison_with_a_kept_picture(screen):
     finish(screen)
     panel = screen.app.panel
     press(screen, "S")
-    kept = panel.display_texture.read()
+    kept = panel.display.texture.read()
     press(screen, "E")
     finish(screen)
     assert panel.scene.tone.ev == 0.5
-    assert not np.array_equal(panel.display_texture.read(), kept)
+    assert not np.array_equal(panel.display.texture.read(), kept)
     press(screen, "W")
     assert panel.comparison.mode == "wipe"
-    x, y, width, height = screen.app.image_rects[0]
+    x, y, width, height = screen.app.panels.image_rects[0]
     imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
     frames(screen, 3)
     assert screen.app.current_message(screen.app.now()) == "compare: wipe"
     assert panel.comparison.wipe == pytest.approx(0.5, abs=0.01)
     window, middle = screen.pixels()[y : y + height, x : x + width], slice(20, height - 120)
-    assert psnr(window[middle, 4 : width // 2 - 4], panel.display_texture.read()[middle, 4 : width // 2 - 4, :3]) > 45
+    assert psnr(window[middle, 4 : width // 2 - 4], panel.display.texture.read()[middle, 4 : width // 2 - 4, :3]) > 45
     assert psnr(window[middle, width // 2 + 4 : -4], kept[middle, width // 2 + 4 : -4, :3]) > 45
     press(screen, "W")
-    assert {panel.comparison.textures(panel.display_texture, t)[0] for t in (0.0, 0.7)} == {
-        panel.display_texture,
+    assert {panel.comparison.textures(panel.display.texture, t)[0] for t in (0.0, 0.7)} == {
+        panel.display.texture,
         panel.comparison.reference(),
     }
     press(screen, "W")
-    difference = panel.comparison.textures(panel.display_texture, 0.0)[0].read()[..., :3]
-    wanted = np.abs(panel.display_texture.read()[..., :3].astype(int) - kept[..., :3]) * 8
+    difference = panel.comparison.textures(panel.display.texture, 0.0)[0].read()[..., :3]
+    wanted = np.abs(panel.display.texture.read()[..., :3].astype(int) - kept[..., :3]) * 8
     assert np.abs(difference - np.minimum(wanted, 255)).max() <= 1
     press(screen, "W")
     assert panel.comparison.mode == "off"
@@ -50,7 +50,7 @@ def test_comparison_with_another_panel_follows_it(screen):
     finish(screen)
     press(screen, "W")
     first, second = screen.app.panels
-    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.display_texture
+    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.display.texture
     press(screen, "2")
     press(screen, "Ctrl+W")
     frames(screen, 3)
@@ -59,15 +59,15 @@ def test_comparison_with_another_panel_follows_it(screen):
 
 def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):
     finish(screen)
-    panel, (x, y, width, height) = screen.app.panel, screen.app.image_rects[0]
-    linear, shown = panel.frame.read(), panel.display_texture.read()
-    assert np.array_equal(panel.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
-    assert np.array_equal(panel.display_texture.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
-    assert pixel_inspector.region(panel.display_texture, 0, 0).shape == (5, 5, 4)
-    lines = pixel_inspector.pixel_lines(linear[3, 4], shown[3, 4])
+    panel, (x, y, width, height) = screen.app.panel, screen.app.panels.image_rects[0]
+    linear, shown = panel.display.frame.read(), panel.display.texture.read()
+    assert np.array_equal(panel.display.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
+    assert np.array_equal(panel.display.texture.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
+    assert picture_overlays.region(panel.display.texture, 0, 0).shape == (5, 5, 4)
+    lines = picture_overlays.pixel_lines(linear[3, 4], shown[3, 4])
     assert float(lines[0].split()[1]) == pytest.approx(linear[3, 4, 0], rel=1e-5)
     assert int(lines[2].split()[2]) == shown[3, 4, 2]
-    assert pixel_inspector.pixel_lines(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == [
+    assert picture_overlays.pixel_lines(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == [
         "not a number",
         "infinite",
     ]
@@ -86,7 +86,7 @@ def test_ctrl_click_sets_the_focus_distance(gl, gpu):
     with window([scene], gpu, gl, (640, 400)) as screen:
         app = screen.app
         draw_full_sample(screen)
-        x, y, width, height = app.image_rects[0]
+        x, y, width, height = app.panels.image_rects[0]
         eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
         forward = (target - eye) / np.linalg.norm(target - eye)
         start = app.panel.settings().view
@@ -102,9 +102,9 @@ def test_ctrl_click_sets_the_focus_distance(gl, gpu):
         assert settings.focus_distance == pytest.approx(wanted, rel=0.01) and settings.view == start
         assert "focus distance" in app.message and "lens radius" in app.message
         press(screen, "Ctrl+F")
-        assert app.picking
+        assert app.input.picking
         drag(screen, (x + width * 0.5, y + 3), 0, 0)  # the sky
-        assert not app.picking and "nothing is there" in app.message
+        assert not app.input.picking and "nothing is there" in app.message
         assert app.panel.settings().focus_distance == settings.focus_distance
         press(screen, "Ctrl+Z")
         assert app.panel.settings().focus_distance == 0
@@ -129,21 +129,21 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
     with window([scene], gpu, gl, (420, 300)) as screen:
         panel = screen.app.panel
         draw_full_sample(screen)
-        until(screen, panel.is_finished)
-        noisy = panel.frame.read()
+        until(screen, lambda: panel.draw_loop.is_finished)
+        noisy = panel.display.frame.read()
         press(screen, "Alt+N")
         until(screen, lambda: panel.denoiser.displayed)
         picture = open_picture(scene, screen.app.gpu)
         for _ in range(2):
-            drawn = picture.draw(scene.settings, panel.display_texture.size, 0.0)
-        layers = picture.layers(scene.settings, panel.display_texture.size)
+            drawn = picture.draw(scene.settings, panel.display.texture.size, 0.0)
+        layers = picture.layers(scene.settings, panel.display.texture.size)
         wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
-        assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
+        assert np.allclose(panel.display.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         draw_full_sample(screen)
         until(screen, lambda: panel.denoiser.displayed)
         press(screen, "Shift+D")
         press(screen, "Alt+N")
         draw_full_sample(screen)
-        until(screen, panel.is_finished)
-        assert not panel.denoiser.displayed and np.array_equal(panel.frame.read(), noisy)
+        until(screen, lambda: panel.draw_loop.is_finished)
+        assert not panel.denoiser.displayed and np.array_equal(panel.display.frame.read(), noisy)

@@ -13,11 +13,11 @@ import pytest
 
 from renderer.gpu import compilation, open_context
 from renderer.gpu.compilation import CompilePool
-from renderer.gpu.pocl_compile import PoclCompile
+from renderer.gpu.opencl.pocl_compile import PoclCompile
 from renderer.paths import ROOT, SCENES
 from renderer.pictures import load, open_picture
 from renderer.window.app.backends import OffscreenWindow
-from renderer.window.state import view_actions
+from renderer.window.state import panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
 from tests.children import python_path
@@ -69,26 +69,26 @@ def draw_until(screen, condition, before_frame=lambda: None):
 def test_the_window_answers_and_other_panels_draw_while_a_kernel_compiles(gl, scenes, tmp_path, monkeypatch):
     with window(gl, scenes, tmp_path, monkeypatch) as screen:
         fractal, slow = screen.app.panels
-        draw_until(screen, lambda: fractal.shows_full_sample)
+        draw_until(screen, lambda: fractal.draw_loop.shows_full_sample)
         pictures, texts = set(), set()
 
         def drag():
             texts.add(slow.work.text())
-            pictures.add(fractal.display_texture.read().tobytes())
+            pictures.add(fractal.display.texture.read().tobytes())
             with screen.app.errors_as_messages("a drag"):
-                view_actions.move_view(screen.app, lambda view: replace(view, height=view.height * 0.99))
+                panel_actions.move_view(screen.app, lambda view: replace(view, height=view.height * 0.99))
 
         start = time.perf_counter()
-        seconds = draw_until(screen, lambda: slow.display_texture is not None, drag)
+        seconds = draw_until(screen, lambda: slow.display.texture is not None, drag)
         took = time.perf_counter() - start
         assert took > 3 * JOB_SECONDS, "each kernel is compiled by its program and by its first launch"
         assert np.percentile(seconds, 95) < 0.1 and max(seconds) < JOB_SECONDS, sorted(seconds)[-5:]
         assert len(pictures) > 2 * took, "pictures of a drag"
         assert any("compiling" in text and text.endswith("1 s") for text in texts) and not slow.work.text()
         assert not slow.error and not fractal.error
-        size = slow.frame.size
+        size = slow.display.frame.size
         expected = open_picture(scenes[1], open_context("cpu")).draw(slow.settings(), size, 0.0).read()
-        assert np.array_equal(slow.frame.read(), expected)
+        assert np.array_equal(slow.display.frame.read(), expected)
 
 
 def test_a_changed_scene_drops_what_waits_for_a_compiler(gl, scenes, tmp_path, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_changed_scene_drops_what_waits_for_a_compiler(gl, scenes, tmp_path, m
         slow = screen.app.panels[1]
         draw_until(screen, lambda: slow.work.is_waiting)
         slow.show(scenes[0])
-        draw_until(screen, lambda: slow.shows_full_sample)
+        draw_until(screen, lambda: slow.draw_loop.shows_full_sample)
         assert not slow.work.is_waiting and not slow.error and slow.scene.picture == "fractal"
 
 
@@ -105,10 +105,10 @@ def test_a_compiler_that_dies_is_an_error_of_one_panel(gl, scenes, tmp_path, mon
         fractal, slow = screen.app.panels
         draw_until(screen, lambda: slow.error)
         assert "the compiler's process ended" in slow.error and not fractal.error
-        draw_until(screen, lambda: fractal.shows_full_sample)
+        draw_until(screen, lambda: fractal.draw_loop.shows_full_sample)
         monkeypatch.setattr(compilation, "module_child", slow_child(0.0, tmp_path))
         slow.restart()
-        draw_until(screen, lambda: slow.display_texture is not None)
+        draw_until(screen, lambda: slow.display.texture is not None)
         assert not slow.error
 
 

@@ -13,7 +13,7 @@ from renderer.errors import UnavailableError
 from renderer.gpu import kernel_source
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.window.state import open_files
+from renderer.window.state import open_files, panel_actions
 from renderer.window.state.session import restore
 from tests.window.headless import draw_full_sample, draw_samples, finish, press, seconds, until, window
 from tests.window.helpers import FRACTAL
@@ -29,11 +29,11 @@ def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
     monkeypatch.setattr(first.picture, "draw", broken)
     press(screen, "D")
     finish(screen)
-    assert first.error == "the device went away" and not second.error and second.is_finished()
+    assert first.error == "the device went away" and not second.error and second.draw_loop.is_finished
     before = screen.pixels()
     press(screen, "R")
     finish(screen)
-    assert not first.error and first.is_finished()
+    assert not first.error and first.draw_loop.is_finished
     assert not np.array_equal(screen.pixels(), before)
 
 
@@ -48,7 +48,7 @@ def test_a_lost_device_saves_the_session_and_raises(gl, gpu, tmp_path, monkeypat
         monkeypatch.setattr(screen.app.panel.picture, "draw", gone)
         monkeypatch.setattr(type(gpu.device), "finish", gone)
         with pytest.raises(UnavailableError, match="is lost: .*the driver does not answer.*--restore"):
-            screen.app.step_setting("max_depth", 1)
+            panel_actions.step_setting(screen.app, "max_depth", 1)
             for _ in range(200):
                 screen.frame()
         assert restore(kept).scenes[0].settings.max_depth == 7
@@ -90,21 +90,23 @@ def test_a_panel_that_runs_out_of_device_memory_frees_its_own(gl, gpu, room):
         finish(screen)
         first, second = app.panels
         assert "no room for" in second.error and gpu.device.name in second.error
-        x, y, width, _ = app.image_rects[1]
+        x, y, width, _ = app.panels.image_rects[1]
         assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
         gc.collect()
-        assert room.allocated < 0.6 * both and second.picture is None and not first.error and first.is_finished()
+        assert (
+            room.allocated < 0.6 * both and second.picture is None and not first.error and first.draw_loop.is_finished
+        )
         room.limit = 1 << 40
         press(screen, "1")
         press(screen, "Shift+D")
         finish(screen)
-        assert not first.error and first.is_finished()
+        assert not first.error and first.draw_loop.is_finished
         press(screen, "2")
         press(screen, "Shift+D")  # a change tries again
         finish(screen)
         assert (
             not second.error
-            and second.is_finished()
+            and second.draw_loop.is_finished
             and second.scene.settings.max_depth == first.scene.settings.max_depth
         )
 
@@ -115,17 +117,17 @@ def test_an_edited_scene_is_reloaded_and_an_error_is_shown(screen, scene_files):
     scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
     until(screen, lambda: first.scene.settings.max_iterations == 77)
     finish(screen)
-    good = first.display_texture.read()
+    good = first.display.texture.read()
     scene_files[0].write_text("picture = nonsense")
     until(screen, lambda: first.update_error)
     assert "not a TOML file" in first.update_error and not first.error and not second.update_error
     press(screen, "D")  # what was good goes on, and can be worked on
     finish(screen)
-    assert first.is_finished() and not np.array_equal(first.display_texture.read(), good) and first.update_error
+    assert first.draw_loop.is_finished and not np.array_equal(first.display.texture.read(), good) and first.update_error
     scene_files[0].write_text(FRACTAL.format(title="first"))
     until(screen, lambda: not first.update_error)
     finish(screen)
-    assert not first.error and first.is_finished() and first.scene.settings.max_iterations == 40
+    assert not first.error and first.draw_loop.is_finished and first.scene.settings.max_iterations == 40
 
 
 def test_an_edited_shader_with_an_error_keeps_the_last_good_picture(screen, tmp_path, monkeypatch):
@@ -136,7 +138,7 @@ def test_an_edited_shader_with_an_error_keeps_the_last_good_picture(screen, tmp_
         monkeypatch.setattr(module, "SHADERS", shaders)
     open_files.reload(screen.app)
     finish(screen)
-    good, text = screen.app.panel.display_texture.read(), (shaders / "images/fractal.frag").read_text()
+    good, text = screen.app.panel.display.texture.read(), (shaders / "images/fractal.frag").read_text()
     seconds(screen, 0.6)  # it looks at the files a few times a second
     (shaders / "images/fractal.frag").write_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
     until(screen, lambda: any(p.update_error for p in screen.app.panels))  # the others go on with the good one too
@@ -146,18 +148,18 @@ def test_an_edited_shader_with_an_error_keeps_the_last_good_picture(screen, tmp_
     press(screen, "D")
     press(screen, "Shift+D")
     finish(screen)
-    assert np.array_equal(panel.display_texture.read(), good) and panel.update_error
+    assert np.array_equal(panel.display.texture.read(), good) and panel.update_error
     before = screen.pixels()
     (shaders / "images/fractal.frag").write_text(
         text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;")
     )
     until(screen, lambda: not any(p.update_error for p in screen.app.panels))
     finish(screen)
-    assert (panel.display_texture.read() == 255).all() and not np.array_equal(screen.pixels(), before)
+    assert (panel.display.texture.read() == 255).all() and not np.array_equal(screen.pixels(), before)
     (shaders / "images/fractal.frag").write_text(text)
     until(screen, lambda: not panel.is_open)
     finish(screen)
-    assert np.array_equal(panel.display_texture.read(), good)
+    assert np.array_equal(panel.display.texture.read(), good)
 
 
 def test_an_edited_mesh_is_reloaded(gl, gpu, tmp_path):
@@ -170,12 +172,12 @@ def test_an_edited_mesh_is_reloaded(gl, gpu, tmp_path):
     with window([load(tmp_path / "one.toml")], gpu, gl, (320, 240)) as screen:
         panel = screen.app.panel
         draw_full_sample(screen)
-        triangle = panel.display_texture.read()
-        assert panel.report["primitives"] == 1
+        triangle = panel.display.texture.read()
+        assert panel.measured.report["primitives"] == 1
         mesh.write_text("v nonsense\nf 1 2 3\n")
         until(screen, lambda: panel.update_error)
         assert "shape.obj" in panel.update_error and not panel.error
         mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
         until(screen, lambda: not panel.update_error)
         draw_full_sample(screen)
-        assert panel.report["primitives"] == 2 and not np.array_equal(panel.display_texture.read(), triangle)
+        assert panel.measured.report["primitives"] == 2 and not np.array_equal(panel.display.texture.read(), triangle)

@@ -1,4 +1,4 @@
-"""What a press, a small movement and an idle window do, by events into a headless window."""
+"""Presses, small movements and idling of a headless window, by events."""
 
 import os
 
@@ -9,10 +9,10 @@ from renderer.lightfields.aperture import VirtualCamera
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.pictures.lightfield import Settings
-from renderer.window.app.idle import IDLE_WAIT, SETTLE_SECONDS, SLOW_WAIT, TOLD_WAIT
+from renderer.window.app.idle import IDLE_WAIT, REPORTED_WAIT, SETTLE_SECONDS, SLOW_WAIT
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels.statistics import is_empty
-from renderer.window.state import view_actions
+from renderer.window.panels.measurements import is_empty
+from renderer.window.state import main_loop, panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.file_watcher import FileWatcher
 from renderer.window.state.layout import rectangles
@@ -37,7 +37,7 @@ def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
     point(screen, x + 22, y)
     moved = view(screen)
     hold(screen, 0, False)
-    height = screen.app.image_rects[0][3]
+    height = screen.app.panels.image_rects[0][3]
     wanted = before.center[0] - 20 / height * before.height  # all of the way since the press, from (x + 2, y + 1)
     assert moved.center[0] == pytest.approx(wanted)
 
@@ -46,12 +46,12 @@ def test_a_jittery_click_is_a_click(screen):
     finish(screen)
     app = screen.app
     x, y = center(screen, 0)
-    app.picking = True
+    app.input.picking.is_on = True
     point(screen, x, y)
     hold(screen, 0, True)
     point(screen, x + 2, y - 2)
     hold(screen, 0, False)
-    assert not app.picking and "nothing to focus on" in app.current_message(app.now())
+    assert not app.input.picking and "nothing to focus on" in app.current_message(app.now())
 
 
 def test_a_click_into_a_light_field_focuses_on_what_was_clicked():
@@ -66,7 +66,7 @@ def test_a_click_into_a_light_field_focuses_on_what_was_clicked():
 def test_an_idle_window_needs_no_frame(screen):
     finish(screen)
     idle, app = screen.ui.idle, screen.app
-    while app.activity(app.now()) != "idle":  # a message is shown
+    while main_loop.activity(app, app.now()) != "idle":  # a message is shown
         screen.frame()
     assert idle.needs_frame()
     app.now.seconds += SETTLE_SECONDS + 0.1
@@ -92,7 +92,7 @@ def test_how_long_a_window_waits_for_an_event(screen, monkeypatch):
     app.now.seconds += SETTLE_SECONDS + 0.1
     assert not idle.needs_frame() and idle.wait() == IDLE_WAIT, "nobody reports edited files"
     monkeypatch.setattr(FileWatcher, "is_notified", True)
-    assert idle.wait() == TOLD_WAIT
+    assert idle.wait() == REPORTED_WAIT
     app.panel.comparison.mode = "flip"
     assert idle.wait() == SLOW_WAIT
     app.panel.reopen()
@@ -118,7 +118,7 @@ def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_pa
     with window([load(path)], gpu, gl, (400, 300)) as screen:
         finish(screen)
         panel = screen.app.panel
-        assert np.abs(panel.frame.read()[0, 0, :3] - (1, 0, 0)).max() < 1e-6
+        assert np.abs(panel.display.frame.read()[0, 0, :3] - (1, 0, 0)).max() < 1e-6
         for stamp, text, color, wrong in (
             (2_000_000_000, "float3 main(int x, int y) { return float3(0, 1, 0); }", (0, 1, 0), ""),
             (2_000_000_001, "float3 main(int x, int y) { return float3(0, z, 0); }", (0, 1, 0), "z"),
@@ -129,7 +129,7 @@ def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_pa
             screen.app.now.seconds += 0.6
             frames(screen)
             finish(screen)
-            assert np.abs(panel.frame.read()[0, 0, :3] - color).max() < 1e-6
+            assert np.abs(panel.display.frame.read()[0, 0, :3] - color).max() < 1e-6
             assert bool(panel.update_error) == bool(wrong) and wrong in panel.update_error
 
 
@@ -142,11 +142,11 @@ def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):
     press(screen, "Ctrl+B")
     assert "no schedules" in screen.app.message and len(screen.app.panels) == 2
     app = AppState(Session((load(ROOT / "scenes" / "cornell.toml"),)), screen.app.gpu, clock=Clock())
-    view_actions.compare_schedules(app)  # draws nothing yet
+    panel_actions.compare_schedules(app)  # draws nothing yet
     found = [(p.scene.settings.schedule, p.scene.settings.stencil) for p in app.panels[1:]]
     wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "compact", "off")]
     assert found == [*wavefronts, ("megakernel", "bits"), ("regenerate", "bits")]
     assert all(panel.free_run for panel in app.panels[1:]) and not app.panels[0].free_run
-    places = rectangles(app.layout, (0, 0, 1208, 908), 4)
+    places = rectangles(app.panels.layout, (0, 0, 1208, 908), 4)
     assert len({places[index][2:] for index in range(1, 7)}) == 1 and len(places) == 7  # costs of one size
     app.close()

@@ -22,7 +22,7 @@ from renderer.images.inspection import (
     layer_picture,
     stencil_picture,
 )
-from renderer.pictures import load, picture_class, picture_kinds, recipe_of
+from renderer.pictures import load, make_recipe, picture_class, picture_kinds
 from renderer.scene.scene import Inspect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.scene_text import written
@@ -145,7 +145,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         panel, app = screen.app.panel, screen.app
         press(screen, "Ctrl+L")
         frames(screen, 3)
-        size = panel.frame.size
+        size = panel.display.frame.size
         wanted = panel.picture.layers(panel.settings(), size)
         for name in ("albedo", "normal", "depth", "id"):
             assert panel.inspection.name == name
@@ -167,7 +167,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         io.add_key_event(imgui.Key.mod_ctrl, False)
         screen.frame()
         assert panel.zoom.factor == pytest.approx(1.25**20)
-        x, y, width, height = app.image_rects[0]
+        x, y, width, height = app.panels.image_rects[0]
         u, v = panel.zoom.picture_point(0.5, 0.5)
         texel = panel.inspection.texture.read()[int(v * size[1]), int(u * size[0]), :3]
         shown = screen.pixels()[y + height // 2 - 9 : y + height // 2 + 9, x + width // 2 - 9 : x + width // 2 + 9]
@@ -202,7 +202,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
 def test_a_reference_from_a_file_is_measured(screen, tmp_path, rng):
     finish(screen)
     panel = screen.app.panel
-    shown = panel.display_texture.read()[..., :3]
+    shown = panel.display.texture.read()[..., :3]
     write_png(tmp_path / "other.png", 255 - shown)
     panel.comparison.set_reference_file(tmp_path / "other.png")
     panel.measure()
@@ -240,7 +240,7 @@ def test_a_scene_file_names_the_view_and_recipes_keep_it(tmp_path):
     path.write_text(BOX.replace("[settings]", '[inspect]\nview = "nodes visited"\nstep = 2\n[settings]'))
     scene = load(path)
     assert scene.inspect == Inspect("nodes visited", 2)
-    assert "inspect" not in recipe_of(replace(scene, inspect=Inspect()), tmp_path)["scene"]
+    assert "inspect" not in make_recipe(replace(scene, inspect=Inspect()), tmp_path)["scene"]
     shown = replace(scene, inspect=Inspect("stencil", 1, (0.25, 0.75)))
     save(Session((shown,)), tmp_path / "session.json")
     assert restore(tmp_path / "session.json").scenes[0].inspect == shown.inspect

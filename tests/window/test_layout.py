@@ -93,34 +93,34 @@ def test_malformed_layouts_raise(screen, tmp_path, table, words):
 
 
 def title(screen, index: int) -> tuple[float, float]:
-    x, y, width, _ = screen.app.panel_rects[index]
+    x, y, width, _ = screen.app.panels.rects[index]
     return x + width / 2, y + 8
 
 
 def test_a_title_bar_is_dragged_to_move_its_panel(screen, tmp_path):
     app = screen.app
-    first, second = app.panel_rects
+    first, second = app.panels.rects
     assert first[1] == second[1], "they stand context_with each other"
     x, y, width, height = second
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
     point(screen, x + width / 2, y + height - 20)
-    assert app.dragging_panel
+    assert app.input.dragging_panel
     shown = screen.pixels()[y + height // 2 + 30 : y + height - 40, x + 30 : x + width - 30].astype(int).mean((0, 1))
     hold(screen, 0, False)
-    assert not app.dragging_panel and app.active == 0
+    assert not app.input.dragging_panel and app.panels.active == 0
     plain = screen.pixels()[y + height // 2 + 30 : y + height - 40, x + 30 : x + width - 30].astype(int).mean((0, 1))
     assert shown[2] > plain[2] + 10, "the drop preview is tinted"
-    first, second = app.panel_rects
+    first, second = app.panels.rects
     assert first[0] == second[0] and first[1] > second[1] and first[2] > width, "below the other one"
     save(app.session(), tmp_path / "session.json")
     drag(screen, title(screen, 0), 0, -(first[1] - second[1]) + first[3] / 2)  # into the middle: they swap
-    assert app.panel_rects[0][1] < app.panel_rects[1][1]
+    assert app.panels.rects[0][1] < app.panels.rects[1][1]
     press(screen, "Ctrl+G")
-    assert app.layout is None and app.panel_rects[0][1] == app.panel_rects[1][1]
+    assert app.panels.layout is None and app.panels.rects[0][1] == app.panels.rects[1][1]
     app.replace_panels(restore(tmp_path / "session.json"))
     frames(screen)
-    assert app.panel_rects == [first, second]
+    assert app.panels.rects == [first, second]
     assert len(app.panels) == 2 and not any(panel.error for panel in app.panels)
 
 
@@ -129,57 +129,57 @@ def test_dragging_a_title_bar_can_be_canceled(screen):
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
     point(screen, *title(screen, 1))
-    assert app.dragging_panel
+    assert app.input.dragging_panel
     press(screen, "Escape")
     point(screen, *(n + 30 for n in title(screen, 1)))
-    assert not app.dragging_panel
+    assert not app.input.dragging_panel
     hold(screen, 0, False)
-    assert app.layout is None
+    assert app.panels.layout is None
     drag(screen, title(screen, 1), 300, 0)  # onto the controls
-    assert app.layout is None and app.active == 1
+    assert app.panels.layout is None and app.panels.active == 1
     point(screen, *title(screen, 1))
     seconds(screen, 0.5)  # what follows is no double click with what was before
     for _ in range(2):
         hold(screen, 0, True)
         hold(screen, 0, False)
-    assert app.solo
+    assert app.panels.maximized
     drag(screen, title(screen, 0), -100, 100)
-    assert app.layout is None, "a maximized panel cannot be moved"
+    assert app.panels.layout is None, "a maximized panel cannot be moved"
 
 
 def test_a_splitter_is_dragged(screen):
     app = screen.app
-    (x, y, width, height), second = app.panel_rects
+    (x, y, width, height), second = app.panels.rects
     drag(screen, (x + width + 1, y + height / 2), 80, 0)
-    assert app.panel_rects[0][2] == pytest.approx(width + 80, abs=1) and app.panel_rects[1][2] == pytest.approx(
+    assert app.panels.rects[0][2] == pytest.approx(width + 80, abs=1) and app.panels.rects[1][2] == pytest.approx(
         second[2] - 80, abs=1
     )
-    drag(screen, (x + app.panel_rects[0][2] + 1, y + height / 2), 5000, 0)
-    assert 10 < app.panel_rects[1][2] < 60, "every panel keeps its minimum"
+    drag(screen, (x + app.panels.rects[0][2] + 1, y + height / 2), 5000, 0)
+    assert 10 < app.panels.rects[1][2] < 60, "every panel keeps its minimum"
     assert app.panels[0].scene.settings.view == app.panels[1].scene.settings.view, "no view changed"
 
 
 def test_panels_are_arranged_by_keyboard(screen):
     app = screen.app
     press(screen, "Ctrl+Right")
-    assert app.panel_rects[0][0] > app.panel_rects[1][0] and app.active == 0
+    assert app.panels.rects[0][0] > app.panels.rects[1][0] and app.panels.active == 0
     press(screen, "Ctrl+Right")
     assert "no panel on that side" in app.message
     press(screen, "Ctrl+Shift+Down")
-    assert app.panel_rects[0][1] > app.panel_rects[1][1] and app.panel_rects[0][2] == app.panel_rects[1][2]
+    assert app.panels.rects[0][1] > app.panels.rects[1][1] and app.panels.rects[0][2] == app.panels.rects[1][2]
     press(screen, "Ctrl+D")
-    assert len(app.panel_rects) == 3 and app.panel_rects[2][1] == app.panel_rects[0][1] > app.panel_rects[1][1], (
+    assert len(app.panels.rects) == 3 and app.panels.rects[2][1] == app.panels.rects[0][1] > app.panels.rects[1][1], (
         "context_with the active one"
     )
     press(screen, "1")
     press(screen, "Ctrl+W")
-    assert len(app.panel_rects) == 2 and not app.panel.error
+    assert len(app.panels.rects) == 2 and not app.panel.error
     press(screen, "Ctrl+G")
-    assert app.layout is None
+    assert app.panels.layout is None
     press(screen, "Ctrl+W")
     for keys in ("Ctrl+Up", "Ctrl+Shift+Left"):
         press(screen, keys)
-    assert app.layout is None and len(app.panels) == 1
+    assert app.panels.layout is None and len(app.panels) == 1
 
 
 def test_a_tiny_window_still_places_its_panels(screen):
@@ -189,4 +189,4 @@ def test_a_tiny_window_still_places_its_panels(screen):
     for size in ((1, 1), (40, 30), (900, 520)):
         screen.resize(size)
         frames(screen)
-        assert all(width >= 1 and height >= 1 for _, _, width, height in screen.app.panel_rects)
+        assert all(width >= 1 and height >= 1 for _, _, width, height in screen.app.panels.rects)

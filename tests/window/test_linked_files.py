@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from assets.makers.gltf_builder import Maker, square
 from renderer.formats.images import write_png
 from renderer.formats.linked import linked_files
 from renderer.formats.models import load_model
 from renderer.pictures import load
-from tests.formats.gltf_builder import Maker, square
 from tests.window.headless import frames, until, window
 from tests.window.monkey import noop_device
 
@@ -42,7 +42,7 @@ def gltf(folder):
     return folder / "wall.gltf"
 
 
-def color_of(path) -> list[int]:
+def ray_color(path) -> list[int]:
     return load_model(path).textures[0].pixels[0, 0, :3].tolist()
 
 
@@ -51,14 +51,14 @@ def test_a_changed_picture_of_a_model_reloads_it(make, gl, tmp_path):
     path = make(tmp_path)
     with window([load(path)], SimpleNamespace(device=noop_device()), gl, (200, 150)) as screen:
         panel = screen.app.panel
-        until(screen, lambda: panel.picture is not None and panel.samples)
+        until(screen, lambda: panel.picture is not None and panel.measured.samples)
         assert linked_files(path) >= {tmp_path / "brick.png"}
         frames(screen, 20)  # the file watcher sees the files as they are
         before = panel.picture
         picture(tmp_path / "brick.png", (10, 20, 30))
         until(screen, lambda: panel.picture is not None and panel.picture is not before)
         assert screen.app.message == "reloaded: brick.png" and not panel.update_error
-        assert color_of(path) == [10, 20, 30]
+        assert ray_color(path) == [10, 20, 30]
 
 
 def test_a_changed_and_a_late_material_library_reload_their_obj(gl, tmp_path):
@@ -66,7 +66,7 @@ def test_a_changed_and_a_late_material_library_reload_their_obj(gl, tmp_path):
     library = (tmp_path / "paint.mtl").read_text()
     with window([load(path)], SimpleNamespace(device=noop_device()), gl, (200, 150)) as screen:
         panel = screen.app.panel
-        until(screen, lambda: panel.picture is not None and panel.samples)
+        until(screen, lambda: panel.picture is not None and panel.measured.samples)
         frames(screen, 20)
         before = panel.picture
         (tmp_path / "paint.mtl").write_text(library.replace("1 0 0", "0 0.5 0").replace("brick", "late"))
@@ -77,4 +77,4 @@ def test_a_changed_and_a_late_material_library_reload_their_obj(gl, tmp_path):
         before = panel.picture
         picture(tmp_path / "late.png", (9, 9, 9))
         until(screen, lambda: panel.picture is not None and panel.picture is not before)
-        assert load_model(path).ignored == {} and color_of(path) == [9, 9, 9]
+        assert load_model(path).ignored == {} and ray_color(path) == [9, 9, 9]

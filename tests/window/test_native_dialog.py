@@ -39,27 +39,27 @@ class Answer:
 
 
 def test_the_dialog_of_the_system_asks_first(hand, tmp_path, monkeypatch):
-    monkeypatch.setattr("renderer.window.state.file_dialog.NativeDialog", Answer)
+    monkeypatch.setattr("renderer.window.controls.file_dialog.SystemDialog", Answer)
     app = hand.app
     app.native_dialogs = True
     press(hand, "Ctrl+O")
-    asked = app.dialog.native
+    asked = app.dialog.system
     assert asked.asked[0] == "Open" and ".toml" in asked.asked[2] and not asked.asked[3]
     asked.answer = ""  # closed without a choice
     frames(hand)
     assert app.dialog is None
     press(hand, "Ctrl+Shift+S")
     (tmp_path / "there.toml").write_text("old")
-    app.dialog.native.answer = tmp_path / "there.toml"  # it has asked whether to replace the file
+    app.dialog.system.answer = tmp_path / "there.toml"  # it has asked whether to replace the file
     frames(hand)
     assert app.dialog is None and app.panel.file.path == tmp_path / "there.toml"
     press(hand, "Ctrl+O")
-    app.dialog.native.answer = tmp_path / "none.toml"
+    app.dialog.system.answer = tmp_path / "none.toml"
     frames(hand)
-    assert "there is no" in app.dialog.message and app.dialog.native is None, "the window's own dialog goes on"
+    assert "there is no" in app.dialog.message and app.dialog.system is None, "the window's own dialog goes on"
     press(hand, "Escape")
     press(hand, "Ctrl+O")
-    asked = app.dialog.native
+    asked = app.dialog.system
     app.escape()
     assert asked.closed and app.dialog is None
 
@@ -71,9 +71,9 @@ def test_the_system_s_dialog_is_a_program(tmp_path):
     (tmp_path / "zenity").chmod(0o755)
     text = (
         "import time; from pathlib import Path\n"
-        "from renderer.window.state.native_dialog import NativeDialog, is_available\n"
-        "assert is_available()\n"
-        "asked = NativeDialog('Open $(x)', Path('/tmp'), ('.toml', '.flame'), False)\n"
+        "from renderer.window.controls.file_dialog import SystemDialog, has_system_dialog\n"
+        "assert has_system_dialog()\n"
+        "asked = SystemDialog('Open $(x)', Path('/tmp'), ('.toml', '.flame'), False)\n"
         "end = time.time() + 30\n"
         "while not asked.is_done() and time.time() < end: time.sleep(0.01)\n"
         "print(asked.path())\n"

@@ -19,7 +19,7 @@ from renderer.pictures import load, open_picture
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import frame_budget, row_tiles
-from renderer.window.state import open_files
+from renderer.window.state import open_files, panel_actions
 from tests.lightfields.synthetic_planes import layered_views
 from tests.window.headless import (
     center,
@@ -40,11 +40,16 @@ from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 def test_finished_panels_draw_no_more(screen):
     finish(screen)
     for panel in screen.app.panels:
-        assert panel.is_finished() and panel.samples == 3 and panel.budget.divisor == 1 and not panel.error
-        assert panel.display_texture.size == tuple(screen.app.image_rects[screen.app.panels.index(panel)][2:])
-    begun = [panel.started for panel in screen.app.panels]
+        assert (
+            panel.draw_loop.is_finished
+            and panel.measured.samples == 3
+            and panel.budget.divisor == 1
+            and not panel.error
+        )
+        assert panel.display.texture.size == tuple(screen.app.panels.image_rects[screen.app.panels.index(panel)][2:])
+    begun = [panel.draw_loop.started for panel in screen.app.panels]
     frames(screen, 5)
-    assert [panel.started for panel in screen.app.panels] == begun, "a finished panel draws nothing"
+    assert [panel.draw_loop.started for panel in screen.app.panels] == begun, "a finished panel draws nothing"
 
 
 def test_a_picture_of_one_sample_is_drawn_at_full_resolution(screen, scene_files, tmp_path):
@@ -52,32 +57,32 @@ def test_a_picture_of_one_sample_is_drawn_at_full_resolution(screen, scene_files
     path.write_text(FRACTAL.format(title="one").replace("samples = 3", "samples = 1"))
     screen.resize((1400, 800))  # large enough for a coarse picture to come first
     open_files.open_dropped_files(screen.app, [path])
-    screen.app.solo = True
+    screen.app.panels.maximized.is_on = True
     screen.app.panel.restart()
     finish(screen)
     panel = screen.app.panel
     assert (
         panel.budget.divisor == 1
-        and panel.samples == 1
-        and panel.display_texture.size == tuple(screen.app.image_rects[0][2:])
+        and panel.measured.samples == 1
+        and panel.display.texture.size == tuple(screen.app.panels.image_rects[0][2:])
     )
 
 
 def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     finish(screen)
     panel = screen.app.panels[0]
-    width, height = panel.display_texture.size
+    width, height = panel.display.texture.size
     out = tmp_path / "exported.png"
     command = [sys.executable, "main.py", "export", str(scene_files[0]), "-o", str(out), "--size", f"{width}x{height}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     exported = read_pixels(out)[..., :3]
-    assert np.array_equal(exported, panel.display_texture.read()[..., :3])
-    x, y, width, height = screen.app.image_rects[0]
+    assert np.array_equal(exported, panel.display.texture.read()[..., :3])
+    x, y, width, height = screen.app.panels.image_rects[0]
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
 
 
 def test_a_drag_pans_by_the_pointer_s_movement(screen):
-    before, height = view(screen), screen.app.image_rects[0][3]
+    before, height = view(screen), screen.app.panels.image_rects[0][3]
     drag(screen, center(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
     assert view(screen).center == pytest.approx(moved.center, abs=1e-6)
@@ -85,14 +90,14 @@ def test_a_drag_pans_by_the_pointer_s_movement(screen):
 
 
 def test_the_wheel_zooms_about_the_pointer(screen):
-    before, (x, y, width, height) = view(screen, 1), screen.app.image_rects[1]
+    before, (x, y, width, height) = view(screen, 1), screen.app.panels.image_rects[1]
     io, px, py = imgui.get_io(), x + width * 3 // 4, y + height // 4
     io.add_mouse_pos_event(px, py)
     frames(screen)
     io.add_mouse_wheel_event(0, 2)
     frames(screen)
     assert view(screen, 1) == before.scroll(2, (px - x - width / 2) / height, (py - y - height / 2) / height)
-    assert screen.app.active == 1
+    assert screen.app.panels.active == 1
 
 
 def test_a_double_click_maximizes_a_panel(screen):
@@ -104,16 +109,16 @@ def test_a_double_click_maximizes_a_panel(screen):
         screen.frame()
         io.add_mouse_button_event(0, False)
         screen.frame()
-    assert screen.app.solo and screen.app.active == 1 and len(screen.app.image_rects) == 1
+    assert screen.app.panels.maximized and screen.app.panels.active == 1 and len(screen.app.panels.image_rects) == 1
     press(screen, "Escape")
-    assert not screen.app.solo and len(screen.app.image_rects) == 2
+    assert not screen.app.panels.maximized and len(screen.app.panels.image_rects) == 2
 
 
 def test_windows_of_every_size_draw(screen):
     for size in ((1, 1), (37, 900), (1600, 40), (300, 200)):
         screen.resize(size)
         frames(screen, 3)
-        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.app.image_rects)
+        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.app.panels.image_rects)
         assert not any(panel.error for panel in screen.app.panels)
 
 
@@ -140,7 +145,7 @@ def test_thousands_of_frames_leak_nothing(screen):
 
     for count in range(5_000):
         if count % 50 == 0:
-            screen.app.step_setting("color_offset", 1)
+            panel_actions.step_setting(screen.app, "color_offset", 1)
         if count % 400 == 0:
             screen.app.panel.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
@@ -156,8 +161,8 @@ def test_a_compute_picture_does_not_block_the_window(gl, gpu, monkeypatch):
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (640, 400)) as screen:
         panel = screen.app.panel
         draw_samples(screen, 3)
-        assert not panel.error and panel.transfer and panel.report["active rays"]
-        assert panel.device == gpu.device.name
+        assert not panel.error and panel.measured.transfer and panel.measured.report["active rays"]
+        assert panel.measured.device == gpu.device.name
         works, finish_device = threading.Event(), type(gpu.device).finish
 
         def slow(device):
@@ -166,17 +171,17 @@ def test_a_compute_picture_does_not_block_the_window(gl, gpu, monkeypatch):
 
         with monkeypatch.context() as slowed:
             slowed.setattr(type(gpu.device), "finish", slow)
-            screen.app.step_setting("max_depth", -1)
+            panel_actions.step_setting(screen.app, "max_depth", -1)
             for _ in range(5):  # frames that do not wait for the device
                 screen.app.now.seconds += 0.1
                 OffscreenWindow.frame(screen)
-            assert panel.busy
+            assert panel.draw_loop.busy
             imgui.get_io().add_key_event(imgui.Key.f1, True)
             for _ in range(2):
                 OffscreenWindow.frame(screen)
-            assert screen.app.help and panel.busy
+            assert screen.app.overlays.help and panel.draw_loop.busy
             works.set()
-            panel.wait_idle()
+            panel.draw_loop.wait_idle()
         draw_samples(screen, 1)
         assert not panel.error
 
@@ -223,15 +228,15 @@ def test_tiles_give_the_bits_of_the_whole_picture(gl, gpu, in_tiles, name):
     scene = replace(scene, settings=replace(scene.settings, samples=3))
     with window([scene], gpu, gl, (330, 260)) as screen:
         app = screen.app
-        until(screen, lambda: app.panel.error or app.panel.budget.divisor == 1 and app.panel.is_finished())
+        until(screen, lambda: app.panel.error or app.panel.budget.divisor == 1 and app.panel.draw_loop.is_finished)
         assert not app.panel.error
         assert app.panel.tiles.count > 3
-        size, whole = app.panel.display_texture.size, open_picture(scene, app.gpu)
+        size, whole = app.panel.display.texture.size, open_picture(scene, app.gpu)
         for _ in range(3):
             frame = whole.draw(scene.settings, size, 0.0)
-        assert np.array_equal(app.panel.frame.read(), frame.read())
+        assert np.array_equal(app.panel.display.frame.read(), frame.read())
         if name != "mandelbrot":
-            assert app.panel.report["active rays"] == whole.report()["active rays"]
+            assert app.panel.measured.report["active rays"] == whole.report()["active rays"]
 
 
 MADE = {"laplacian": {"gain": 5.0}, "reduction": {"operation": "max"}}
@@ -243,18 +248,18 @@ def test_a_postprocessed_picture_draws_its_source_in_tiles(gl, gpu, in_tiles, na
     scene = load(ROOT / "scenes" / f"{name}.toml")
     with window([scene], gpu, gl, (330, 260)) as screen:
         panel = screen.app.panel
-        until(screen, lambda: panel.error or panel.samples >= 1 and panel.tiles.count > 1)
+        until(screen, lambda: panel.error or panel.measured.samples >= 1 and panel.tiles.count > 1)
         assert not panel.error
         panel.paused = True
         until(screen, lambda: panel.tiles.done == 0)
-        (settings, time, size), whole = panel._drawn, open_picture(scene, screen.app.gpu)
-        for _ in range(panel.samples):
+        (settings, time, size), whole = panel.drawn, open_picture(scene, screen.app.gpu)
+        for _ in range(panel.measured.samples):
             frame = whole.draw(settings, size, time)
-        assert np.array_equal(panel.frame.read(), frame.read())
-        shown = panel.display_texture.read()
+        assert np.array_equal(panel.display.frame.read(), frame.read())
+        shown = panel.display.texture.read()
         screen.app.panel.show(replace(panel.scene, settings=replace(settings, **MADE[name])))
         frames(screen, 2)
-        assert 0 < panel.tiles.done < panel.tiles.count and np.array_equal(panel.display_texture.read(), shown)
+        assert 0 < panel.tiles.done < panel.tiles.count and np.array_equal(panel.display.texture.read(), shown)
 
 
 def test_a_change_interrupts_a_picture_between_two_tiles(screen, in_tiles):
@@ -267,13 +272,15 @@ def test_a_change_interrupts_a_picture_between_two_tiles(screen, in_tiles):
         if panel.tiles.done > 1:
             break
     assert panel.tiles.count > 3 and panel.tiles.done > 1
-    old = panel.frame.read()
+    old = panel.display.frame.read()
     screen.app.panel.show(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
     screen.frame()
-    assert panel._drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.samples == 0
-    assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "the previous picture stays until its tile is drawn"
+    assert panel.drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.measured.samples == 0
+    assert np.array_equal(panel.display.frame.read()[-20:], old[-20:]), (
+        "the previous picture stays until its tile is drawn"
+    )
     finish(screen)
-    assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])
+    assert panel.measured.samples == 3 and not np.array_equal(panel.display.frame.read()[-20:], old[-20:])
 
 
 def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scene_files, in_tiles, tmp_path):
@@ -287,10 +294,10 @@ def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scen
     def looked() -> bool:
         nonlocal seen
         assert not panel.error
-        if panel.tiles is not None and panel.tiles.count > 1 and panel.samples == 1 and panel.tiles.done == 0:
-            settings, time, size = panel._drawn
+        if panel.tiles is not None and panel.tiles.count > 1 and panel.measured.samples == 1 and panel.tiles.done == 0:
+            settings, time, size = panel.drawn
             whole = open_picture(panel.scene, DeviceContext(gl=screen.gl)).draw(settings, size, time)
-            assert np.array_equal(panel.frame.read(), whole.read())
+            assert np.array_equal(panel.display.frame.read(), whole.read())
             seen += 1
         return seen == 3
 
@@ -303,7 +310,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
     with window([load(tmp_path / "bars.npy")], gpu, gl, (640, 400)) as screen:
         app = screen.app
         draw_samples(screen, 1)
-        x, y, width, height = app.image_rects[0]
+        x, y, width, height = app.panels.image_rects[0]
         for column, disparity in ((10, 1.0), (30, -1.0)):  # on a bar, and between bars
             side = min(width, height)
             across = x + width / 2 + ((column + 0.5) / 64 - 0.5) * side
@@ -329,5 +336,5 @@ def test_active_rays_by_depth_are_reported(gl, gpu, schedule):
     scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:
         draw_full_sample(screen)
-        live, (_, _, width, height) = screen.app.panel.report["active rays"], screen.app.image_rects[0]
+        live, (_, _, width, height) = screen.app.panel.measured.report["active rays"], screen.app.panels.image_rects[0]
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0

@@ -1,4 +1,4 @@
-"""What the window opens and saves: scenes, pictures with recipes, sessions."""
+"""Opening and saving by the window: scenes, pictures with recipes, sessions."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.window.command import rotate_session
-from renderer.window.state import app_state, open_files
+from renderer.window.state import main_loop, open_files
 from renderer.window.state.session import restore, save
 from tests.lightfields.synthetic_planes import layered_views
 from tests.window.headless import center, drag, finish, frames, press, seconds, window
@@ -31,9 +31,9 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     finish(screen)
     press(screen, "F12")
     written = tmp_path / "first-001.png"
-    assert np.array_equal(read_pixels(written)[..., :3], screen.app.panel.display_texture.read()[..., :3])
+    assert np.array_equal(read_pixels(written)[..., :3], screen.app.panel.display.texture.read()[..., :3])
     scene = load(written)
-    assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display_texture.size
+    assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display.texture.size
     assert read_recipe(written)["samples"] == 3
     open_files.open_dropped_files(screen.app, [written])
     assert screen.app.panel.scene.settings.max_iterations == 50
@@ -100,7 +100,7 @@ def test_key_frames_are_kept_in_sessions_scenes_and_recipes(screen, scene_files,
     assert saved.settings == opened.settings and (shot.time, kept.time) == (0.4, 0.4)
     command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.display_texture.read()[..., :3])
+    assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.display.texture.read()[..., :3])
     screen.app.replace_panels(restore(tmp_path / "session.json"))
     assert screen.app.panel.settings() == wanted
 
@@ -142,7 +142,7 @@ def test_the_session_is_saved_while_the_window_runs(gl, scene_files, tmp_path):
     with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
         frames(screen, 3)
         press(screen, "D")
-        seconds(screen, app_state.SAVE_INTERVAL + 0.1)
+        seconds(screen, main_loop.SAVE_INTERVAL + 0.1)
         assert restore(kept).scenes[0].settings.max_iterations == 50 and not restore(kept).clean
         assert rotate_session(kept, kept).startswith("the last session ended unexpectedly") and not kept.exists()
         screen.app.restore()

@@ -42,7 +42,7 @@ def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
     drag += [{"kind": "move", "x": 300, "y": 150}, {"kind": "button", "button": 0, "down": False}]
     request(address, "events?viewer=desk", drag)
     wait_for(lambda: np.abs(frame("desk") - before[0])[picture].mean() > 10, process)
-    assert np.abs(frame("phone")[150:400] - before[1][150:400]).mean() < 4, "it has a view of its own"
+    assert np.abs(frame("phone")[150:400] - before[1][150:400]).mean() < 4, "each viewer has a separate view"
     assert request(address, "frame?viewer=a%20b")[0] == 400
     request(address, "events?viewer=phone", key_events("KeyQ", ctrl=True))
     wait_for(lambda: request(address, "frame?viewer=phone&after=0")[0] == 410, process)
@@ -50,14 +50,14 @@ def test_each_browser_has_its_own_size_ratio_and_view(served, tmp_path):
 
 
 def is_steady(frame) -> bool:
-    """Whether two frames half a second apart are nearly equal."""
+    """True if two frames half a second apart are nearly equal."""
     first = frame()
     time.sleep(0.5)
     return np.abs(frame() - first).mean() < 1
 
 
 async def value(command, expression: str):
-    """What an expression of the page is."""
+    """The value of an expression of the page."""
     return (await command("Runtime.evaluate", expression=expression))["result"].get("value")
 
 
@@ -156,7 +156,9 @@ class FlickeringWindow:
     def __init__(self):
         self.frames, self.size = 0, (64, 48)
         self.app = SimpleNamespace(
-            quit_requested=False, wake=None, file_watcher=SimpleNamespace(listen=lambda wake: None)
+            loop=SimpleNamespace(quit_requested=False),
+            wake=None,
+            file_watcher=SimpleNamespace(listen=lambda wake: None),
         )
         self.ui = SimpleNamespace(idle=SimpleNamespace(wait=lambda: 0.0, needs_frame=lambda had_input: True))
 
@@ -205,7 +207,7 @@ def test_a_browser_that_takes_nothing_stalls_no_other(monkeypatch):
         assert all(len(seconds) == 6 and np.median(seconds) < 2 for seconds in taken.values()), taken
         stuck.close()
     finally:
-        first.app.quit_requested = True
+        first.app.loop.quit_requested = True
         remote.viewers.wake.set()
         thread.join(20)
         remote.close()
@@ -228,5 +230,5 @@ def test_a_window_has_pixels_and_units(screen, ratio, size):
     screen.resize((100, 80), ratio)
     screen.frame()
     assert screen.pixels().shape == (size[1], size[0], 3)
-    panel, rect = screen.app.panels[0], screen.app.image_rects[0]
-    assert rect[0] + rect[2] <= 100 and panel._drawn.size <= (round(rect[2] * ratio), round(rect[3] * ratio))
+    panel, rect = screen.app.panels[0], screen.app.panels.image_rects[0]
+    assert rect[0] + rect[2] <= 100 and panel.drawn.size <= (round(rect[2] * ratio), round(rect[3] * ratio))

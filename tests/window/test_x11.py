@@ -110,7 +110,7 @@ def frames_until(condition):
         window.frame(app, ui)
 
 
-frames_until(lambda: app.panel.is_finished())
+frames_until(lambda: app.panel.draw_loop.is_finished)
 on_drop = glfw.set_drop_callback(window.handle, None)  # gives what GLFW calls for a drop, as GLFW would
 glfw.set_drop_callback(window.handle, on_drop)
 
@@ -125,11 +125,11 @@ drop(sys.argv[1], sys.argv[2], "no/such/file.toml")
 frames_until(lambda: len(app.panels) == 3)
 assert "No such file" in app.message
 before = glfw.get_window_size(window.handle), glfw.get_window_pos(window.handle)
-app.toggle("fullscreen")
+app.overlays.fullscreen.toggle()
 frames_until(lambda: glfw.get_framebuffer_size(window.handle) == (1280, 800))
 assert glfw.get_window_monitor(window.handle)
-frames_until(lambda: sum(w for _, _, w, _ in app.image_rects[:2]) > 800)
-app.toggle("fullscreen")
+frames_until(lambda: sum(w for _, _, w, _ in app.panels.image_rects[:2]) > 800)
+app.overlays.fullscreen.toggle()
 frames_until(lambda: glfw.get_window_size(window.handle) == before[0])
 assert not glfw.get_window_monitor(window.handle)
 for size in ((1, 1), (37, 600), (640, 400)):

@@ -1,4 +1,7 @@
-"""NumPy arrays as functions of their indices: .npy files, which are mapped and converted as read; texts of numbers."""
+"""NumPy arrays as C$ functions of their indices: .npy files and arguments of main.
+
+.npy files are memory-mapped; their elements are converted to C$'s types when they are read.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ import numpy as np
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir import types as ty
-from renderer.cdollar.ir.dag import Dag, Range
+from renderer.cdollar.ir.dag import Dag, Dimension, Range
 from renderer.errors import InputError, reading
-from renderer.files import file_size, open_input
 from renderer.formats.npy import read_header
+from renderer.system.files import file_size, open_input
 
 # The scalar type of a file's elements, by NumPy's kind and size.
 ELEMENTS = {
     "b1": "bool", "i1": "int", "i2": "int", "i4": "int", "u1": "byte", "u2": "int", "u4": "uint", "i8": "int",
     "u8": "uint", "f2": "half", "f4": "float", "f8": "double",
 }  # fmt: skip
+
+Steps = tuple[str | int, ...]  # the path to a component of an element: field names, or an index of the last axis
+Indices = tuple[slice | np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,9 @@ class InputArray:
     name: str
     array: np.ndarray
     scalar_types: tuple[str, ...]  # of each component
-    paths: tuple[tuple, ...]  # how to reach each component: field names, or an index of the last axis
+    paths: tuple[Steps, ...]  # how to reach each component: field names, or an index of the last axis
 
-    def read(self, box: tuple) -> list[np.ndarray]:
+    def read(self, box: Indices) -> list[np.ndarray]:
         """The components at NumPy indices of the index dimensions, in C$'s types; raises InputError as `_convert`."""
         components = []
         for path, scalar in zip(self.paths, self.scalar_types, strict=True):
@@ -69,15 +75,17 @@ class EvaluatedArray:
 
     arrays: list[np.ndarray]
 
-    def read(self, box: tuple) -> list[np.ndarray]:
+    def read(self, box: Indices) -> list[np.ndarray]:
         """The components at NumPy indices."""
         return [array[box] for array in self.arrays]
 
 
-def evaluated_array(dag: Dag, parts: list, ranges: tuple, type_: ty.FunctionType, name: str) -> FunctionValue:
+def evaluated_array(
+    dag: Dag, components: list[np.ndarray], ranges: tuple[Dimension, ...], type_: ty.FunctionType, name: str
+) -> FunctionValue:
     """An evaluated function over `ranges`: one array a component."""
     array = type_.as_array_type
-    return FunctionValue(array, dag.array(array, name, EvaluatedArray(parts), tuple(ranges)), tuple(ranges))
+    return FunctionValue(array, dag.array(array, name, EvaluatedArray(components), tuple(ranges)), tuple(ranges))
 
 
 # Files
@@ -105,7 +113,7 @@ def map_npy(path: Path, shown: str) -> np.ndarray:
 
 
 def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: str) -> FunctionValue:
-    """An array as a function of the wanted type, by default that of its elements; raises InputError if it differs."""
+    """An array as a function of the wanted type, by default its elements' type; raises InputError if they differ."""
     is_structured = array.dtype.names is not None
     element = ""
     if not is_structured:
@@ -140,8 +148,8 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
     return FunctionValue(type_, dag.array(type_, shown, data, ranges), ranges)
 
 
-def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: tuple = ()) -> list[tuple]:
-    """How to reach each component of a record in a structured array: its fields have the class's names."""
+def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: Steps = ()) -> list[Steps]:
+    """The steps to each component of a record in a structured array, whose fields have the class's names."""
     if not isinstance(type_, ty.Record):
         if dtype.subdtype is not None:
             return [(*prefix, k) for k in range(len(ty.component_types(type_)))]
@@ -153,7 +161,11 @@ def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: tuple = ()
 
 
 def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
-    """Widening is silent, rounding prints a note, int, uint and byte are checked as read; others are errors."""
+    """Raises InputError unless the element type of a file converts to the wanted scalar type.
+
+    Widening is silent; rounding to a narrower float prints a note. int, uint and byte convert into each other: whether
+    the numbers fit is checked when they are read.
+    """
     if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} <= {"int", "uint", "byte"}:
         return
     if (element, scalar) not in (("double", "float"), ("double", "half"), ("float", "half")):

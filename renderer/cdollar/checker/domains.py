@@ -1,255 +1,325 @@
-"""Bound variables, the ranges that restrict them, and `domain`, `size`, `low`, `high`."""
+"""Domains while a program is checked: products, intersections and unions; and the inference of ranges.
+
+A union is a list of disjoint boxes. Inference (after Tensor Comprehensions) runs in rounds: affine indices narrow the
+ranges of bound variables. Each full expression has an inference context, which collects its bound variables and one
+constraint for each index. When the expression is lowered, its variables are solved; constraints on variables of an
+outer expression move to the context of that expression.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NoReturn
 
-from renderer.cdollar.checker.domain_algebra import count
-from renderer.cdollar.checker.functions import make_function
-from renderer.cdollar.checker.gradients import lower_gradient
-from renderer.cdollar.checker.overload_resolution import OverloadResolver
-from renderer.cdollar.checker.primitives import SIGNATURES, lower_primitive
-from renderer.cdollar.checker.scopes import NameRestriction, Variable
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
-from renderer.cdollar.frontend import ast
+from renderer.cdollar.checker.values import DomainValue
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
-from renderer.cdollar.ir.types import INT, PROMOTED, UINT, FunctionType, Scalar, Type
+from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
 
-MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
+# Products, intersections and unions
 
 
-class DomainLowering(OverloadResolver, ABC):
-    """Lowers whole expressions, what introduces bound variables, and what asks for domains."""
+Box = tuple[Dimension, ...]
+MAX_BOXES = 64
 
-    # Whole expressions
 
-    @abstractmethod
-    def lower(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
-        """An expression that is part of a whole one; `expected` is the type that a lambda takes on."""
+def combine(operator: str, a: DomainValue, b: DomainValue, span: Span) -> DomainValue:
+    """`a * b`, `a & b` or `a | b`; raises CS0323."""
+    ranks = len(a.ranges), len(b.ranges)
+    if operator not in ("*", "&", "|") or operator != "*" and ranks[0] != ranks[1]:
+        message = f"`{operator}` is not defined for a {a.type} and a {b.type}"
+        raise ProgramError("CS0323", span, message, "domains have `*` (product), `&` (intersection), `|` (union)")
+    everything = [dimension for domain in (a, b) for box in domain.boxes for dimension in box]
+    if UNKNOWN in everything:
+        return DomainValue((UNKNOWN,) * (sum(ranks) if operator == "*" else ranks[0]))
+    if operator == "*":
+        boxes: list[Box] = [one + other for one, other in product(a.boxes, b.boxes)]
+    elif operator == "&":
+        boxes = [_intersection(one, other) for one, other in product(a.boxes, b.boxes)]
+        boxes = [box for box in boxes if not _is_empty(box)] or boxes[:1]
+    else:
+        if INFINITE in everything:
+            raise ProgramError("CS0323", span, "an infinite domain has no union")
+        boxes = list(a.boxes)
+        for box in b.boxes:
+            remaining = [box]
+            for other in a.boxes:
+                remaining = [rest for piece in remaining for rest in _difference(piece, other)]
+            boxes += remaining
+        boxes = [box for box in boxes if not _is_empty(box)] or boxes[:1]
+    if len(boxes) > MAX_BOXES:
+        raise ProgramError("CS0323", span, f"this domain has {len(boxes)} boxes, more than {MAX_BOXES}")
+    return DomainValue(boxes[0], tuple(boxes[1:]))
 
-    def lower_expression(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
-        """A whole expression: all its bound variables are reduced inside of it."""
-        with self.program.inference.context() as context:
-            self.assign_binders(tree, context, [])
-            return self.lower(tree, expected)
 
-    def lower_as(self, tree: ast.AstNode, type_: Type) -> Operand:
-        """A whole expression, converted to a type."""
-        return self.convert(self.lower_expression(tree, type_), type_, tree.span)
+def count_points(domain: DomainValue) -> int | None:
+    """The number of points of a domain; None if it is infinite or not known yet."""
+    total = 0
+    for box in domain.boxes:
+        points = 1
+        for dimension in box:
+            if not isinstance(dimension, Range):
+                return None
+            points *= dimension.size
+        total += points
+    return total
 
-    def lower_operand(self, tree: ast.AstNode) -> Operand:
-        """A whole expression that is data or a function."""
-        return self.resolve(self.lower_expression(tree), tree.span)
 
-    def lower_restriction(self, tree: ast.Restriction) -> list[NameRestriction]:
-        """What a restriction that is a statement says about each of its names."""
-        with self.program.inference.context() as context:
-            if tree.domain is not None:
-                self.assign_binders(tree.domain, context, [])
-            return self._declared(tree.type, tree.domain, tree.span, len(tree.names))
+def _is_empty(box: Box) -> bool:
+    return any(isinstance(r, Range) and r.size == 0 for r in box)
 
-    def _operand(self, tree: ast.AstNode) -> Operand:
-        """Data or a function."""
-        return self.resolve(self.lower(tree), tree.span)
 
-    # Ranges
+def _intersection(a: Box, b: Box) -> Box:
+    result: list[Dimension] = []
+    for one, other in zip(a, b, strict=True):
+        if isinstance(one, Range) and isinstance(other, Range):
+            low = max(one.low, other.low)
+            result.append(Range(low, max(low, min(one.high, other.high))))
+        else:
+            result.append(other if isinstance(other, Range) else one)
+    return tuple(result)
 
-    def host_int(self, tree: ast.AstNode) -> int | None:
-        """An int or uint that is known while the program is built; None if it depends on abstract arguments."""
-        value = self._operand(tree)
-        if not isinstance(value, DataValue) or value.type not in (INT, UINT):
-            message = f"an end of a range is int, but {tree.span.excerpt} is {value.type}"
-            raise ProgramError("CS0314", tree.span, message)
-        self.body.require_host()
-        if not value.is_closed:
+
+def _difference(a: Box, b: Box) -> list[Box]:
+    """Disjoint boxes that cover the points of a outside of b."""
+    if _is_empty(_intersection(a, b)):
+        return [a]
+    rest, boxes = list(a), []
+    for k, (one, other) in enumerate(zip(a, b, strict=True)):
+        assert isinstance(one, Range) and isinstance(other, Range), "unions are finite"
+        for low, high in ((one.low, other.low), (other.high, one.high)):
+            if low < high:
+                boxes.append((*rest[:k], Range(low, high), *rest[k + 1 :]))
+        rest[k] = Range(max(one.low, other.low), min(one.high, other.high))
+    return [box for box in boxes if not _is_empty(box)]
+
+
+# Inference
+
+
+@dataclass(frozen=True)
+class IndexConstraint:
+    """The constraint that `index` stays in `range`.
+
+    A guarded constraint (of an index under a condition) is used only for variables that no other constraint solves.
+    """
+
+    index: Node
+    range: Dimension
+    span: Span
+    guarded: bool = False
+    has_border: bool = False  # a border mode makes every index valid
+
+
+@dataclass
+class InferenceContext:
+    """The bound variables of one full expression, and their constraints."""
+
+    variables: dict[BoundVariable, Span] = field(default_factory=dict)  # in order, with where each is bound
+    restricted: set[BoundVariable] = field(default_factory=set)  # variables with a range from a restriction
+    constraints: list[IndexConstraint] = field(default_factory=list)
+    binders: dict[int, list[str]] = field(default_factory=dict)  # id of a reduction's tree -> the names it binds
+
+
+class InferenceStack:
+    """The contexts of the expressions around the current one; `log` says how each range was inferred."""
+
+    def __init__(self) -> None:
+        self.contexts: list[InferenceContext] = []
+        self.log: list[str] = []
+
+    @property
+    def current(self) -> InferenceContext | None:
+        """The context of the innermost expression."""
+        return self.contexts[-1] if self.contexts else None
+
+    @contextmanager
+    def context(self) -> Iterator[InferenceContext]:
+        """A context for a full expression; its variables are solved at the end."""
+        outer, context = self.current, InferenceContext()
+        self.contexts.append(context)
+        try:
+            yield context
+        finally:
+            self.contexts.pop()
+        self._solve(context, outer)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Hides all contexts: a device function is lowered apart from the expression that calls it."""
+        contexts, self.contexts = self.contexts, []
+        try:
+            yield
+        finally:
+            self.contexts = contexts
+
+    def add_constraint(self, constraint: IndexConstraint) -> None:
+        """Adds a constraint to the current context; without one it is checked at once."""
+        if self.current is not None:
+            self.current.constraints.append(constraint)
+        else:
+            Inference(InferenceContext(constraints=[constraint])).run()
+
+    def _solve(self, context: InferenceContext, outer: InferenceContext | None) -> None:
+        inference = Inference(context)
+        inference.run()
+        self.log += inference.log
+        solved = context.variables.keys()
+        if outer is not None:
+            outer.constraints += [
+                c for c, form in inference.forms if form is None or any(v not in solved for v, _ in form.terms)
+            ]
+        for variable, span in context.variables.items():
+            if variable.range is not NOT_INFERRED:
+                continue
+            if outer is not None and inference.depends_on_outer(variable, solved):
+                outer.variables[variable] = span
+            elif variable.reduced:
+                raise ProgramError(
+                    "CS0304", span,
+                    f"the reduction over `{variable.name}` has an infinite domain:"
+                    " no function or restriction bounds it",
+                    f"restrict it: `{variable.name} : 0..n`, or `{variable.name} : f` for the domain of a function f",
+                )  # fmt: skip
+            else:
+                variable.range = INFINITE
+
+
+class Inference:
+    """Solves the bound variables of one context."""
+
+    def __init__(self, context: InferenceContext):
+        self.context = context
+        self.forms = [(constraint, affine(constraint.index)) for constraint in context.constraints]
+        self.log: list[str] = []
+
+    def run(self) -> None:
+        """Solves until nothing changes: unguarded constraints first, then guarded ones, then border modes."""
+        for guarded, has_border in ((False, False), (True, False), (True, True)):
+            while self._solve_round(guarded, has_border):
+                pass
+        self._narrow()
+        self._check()
+
+    def depends_on_outer(self, variable: BoundVariable, inner: Set[BoundVariable]) -> bool:
+        """True if an unsolved variable depends on one that an outer expression will solve."""
+        groups = ([v for v, _ in form.terms] for _, form in self.forms if form)
+        return any(variable in vs and any(v not in inner and v.range is NOT_INFERRED for v in vs) for vs in groups)
+
+    def _solve_round(self, guarded: bool, has_border: bool) -> bool:
+        """Solves each variable that is the only unsolved one of a constraint; True if any was."""
+        solvable: dict[BoundVariable, list[tuple[IndexConstraint, Affine]]] = {}
+        for use, form in self.forms:
+            if form is None or use.guarded > guarded or use.has_border > has_border or use.range is INFINITE:
+                continue
+            unsolved = [v for v, _ in form.terms if v.range is NOT_INFERRED]
+            if len(unsolved) == 1:
+                solvable.setdefault(unsolved[0], []).append((use, form))
+        return any([self._solve(variable, uses) for variable, uses in solvable.items()])
+
+    def _solve(self, variable: BoundVariable, uses: list[tuple[IndexConstraint, Affine]]) -> bool:
+        result: Range | None = None
+        direct: Range | None = None
+        for use, form in uses:
+            if use.range is UNKNOWN or not form.is_known or any(v.range is UNKNOWN for v, _ in form.terms):
+                variable.range = UNKNOWN
+                return True
+            if not isinstance(use.range, Range):
+                continue
+            is_direct = form.terms == ((variable, 1),) and form.constant == 0
+            if use.has_border:
+                candidate = Range(use.range.low, use.range.high, True, use.span.provenance)
+            else:
+                bounds = solve_bounds(form, variable, use.range)
+                if bounds is None:
+                    continue
+                candidate = Range(bounds[0], max(bounds), use.range.narrowed or not is_direct, use.span.provenance)
+            if is_direct and not candidate.narrowed and not use.has_border:
+                if direct is not None and (direct.low, direct.high) != (candidate.low, candidate.high):
+                    fail_range_conflict(variable.name, direct, candidate, use.span)
+                direct = direct or candidate
+            result = candidate if result is None else intersect(result, candidate)
+        if result is None:
+            return False
+        variable.range = result
+        self.log.append(f"{variable.name} is {result} from {result.provenance}")
+        return True
+
+    def _violations(self) -> Iterator[tuple[IndexConstraint, Affine, Range, tuple[int, int]]]:
+        """The constraints whose index can leave its range, with the index's least and greatest value."""
+        for use, form in self.forms:
+            if form is None or use.guarded or use.has_border or not isinstance(use.range, Range) or not form.is_known:
+                continue
+            bounds = value_bounds(form)
+            if bounds is not None and not (bounds[0] >= use.range.low and bounds[1] < use.range.high):
+                yield use, form, use.range, bounds
+
+    def _narrow(self) -> None:
+        """Narrows inferred ranges where an index of several variables would leave its range."""
+        for _ in range(4):
+            changed = False
+            for use, form, range_, _ in self._violations():
+                candidates = [
+                    v for v, _ in form.terms
+                    if v in self.context.variables and v not in self.context.restricted and not v.reduced
+                ]  # fmt: skip
+                if len(candidates) != 1 or form == Affine(((candidates[0], 1),), 0):
+                    continue
+                bounds = solve_bounds(form, candidates[0], range_)
+                if bounds is not None:
+                    narrowed = Range(bounds[0], max(bounds), True, use.span.provenance)
+                    candidates[0].range = intersect(candidates[0].range, narrowed)
+                    changed = True
+            if not changed:
+                return
+
+    def _check(self) -> None:
+        for use, form, range_, bounds in self._violations():
+            if not form.terms:
+                raise ProgramError(
+                    "CS0303", use.span, f"the index {form.constant} is outside of {range_} in {use.span.excerpt}",
+                    "use an index of the domain, or a border mode: `f.clamp(...)`",
+                )  # fmt: skip
+            names = " and ".join(
+                f"`{v.name}` is {v.range}" + (f" from {v.range.provenance}" if v.range.provenance else "")
+                for v, _ in form.terms
+            )
             raise ProgramError(
-                "CS0315", tree.span,
-                f"the end of a range cannot depend on `{value.variable_names()}`: domains are boxes",
-                "reduce over the bounding box and mask: `i <= j ? a(i) : 0`",
+                "CS0303", use.span,
+                f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed",
+                "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero",
             )  # fmt: skip
-        number = self.program.host.node_number(value.node)
-        return None if number is None else int(number)
 
-    def _lower_RangeExpression(self, tree: ast.RangeExpression) -> DomainValue:
-        """`low..high`."""
-        low, high = self.host_int(tree.low), self.host_int(tree.high)
-        if low is None or high is None:
-            return DomainValue((UNKNOWN,))
-        return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
 
-    def ranges_of(self, tree: ast.AstNode, rank: int, box: tuple[Dimension, ...] | None = None) -> list[Dimension]:
-        """The ranges that a restriction's right side gives: a range, a function's domain, a box of a union."""
-        span, value = tree.span, self.lower(tree) if box is None else DomainValue(box)
-        if isinstance(value, OverloadSet):
-            value = self.resolve(value, span)
-        if isinstance(value, FunctionValue):
-            value = DomainValue(value.domain)
-        if not isinstance(value, DomainValue):
-            message = f"a restriction needs a range or a function, but {span.excerpt} is {value.type}"
-            raise ProgramError("CS0314", span, message, "`0..n`, `f` or `domain(f)[0]`")
-        if len(value.ranges) != rank:
-            message = f"{span.excerpt} has {len(value.ranges)} dimensions, but restricts {rank}"
-            raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
-        if value.more:
-            message = f"{span.excerpt} is a union of {len(value.boxes)} boxes, but a function's domain is one box"
-            raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
-        if INFINITE in value.ranges:
-            raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
-        return [replace(r, provenance=span.provenance) if isinstance(r, Range) else r for r in value.ranges]
+def intersect(a: Range, b: Range) -> Range:
+    """The indices in both ranges, with the provenance of the tighter range."""
+    low, high = max(a.low, b.low), min(a.high, b.high)
+    tighter = a if (a.low, a.high) == (low, high) else b
+    return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance)
 
-    # Bound variables
 
-    def new_variable(self, name: str, span: Span, reduced: bool, declared: NameRestriction) -> BoundVariable:
-        """A bound variable in the current scope and context; what its declaration leaves open, a statement may say."""
-        restrictions = [r for r in (declared, self.body.scope.restriction(name)) if r is not None]
-        type_ = next((r.type for r in restrictions if r.type is not None), INT)
-        if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
-            message = f"a bound variable cannot be {type_}"
-            raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
-        range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE
-        restriction = next((r for r in restrictions if r.range is not None), None)
-        if restriction is not None and restriction.range is not None:
-            if range_ is INFINITE:
-                raise ProgramError("CS0305", restriction.span, f"`{name}` is {type_}: only int and uint have a range")
-            range_ = restriction.range
-        variable = BoundVariable(name, type_.name, range_, reduced)
-        context = self.program.inference.current
-        assert context is not None
-        context.variables[variable] = span
-        if restriction is not None:
-            context.restricted.add(variable)
-        value = DataValue(type_, (self.dag.bound_variable(variable),))
-        self.body.scope.names[name] = Variable(value, None, "a bound variable")
-        return variable
+def fail_range_conflict(name: str, first: Range, second: Range, span: Span) -> NoReturn:
+    """Raises CS0301: two direct indices need different ranges."""
+    smaller = first if first.size <= second.size else second
+    raise ProgramError(
+        "CS0301", span, f"`{name}` is {first} from {first.provenance} but {second} from {second.provenance}",
+        f"restrict it to what both have, `{name} : {smaller}`, or give functions of equal size",
+    )  # fmt: skip
 
-    def reduced_variables(self, restriction: ast.Restriction) -> list[BoundVariable]:
-        """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
-        span, count = (restriction.domain or restriction).span, len(restriction.names)
-        declared, variables = self._declared(restriction.type, restriction.domain, span, count, restriction), []
-        for (name, span), own in zip(restriction.names, declared, strict=True):
-            if self.body.scope.find(name) is not None:
-                message = f"`{name}` is already declared, so this reduction cannot reduce it"
-                raise ProgramError("CS0312", span, message, "use another name")
-            variables.append(self.new_variable(name, restriction.span, True, own))
-        return variables
 
-    def _declared(
-        self,
-        type_: ast.AstNode | None,
-        domain: ast.AstNode | None,
-        span: Span,
-        rank: int,
-        restriction: ast.Restriction | None = None,
-    ) -> list[NameRestriction]:
-        """What a written type and domain, each if there is one, say about each of `rank` bound variables."""
-        resolved = self.program.types.resolve(type_) if type_ is not None else None
-        box = self.chosen_boxes.get(id(restriction))
-        ranges = self.ranges_of(domain, rank, box) if domain is not None else [None] * rank
-        return [NameRestriction(resolved, range_, span) for range_ in ranges]
-
-    def lower_bound_function(
-        self, parameters: list[ast.BoundParameter], tree: ast.AstNode, expected: Type | None = None
-    ) -> FunctionValue:
-        """`var c(j, k) = tree`: a function of its bound parameters, its domain inferred."""
-        self.body.require_host()
-        with self.body.block(), self.program.inference.context() as context:
-            self.assign_binders(tree, context, [p.name for p in parameters])
-            variables = []
-            for position, parameter in enumerate(parameters):
-                span = (parameter.domain or parameter).span
-                (own,) = self._declared(parameter.type, parameter.domain, span, 1)
-                type_ = own.type
-                if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
-                    type_ = expected.parameters[position]
-                own = replace(own, type=type_ or self.type_from_first_use(parameter.name, tree))
-                variables.append(self.new_variable(parameter.name, parameter.span, False, own))
-            value = self._operand(tree)
-            rest: list[BoundVariable] = []
-            if isinstance(value, FunctionValue):
-                rest, value = self.eta_expand(value, tree.span)
-        return make_function(self.dag, variables + rest, value)
-
-    # Domains as values
-
-    def call_builtin(self, name: str, tree: ast.Call) -> Value | None:
-        """A call of `domain`, `size`, `low`, `high`, `file`, `grad` or a primitive; None for other names."""
-        if name in SIGNATURES:
-            self.body.require_host()
-            return lower_primitive(self, name, tree)
-        if name == "grad":
-            return lower_gradient(self, tree)
-        if name == "file":
-            file = tree.arguments[0] if len(tree.arguments) == 1 else None
-            if not isinstance(file, ast.Literal) or file.kind != "string":
-                message = "file takes the name of a .npy file as a string"
-                raise ProgramError("CS0501", tree.span, message, 'file("big.npy")')
-            return self.program.open_file(str(file.value), file.span)
-        if name not in ("domain", "size", "low", "high"):
-            return None
-        if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
-            raise ProgramError("CS0205", tree.span, f"{'size' if name == 'size' else 'domain'}(f) needs a function")
-        function, span = self._operand(tree.arguments[0]), tree.arguments[0].span
-        if not isinstance(function, FunctionValue):
-            raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
-        dimension = tree.arguments[1] if len(tree.arguments) > 1 else None
-        if name == "size":
-            return self.size_of(function, dimension, tree.span)
-        ranges = self._dimensions(function.domain_with_borders, dimension)
-        if name == "domain":
-            return DomainValue(ranges)
-        if len(ranges) != 1:
-            message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
-            raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
-        return self._end(ranges[0], name, tree.span)
-
-    def _dimensions(self, ranges: tuple[Dimension, ...], dimension: ast.AstNode | None) -> tuple[Dimension, ...]:
-        """All ranges, or that of one dimension."""
-        if dimension is None:
-            return ranges
-        number = self.host_int(dimension)
-        if number is not None and not 0 <= number < len(ranges):
-            raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(ranges)}")
-        return (ranges[number or 0],)
-
-    def size_of(self, function: FunctionValue, dimension: ast.AstNode | None, span: Span) -> DataValue:
-        """The number of points of a function's domain, or of one dimension."""
-        total: int | None = 1
-        for range_ in self._dimensions(function.domain_with_borders, dimension):
-            if range_ is INFINITE:
-                raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
-            total = total * range_.size if total is not None and isinstance(range_, Range) else None
-        return self._runtime_int(self._int_size(total, span), "size")
-
-    def _int_size(self, total: int | None, span: Span) -> int | None:
-        if total is not None and total >= 2**31:
-            message = f"the size {total} does not fit into int"
-            raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
-        return total
-
-    def _runtime_int(self, number: int | None, name: str) -> DataValue:
-        return DataValue(INT, (self.dag.runtime_scalar(number, "int", name),))
-
-    def _end(self, range_: Dimension, name: str, span: Span) -> DataValue:
-        """The low, high or size of a range."""
-        if range_ is INFINITE:
-            raise ProgramError("CS0314", span, "this domain is infinite: it has no ends")
-        return self._runtime_int(getattr(range_, name) if isinstance(range_, Range) else None, name)
-
-    def domain_member(self, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
-        """`domain(f)[0].low` and the like."""
-        if MEMBERS.get(tree.name) == "size" and INFINITE not in [r for box in domain.boxes for r in box]:
-            return self._runtime_int(self._int_size(count(domain), tree.span), "size")
-        if tree.name not in MEMBERS or len(domain.ranges) != 1 or domain.more:
-            message = f"a {domain.type} has no member `{tree.name}`"
-            raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
-        return self._end(domain.ranges[0], MEMBERS[tree.name], tree.span)
-
-    def domain_index(self, domain: DomainValue, tree: ast.Call) -> DomainValue:
-        """`domain(f)[k]`."""
-        if len(tree.arguments) != 1:
-            raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
-        if domain.more:
-            raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
-        return DomainValue(self._dimensions(domain.ranges, tree.arguments[0]))
+def unify_ranges(name: str, dimensions: list[Dimension], span: Span) -> Dimension:
+    """The range of a dimension that a promotion unifies; raises CS0301 if declared ranges differ."""
+    result: Dimension = INFINITE
+    for dimension in dimensions:
+        if UNKNOWN in (result, dimension):
+            result = UNKNOWN
+        elif isinstance(result, Range) and isinstance(dimension, Range):
+            if not result.narrowed and not dimension.narrowed and result != dimension:
+                fail_range_conflict(name, result, dimension, span)
+            result = intersect(result, dimension)
+        elif dimension is not INFINITE:
+            result = dimension
+    return result

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial, reduce
-from inspect import signature
+from functools import cache, reduce
 
 from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.frontend.expression_parser import ExpressionParser
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
@@ -14,26 +16,42 @@ from renderer.cdollar.ir.primitives import SCATTERS
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
-# Name -> how it is used, for messages.
+# Built-in functions: name -> usage, for messages.
 FUNCTIONS = {
     name: f"{name}({', '.join('xyz'[: len(operation.parameters)])}) of numbers"
     for name, operation in OPERATIONS.items()
     if name.isalnum() and name != "neg"
 }
-# Those that are composed of elementary operations: methods of NodeBuilder.
+# Functions that are defined in C$: name -> (usage, definition). `real` converts integers to float.
 COMPOSED = {
-    "dot": "dot(float3, float3)", "length": "length(float3)", "distance": "distance(float3, float3)",
-    "normalize": "normalize(float3)", "cross": "cross(float3, float3)", "reflect": "reflect(float3, float3)",
-    "lerp": "lerp(from, to, t)", "mix": "mix(from, to, t)", "clamp": "clamp(x, low, high)", "saturate": "saturate(x)",
-    "smoothstep": "smoothstep(from, to, x)", "fract": "fract(x)", "mod": "mod(x, y), the sign of y",
-    "rsqrt": "rsqrt(x)", "radians": "radians(degrees)", "square": "square(x)",
+    "length": ("length(float3)", "v => sqrt(dot(v, v))"),
+    "distance": ("distance(float3, float3)", "(a, b) => length(a - b)"),
+    "normalize": ("normalize(float3)", "v => real(v) / length(v)"),
+    "reflect": ("reflect(float3, float3)", "(v, normal) => v - 2.0 * dot(normal, v) * normal"),
+    "lerp": ("lerp(from, to, t)", "(a, b, t) => real(a) + (real(b) - real(a)) * t"),
+    "mix": ("mix(from, to, t)", "(a, b, t) => lerp(a, b, t)"),
+    "clamp": ("clamp(x, low, high)", "(x, low, high) => min(max(x, low), high)"),
+    "saturate": ("saturate(x)", "x => clamp(real(x), 0.0, 1.0)"),
+    "smoothstep": (
+        "smoothstep(from, to, x)",
+        "(a, b, x) => let t = saturate((real(x) - a) / (real(b) - a)) in t * t * (3.0 - 2.0 * t)",
+    ),
+    "fract": ("fract(x)", "x => real(x) - floor(x)"),
+    "mod": ("mod(x, y), the sign of y", "(a, b) => real(a) - real(b) * floor(real(a) / real(b))"),
+    "rsqrt": ("rsqrt(x)", "x => 1.0 / sqrt(x)"),
+    "radians": ("radians(degrees)", "x => pi / 180.0 * x"),
+    "square": ("square(x)", "x => x * x"),
+}
+PRIMITIVES = {
+    "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
+    **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()},
 }  # fmt: skip
-FUNCTIONS |= COMPOSED | {
+FUNCTIONS |= {name: usage for name, (usage, _) in COMPOSED.items()}
+FUNCTIONS |= PRIMITIVES | {
+    "dot": "dot(float3, float3)", "cross": "cross(float3, float3)",
     "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
-    "high": "high(f, 0)", "file": 'file("big.npy")',
-    "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
-    **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()}, "grad": "grad(f)(a) or grad(f, parameter)(a)",
+    "high": "high(f, 0)", "file": 'file("big.npy")', "grad": "grad(f)(a) or grad(f, parameter)(a)",
 }  # fmt: skip
 
 
@@ -106,7 +124,7 @@ class NodeBuilder:
         return self.apply("convert", type_, node)
 
     def promoted(self, value: DataValue) -> DataValue:
-        """The value as operations take it: half as float, byte as int."""
+        """The value in the type in which operations compute: half as float, byte as int."""
         scalar = ty.scalar_type_of(value.type)
         return self.convert(value, ty.PROMOTED[scalar]) if scalar in ty.PROMOTED else value
 
@@ -123,7 +141,7 @@ class NodeBuilder:
         return max(left, right, key=ty.NUMBERS.index)
 
     def binary(self, name: str, a: DataValue, b: DataValue) -> DataValue | None:
-        """A binary operator; == and != of vectors compare them as a whole."""
+        """A binary operator; == and != of vectors yield one bool."""
         a, b = self.promoted(a), self.promoted(b)
         type_ = self.common_scalar_type(a, b)
         if type_ is None or type_ not in operand_types(name):
@@ -149,8 +167,9 @@ class NodeBuilder:
         return DataValue(ty.Vector(type_, size) if sizes else ty.Scalar(nodes[0].type), nodes)
 
     def chain(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
-        """All nodes combined by && or ||."""
-        return DataValue(ty.BOOL, (reduce(lambda a, b: self.apply(name, "bool", a, b), nodes),))
+        """All nodes, of one scalar type, combined by an operator from the first to the last."""
+        node = reduce(lambda a, b: self.apply(name, a.type, a, b), nodes)
+        return DataValue(ty.Scalar(node.type), (node,))
 
     def unary(self, name: str, value: DataValue) -> DataValue | None:
         """A unary operator."""
@@ -175,6 +194,10 @@ class NodeBuilder:
         if operation.parameters[0] == "r" and type_ in ty.INTEGERS:
             type_ = "float"
         return self.elementwise(name, type_, values) if type_ and type_ in operation.types() else None
+
+    def operation(self, name: str, values: list[DataValue]) -> DataValue | None:
+        """An operation that is written as a call or as a binary operator."""
+        return self.function(name, values) if name.isalnum() else self.binary(name, *values)
 
     def select(self, condition: DataValue, if_true: DataValue, if_false: DataValue) -> DataValue | None:
         """`condition ? if_true : if_false`."""
@@ -203,46 +226,47 @@ class NodeBuilder:
         values = [self.promoted(value) for value in values]
         if name in OPERATIONS:
             return self.function(name, values)
-        function = getattr(self, name) if name in COMPOSED else None
-        if function is None or len(values) != len(signature(function).parameters):
+        if any(ty.scalar_type_of(v.type) in (None, "bool") for v in values):
             return None
-        return None if any(ty.scalar_type_of(v.type) in (None, "bool") for v in values) else function(*values)
-
-    def _op(self, name: str, *values: DataValue | None) -> DataValue | None:
-        """An operation by its name or operator; None if an operand is None."""
-        operands = [value for value in values if value is not None]
-        if len(operands) < len(values):
+        if name in ("dot", "cross"):
+            return getattr(self, name)(*values) if len(values) == 2 else None
+        definition = composed(name)
+        if definition is None or len(definition.parameters) != len(values):
             return None
-        return self.function(name, operands) if name.isalnum() else self.binary(name, *operands)
+        names = (parameter.name for parameter in definition.parameters)
+        return self._evaluate(definition.body, dict(zip(names, values, strict=True)))
 
-    def _to_float(self, value: DataValue) -> DataValue:
-        return self.convert(value, "float") if ty.scalar_type_of(value.type) in ty.INTEGERS else value
-
-    def _number(self, number: float) -> DataValue:
-        return self.constant(number, "float", True)
+    def _evaluate(self, tree: ast.AstNode, values: dict[str, DataValue]) -> DataValue | None:
+        """The expression of a definition in COMPOSED."""
+        if isinstance(tree, ast.Literal):
+            assert isinstance(tree.value, float)
+            return self.constant(tree.value, "float", True)
+        if isinstance(tree, ast.Name):
+            return values.get(tree.name) or self.constant(CONSTANTS[tree.name], "float", True)
+        if isinstance(tree, ast.LetIn):
+            value = self._evaluate(tree.value, values)
+            return self._evaluate(tree.body, values | {tree.name: value}) if value is not None else None
+        if isinstance(tree, ast.Binary):
+            name, operands = tree.operator, [tree.left, tree.right]
+        else:
+            assert isinstance(tree, ast.Call) and isinstance(tree.callee, ast.Name), "definitions have no other trees"
+            name, operands = tree.callee.name, tree.arguments
+        known = [v for v in (self._evaluate(operand, values) for operand in operands) if v is not None]
+        if len(known) < len(operands):
+            return None
+        if name == "real":
+            is_integer = ty.scalar_type_of(known[0].type) in ty.INTEGERS
+            return self.convert(known[0], "float") if is_integer else known[0]
+        return self.operation(name, known) if name in OPERATIONS else self.call(name, known)
 
     def dot(self, a: DataValue, b: DataValue) -> DataValue | None:
         """The sum of the products of two vectors' components, from the first to the last."""
         if not isinstance(a.type, ty.Vector) or not isinstance(b.type, ty.Vector) or a.type.size != b.type.size:
             return None
-        products = self._op("*", a, b)
+        products = self.binary("*", a, b)
         if products is None:
             return None
-        terms: list[DataValue | None] = [DataValue(ty.Scalar(node.type), (node,)) for node in products.nodes]
-        return reduce(partial(self._op, "+"), terms)
-
-    def length(self, v: DataValue) -> DataValue | None:
-        """The Euclidean norm of a vector."""
-        return self._op("sqrt", self.dot(v, v))
-
-    def distance(self, a: DataValue, b: DataValue) -> DataValue | None:
-        """The norm of the difference."""
-        difference = self._op("-", a, b)
-        return self.length(difference) if difference else None
-
-    def normalize(self, v: DataValue) -> DataValue | None:
-        """A vector over its norm."""
-        return self._op("/", self._to_float(v), self.length(v))
+        return self.chain("+", products.nodes)
 
     def cross(self, a: DataValue, b: DataValue) -> DataValue | None:
         """The cross product of two vectors of size 3."""
@@ -250,55 +274,18 @@ class NodeBuilder:
             return None
         a1, b1 = (DataValue(x.type, x.nodes[1:] + x.nodes[:1]) for x in (a, b))
         a2, b2 = (DataValue(x.type, x.nodes[2:] + x.nodes[:2]) for x in (a, b))
-        return self._op("-", self._op("*", a1, b2), self._op("*", a2, b1))
+        left, right = self.binary("*", a1, b2), self.binary("*", a2, b1)
+        return self.binary("-", left, right) if left and right else None
 
-    def reflect(self, v: DataValue, normal: DataValue) -> DataValue | None:
-        """The mirror image of v at a plane: v - 2 dot(normal, v) normal."""
-        twice = self._op("*", self._number(2.0), self.dot(normal, v))
-        return self._op("-", v, self._op("*", twice, normal))
 
-    def rsqrt(self, x: DataValue) -> DataValue | None:
-        """1 / sqrt(x)."""
-        return self._op("/", self._number(1.0), self._op("sqrt", x))
-
-    def radians(self, x: DataValue) -> DataValue | None:
-        """An angle of x degrees in radians."""
-        return self._op("*", self._number(math.pi / 180), x)
-
-    def square(self, x: DataValue) -> DataValue | None:
-        """The square of x."""
-        return self._op("*", x, x)
-
-    def lerp(self, a: DataValue, b: DataValue, t: DataValue) -> DataValue | None:
-        """Linear interpolation: a + (b - a) t."""
-        a, b = self._to_float(a), self._to_float(b)
-        return self._op("+", a, self._op("*", self._op("-", b, a), t))
-
-    mix = lerp
-
-    def clamp(self, x: DataValue, low: DataValue, high: DataValue) -> DataValue | None:
-        """min(max(x, low), high)."""
-        return self._op("min", self._op("max", x, low), high)
-
-    def saturate(self, x: DataValue) -> DataValue | None:
-        """Clamps x to 0..1."""
-        return self.clamp(self._to_float(x), self._number(0.0), self._number(1.0))
-
-    def smoothstep(self, low: DataValue, high: DataValue, x: DataValue) -> DataValue | None:
-        """3 t^2 - 2 t^3 of t = (x - low) / (high - low), clamped to 0..1."""
-        t = self._op("/", self._op("-", self._to_float(x), low), self._op("-", self._to_float(high), low))
-        t = self.saturate(t) if t else None
-        twice = self._op("*", self._number(2.0), t)
-        return self._op("*", self._op("*", t, t), self._op("-", self._number(3.0), twice))
-
-    def fract(self, x: DataValue) -> DataValue | None:
-        """The fraction: x - floor(x)."""
-        return self._op("-", self._to_float(x), self._op("floor", x))
-
-    def mod(self, a: DataValue, b: DataValue) -> DataValue | None:
-        """The remainder with the sign of b: a - b floor(a / b)."""
-        a, b = self._to_float(a), self._to_float(b)
-        return self._op("-", a, self._op("*", b, self._op("floor", self._op("/", a, b))))
+@cache
+def composed(name: str) -> ast.Lambda | None:
+    """The definition of a function in COMPOSED, parsed; None for other names."""
+    if name not in COMPOSED:
+        return None
+    definition = ExpressionParser(SourceFile(name, COMPOSED[name][1])).expression()
+    assert isinstance(definition, ast.Lambda)
+    return definition
 
 
 def operand_types(name: str) -> tuple[str, ...]:

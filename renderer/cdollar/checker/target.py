@@ -1,4 +1,4 @@
-"""The interface of targets: what evaluates the nodes of a program's DAG (the paper's target executors)."""
+"""The interface of targets, which evaluate the nodes of a program's DAG (the paper's target executors)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Target(ABC):
         self.launch_seconds: list[float] | None = None
 
     @abstractmethod
-    def evaluate_scalars(self, nodes: list[Node]) -> list:
+    def evaluate_scalars(self, nodes: list[Node]) -> list[float]:
         """The numbers of nodes without free variables."""
 
     @abstractmethod

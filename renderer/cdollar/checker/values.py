@@ -1,11 +1,15 @@
-"""What expressions of C$ are while a program is checked: data, functions, overload sets, domains."""
+"""The values of expressions while a program is checked, and the scopes that hold them by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import INFINITE, Dimension, Node
-from renderer.cdollar.ir.types import Data, FunctionType
+from renderer.cdollar.ir.types import Data, FunctionType, Type
+
+# Values
 
 
 @dataclass(frozen=True)
@@ -22,12 +26,12 @@ class DataValue:
 
     @property
     def is_literal(self) -> bool:
-        """Whether all components are constants of the program's text."""
+        """True if all components are constants of the program's text."""
         return all(node.is_constant for node in self.nodes)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the value depends on no bound variable."""
+        """True if the value depends on no bound variable."""
         return not any(node.free_variables for node in self.nodes)
 
     def variable_names(self) -> str:
@@ -37,9 +41,9 @@ class DataValue:
 
 @dataclass(frozen=True)
 class FunctionValue:
-    """A function: its node, a dimension for each parameter's component, and border modes, if it has some.
+    """A function: its node, a dimension for each parameter's component, and its border modes, if any.
 
-    `fixed_domain` is None where the parameters' own ranges are the domain: those may be inferred later.
+    `fixed_domain` is None if the ranges of the parameters are the domain: inference may still change these.
     """
 
     type: FunctionType
@@ -61,7 +65,7 @@ class FunctionValue:
 
 @dataclass(frozen=True)
 class OverloadSet:
-    """The name of functions of which none is chosen yet."""
+    """A name that several functions share, before overload resolution chooses one."""
 
     name: str
 
@@ -85,12 +89,12 @@ class DomainValue:
 
 
 @dataclass(frozen=True)
-class Blank:
-    """A blank argument: its dimension stays free."""
+class Omitted:
+    """An omitted argument: its dimension stays free."""
 
 
 @dataclass(frozen=True)
-class SliceArgument(Blank):
+class SliceArgument(Omitted):
     """A dimension that stays free, over `size` indices from 0 on: it reads low, low + step, ..."""
 
     low: int | None  # None, as `size`, while it is unknown
@@ -99,4 +103,70 @@ class SliceArgument(Blank):
 
 
 Value = DataValue | FunctionValue | OverloadSet | DomainValue
-Operand = DataValue | FunctionValue  # a value whose overloads are resolved
+Operand = DataValue | FunctionValue  # a value after overload resolution
+Argument = Value | Omitted
+
+
+# Scopes
+
+
+@dataclass
+class Variable:
+    """A name and its value.
+
+    An assignment converts to `type`; if `type` is None the name is read-only and `read_only_reason` says what it is,
+    for the error.
+    """
+
+    value: Value | None  # None before the first assignment
+    type: Type | None = None
+    read_only_reason: str = "a parameter"
+    is_mutable: bool = False  # True if fields and elements may be assigned
+
+
+@dataclass(frozen=True)
+class NameRestriction:
+    """`int i : 0..n`: the type and range of a bound variable.
+
+    Written as a statement, it holds for every bound variable of that name in the block.
+    """
+
+    type: Type | None
+    range: Dimension | None
+    span: Span
+
+
+class Scope:
+    """Names and restrictions of a block; `parent` is the scope of the enclosing block."""
+
+    def __init__(self, parent: Scope | None = None):
+        self.parent = parent
+        self.names: dict[str, Variable] = {}
+        self.restrictions: dict[str, NameRestriction] = {}
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and its enclosing scopes, the innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def find(self, name: str) -> Variable | None:
+        """The innermost variable of this name."""
+        return next((s.names[name] for s in self.chain() if name in s.names), None)
+
+    def restriction(self, name: str) -> NameRestriction | None:
+        """The innermost restriction of this name."""
+        return next((s.restrictions[name] for s in self.chain() if name in s.restrictions), None)
+
+    def variables(self) -> list[tuple[str, Variable]]:
+        """All names with their variables, inner ones first."""
+        return [item for scope in self.chain() for item in scope.names.items()]
+
+    def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
+        """A copy of the chain and its variables; `scope_copies` receives each scope's copy."""
+        copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
+        copy.names = {name: replace(v) for name, v in self.names.items()}
+        copy.restrictions = dict(self.restrictions)
+        scope_copies[self] = copy
+        return copy

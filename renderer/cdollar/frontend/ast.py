@@ -1,4 +1,4 @@
-"""The syntax tree of a C$ program. Every node has its span, for messages."""
+"""The nodes of a C$ program's syntax tree, which the parser makes. Every node has its span, for error messages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class NamedType(AstNode):
 
 
 class KnownType(AstNode):
-    """The type that a type parameter of a generic function stands for: `type` is a type of the checker."""
+    """The type that replaces a type parameter in an instance of a generic function; `type` is an ir.types.Type."""
 
-    type: Any
+    type: object
 
 
 class FunctionalType(AstNode):
@@ -54,7 +54,7 @@ class FunctionalType(AstNode):
 class Literal(AstNode):
     """A number, `true`, `false` or a string; a `float_literal` has no suffix and may become float or double."""
 
-    value: Any
+    value: bool | int | float | str
     kind: str  # bool int uint long float double float_literal string
 
 
@@ -123,7 +123,7 @@ class ConstructorCall(AstNode):
 
 
 class Slice(AstNode):
-    """`low:high` or `low:high:step` in brackets, half open; what is left out is an end of the domain, and step 1."""
+    """`low:high` or `low:high:step` in brackets, half open; a missing end is an end of the domain, a missing step 1."""
 
     low: AstNode | None
     high: AstNode | None
@@ -186,24 +186,24 @@ class VariableDeclaration(AstNode):
     name_span: Span
     parameters: list[BoundParameter] | None
     value: AstNode | None
-    is_mutable: bool = False  # whether parts of it may be assigned
+    is_mutable: bool = False  # True if fields and elements may be assigned
 
 
 class Assignment(AstNode):
     """`x = e`, or `x += e` with the operator `+`.
 
-    For a part such as `x.y` or `x[2]`, `value` is the whole with another value of this part.
+    For an assignment to a field or element, `x.y = e` or `x[2] = e`, `value` is the new x: WithField or WithElements.
     """
 
     name: str
     name_span: Span
     operator: str
     value: AstNode
-    part: AstNode | None = None  # the left side, if it is a part
+    target: AstNode | None = None  # the left side, if it is a field or an element
 
 
 class WithField(AstNode):
-    """The subject with another value of a field: the meaning of `subject.name = value`."""
+    """The subject with a new value of one field: the value of `subject` after `subject.name = value`."""
 
     subject: AstNode
     name: str
@@ -211,7 +211,7 @@ class WithField(AstNode):
 
 
 class WithElements(AstNode):
-    """The subject, a function, with other values at indices: the meaning of `subject[indices] = value`."""
+    """The subject with new values at indices: the value of the function after `subject[indices] = value`."""
 
     subject: AstNode
     indices: list[AstNode]
@@ -227,7 +227,7 @@ class If(AstNode):
 
 
 class Loop(AstNode):
-    """for, while and do: start; while (condition) { body; step }; `do` runs the body once before the first test."""
+    """`for`, `while` and `do`: start; while (condition) { body; step }; `do` tests after the body (not test_first)."""
 
     start: list[AstNode]
     condition: AstNode | None
@@ -268,7 +268,7 @@ class Parameter(AstNode):
 class FunctionDeclaration(AstNode):
     """A function; `f(x) => e` has a body of one return. The span ends before the body.
 
-    A generic one, `T f<T>(T x)`, has names of types.
+    `type_parameters` holds the names `T` of a generic function `T f<T>(T x)`.
     """
 
     name: str
@@ -281,10 +281,10 @@ class FunctionDeclaration(AstNode):
 
 
 class ClassDeclaration(AstNode):
-    """A record type: name, type and span of each field; its methods, and the operators defined in it.
+    """A record type: name, type and span of each field; its methods and operators.
 
-    A class with a `base`, a functional type, is a function of the parameters of `evaluation`; its fields are given when
-    it is made.
+    The values of a class with a `base`, a functional type, are functions. `evaluation` holds their parameters and body,
+    which may use the fields; a constructor call gives the fields.
     """
 
     name: str
@@ -312,9 +312,9 @@ def children(tree: AstNode) -> Iterator[AstNode]:
             yield from (item for item in value if isinstance(item, AstNode))
 
 
-def replaced(tree: AstNode, change: Callable[[AstNode], AstNode | None]) -> AstNode:
-    """A copy of the tree; where `change` gives a node, that stands in place of a node and all below it."""
-    new: dict[int, AstNode] = {}
+def replaced(tree: FunctionDeclaration, change: Callable[[AstNode], AstNode | None]) -> FunctionDeclaration:
+    """A copy of a function; a node that `change` returns replaces a node and its descendants."""
+    new: dict[int, Any] = {}
     for node in reversed(list(walk(tree))):
         other = change(node)
         if other is None:
@@ -327,7 +327,8 @@ def replaced(tree: AstNode, change: Callable[[AstNode], AstNode | None]) -> AstN
                     values[entry.name] = [new[id(v)] if isinstance(v, AstNode) else v for v in value]
             other = replace(node, **values)
         new[id(node)] = other
-    return new[id(tree)]
+    copy: FunctionDeclaration = new[id(tree)]
+    return copy
 
 
 def walk(tree: AstNode) -> Iterator[AstNode]:

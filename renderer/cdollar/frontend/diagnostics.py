@@ -1,4 +1,4 @@
-"""Errors of C$ programs: file:line:column, a stable code, both facts, the line with a caret, and a hint.
+"""Errors of C$ programs: file:line:column, a stable code, a message, the source line with a caret, and a hint.
 
 Every code has its page in assets/reference/cdollar_errors.md.
 """
@@ -12,7 +12,7 @@ from renderer.errors import InputError, UserError
 
 MAX_LINE_CHARS = 160
 MAX_SHOWN_ERRORS = 5
-MAX_MESSAGE_CHARS = 900  # of several errors
+MAX_MESSAGE_CHARS = 900  # in the message of several errors
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Span:
 
     @property
     def excerpt(self) -> str:
-        """The text, cut to what fits in a sentence."""
+        """The text, at most 40 characters of it."""
         return self.text if len(self.text) <= 40 else self.text[:37] + "..."
 
     @property
     def provenance(self) -> str:
-        """The excerpt and where it is: `a(i) at 3:14`."""
+        """The excerpt with its line and column: `a(i) at 3:14`."""
         line, column = self.source.line_and_column(self.start)
         return f"{self.excerpt} at {line}:{column}"
 
@@ -63,7 +63,7 @@ class ProgramError(InputError):
 
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
         self.code, self.span, self.message, self.hint = code, span, message, hint
-        self.others: list[ProgramError] = []  # of the same program, in its order
+        self.others: list[ProgramError] = []  # later errors of the same program, in the order of the text
         super().__init__(self.render())
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class ProgramError(InputError):
 
 
 def raise_first(errors: list[ProgramError]) -> None:
-    """Raise the first of the errors of a program, which shows the others too; nothing if there is none."""
+    """Raise the first error of a program, whose text shows the other errors too; return if there is none."""
     if errors:
         first, *others = sorted(errors, key=lambda error: error.span.start)
         first.others = others

@@ -200,7 +200,7 @@ class ExpressionParser(TokenStream):
         return ast.Cast(start.to(operand.span), type_, operand)
 
     def postfix(self, first: ast.AstNode | None = None) -> ast.AstNode:
-        """Calls, indices and members, of `first` or of what is next."""
+        """Calls, indices and members, of `first` or of the next primary expression."""
         result, count = first or self.primary(), 0
         while self.at("(", "[", "."):
             count += 1
@@ -252,7 +252,7 @@ class ExpressionParser(TokenStream):
         return ast.Slice(self.span_from(start), low, *ends)
 
     def at_restriction(self) -> bool:
-        """Whether a restriction is next."""
+        """True if a restriction is next."""
         is_typed = self.token.text in (*ast.PRIMITIVES, "var") and self.peek().is_identifier
         return is_typed or self.text_after_names() == ":"
 

@@ -1,36 +1,31 @@
-"""What a programmer of another language may have meant: hints for errors, by the word or sign that is wrong."""
+"""Hints of error messages for a wrong word or sign, often from another language; the lexer and parser look them up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MAX_COMPARED_CHARS = 40  # of a name: comparing takes time that grows with the square of its length
+MAX_COMPARED_CHARS = 40  # of a name: the time of a comparison is quadratic in its length
 # Words of other languages, where a token is not expected, or as the name of a type, a function or a module.
-WORDS = {
+HINTS_BY_WORDS = {
     "and": "and is `&&`",
     "or": "or is `||`",
     "not": "not is `!`",
     "elif": "write `else if`",
     "then": "write `if (c) ... else ...`",
-    "def": "a function starts with the type it returns: `float f(float x) => x;`",
-    "function": "a function starts with the type it returns: `float f(float x) => x;`",
+    "def function": "a function starts with the type it returns: `float f(float x) => x;`",
     "lambda": "an anonymous function is `x => x * x`",
-    "None": "every function returns a value",
+    "None void": "every function returns a value",
     "null": "there is no null",
     "string": 'there are no strings, but for the name of a file: file("a.npy")',
-    "void": "every function returns a value",
     "char": "the integers are byte, int, uint and long",
     "auto": "write `var`",
     "struct": "write `final class P { float x; }`",
-    "math": "functions stand alone: `sin(x)`",
-    "np": "functions stand alone: `sin(x)`",
-    "Math": "functions stand alone: `sin(x)`",
+    "math np Math": "functions stand alone: `sin(x)`",
     "len": "the size is `size(a)`",
     "shape": "the size is `size(a, 0)`",
     "range": "a range is `0..n`",
-    "mean": "the mean is `sum(a) / size(a)`",
-    "average": "the mean is `sum(a) / size(a)`",
+    "mean average": "the mean is `sum(a) / size(a)`",
     "cumsum": "prefix sums are `scan(a)`",
     "bincount": "counts are `histogram(keys, n)`",
     "reduce": "write `fold(step, start, a(i))`",
@@ -38,6 +33,7 @@ WORDS = {
     "power": "a power is `pow(x, 2)`",
     "map": "write `var c(i) = f(a(i))`",
 }
+WORDS = {word: hint for words, hint in HINTS_BY_WORDS.items() for word in words.split()}
 # Members that arrays have elsewhere.
 MEMBERS = {
     "T": "the transpose is `var t(j, i) = a(i, j);`", "transpose": "the transpose is `var t(j, i) = a(i, j);`",
@@ -54,21 +50,12 @@ SIGNS = {
 }  # fmt: skip
 QUOTES = "“”„‟‘’"
 OTHER_SIGNS = {
-    "×": "write `*`",
-    "·": "write `*`",
-    "÷": "write `/`",
-    "−": "the minus sign is `-`",
-    "–": "the minus sign is `-`",
-    "≤": "write `<=`",
-    "≥": "write `>=`",
-    "≠": "write `!=`",
-    "π": "it is `pi`",
-    "²": "write `x * x`",
-    "√": "write `sqrt(x)`",
+    "×": "write `*`", "·": "write `*`", "÷": "write `/`", "−": "the minus sign is `-`", "–": "the minus sign is `-`",
+    "≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`",
+    "π": "it is `pi`", "²": "write `x * x`", "√": "write `sqrt(x)`",
     "'": 'a file\'s name stands in double quotes: file("a.npy")',
-    "#": "a comment starts with `//`",
-    "@": "the product is `+ (a(i, k) * b(k, j))`",
-}
+    "#": "a comment starts with `//`", "@": "the product is `+ (a(i, k) * b(k, j))`",
+}  # fmt: skip
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """`kind` is a group of TOKEN or "eof"."""
+    """A token; `kind` is the name of a group of TOKEN, or "eof"."""
 
     kind: str
     text: str
@@ -43,12 +43,12 @@ class Token:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether this is an identifier or a keyword."""
+        """True if this is an identifier or a keyword."""
         return self.kind == "identifier"
 
     @property
     def is_name(self) -> bool:
-        """Whether this is an identifier that is no keyword."""
+        """True if this is an identifier but no keyword."""
         return self.is_identifier and self.text not in KEYWORDS
 
 
@@ -71,7 +71,7 @@ def tokenize(source: SourceFile) -> list[Token]:
 
 
 def fail_at_character(source: SourceFile, position: int) -> NoReturn:
-    """Raises CS0102 for what is never closed, CS0103 for other characters."""
+    """Raises CS0102 for a comment or string that is never closed, CS0103 for other characters."""
     first, here = source.text[position], Span(source, position, position + 1)
     if source.text.startswith("/*", position):
         span = Span(source, position, position + 2)
@@ -83,7 +83,7 @@ def fail_at_character(source: SourceFile, position: int) -> NoReturn:
 
 
 class TokenStream:
-    """The tokens of a text and a position in them, which may step back to try another rule."""
+    """The tokens of a text and a position in them; the parser rewinds the position to try another rule."""
 
     def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
@@ -107,7 +107,7 @@ class TokenStream:
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, *texts: str) -> bool:
-        """Whether the next token is one of these punctuators or words."""
+        """True if the next token is one of these punctuators or words."""
         return self.token.kind not in ("string", "eof") and self.token.text in texts
 
     def advance(self) -> Token:
@@ -128,14 +128,14 @@ class TokenStream:
         message = f"expected `{text}` {where}, found {self.describe_token()}"
         raise ProgramError("CS0104", self.missing_token_span(text), message, self.hint_for(text))
 
-    def expect_identifier(self, what: str) -> Token:
+    def expect_identifier(self, description: str) -> Token:
         """Takes a name; raises CS0105 if another token is next."""
         if not self.token.is_name:
-            self.fail("CS0105", f"expected {what}, found {self.describe_token()}", self.hint_for(what))
+            self.fail("CS0105", f"expected {description}, found {self.describe_token()}", self.hint_for(description))
         return self.advance()
 
     def hint_for(self, expected: str) -> str:
-        """What the next token, or a word of another language before it, may have been meant to be."""
+        """The hint for the next token, or for a word of another language before it."""
         before = WORDS.get(self.previous.text, "") if self.previous.is_name else ""
         if expected == "(" and self.previous.text == "for":
             before = "write `for (int i = 0; i < n; i++) ...`"
@@ -147,8 +147,8 @@ class TokenStream:
 
     def missing_token_span(self, text: str) -> Span:
         """A missing `;` is marked after the token before it, not at the start of the next line."""
-        end, place = self.previous.span.end, self.source.line_and_column
-        if text == ";" and self.position and place(end) < place(self.token.span.start):
+        end, position = self.previous.span.end, self.source.line_and_column
+        if text == ";" and self.position and position(end) < position(self.token.span.start):
             return Span(self.source, end, end + 1)
         return self.token.span
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import MAX_SHOWN_ERRORS, ProgramError, SourceFile, Span, raise_first
@@ -17,7 +17,7 @@ ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="
 
 
 class Parser(ExpressionParser):
-    """A whole program, or a line of the REPL."""
+    """Parses the declarations of a program, or a line of the REPL."""
 
     # Declarations
 
@@ -55,7 +55,7 @@ class Parser(ExpressionParser):
             self.advance()
 
     def skip_modifiers(self) -> None:
-        """Takes C# modifiers, which mean nothing here."""
+        """Takes C# modifiers, which C$ ignores."""
         while self.token.text in MODIFIERS:
             self.advance()
 
@@ -82,7 +82,7 @@ class Parser(ExpressionParser):
         if not self.at("(", "<"):
             self.position -= 1
             return self.variable_declarator("type", result, start)
-        return self.generic_function(start, result, name, attributes)
+        return self.function(start, result, name, attributes)
 
     def operator_name(self) -> Token:
         """The operator behind `operator`, as the name of a function."""
@@ -104,17 +104,22 @@ class Parser(ExpressionParser):
         return names
 
     def function(
-        self, start: Span, result: ast.AstNode, name: Token, types: list[str], attributes: dict[str, Span]
+        self, start: Span, result: ast.AstNode, name: Token, attributes: dict[str, Span]
     ) -> ast.FunctionDeclaration:
-        """The parameters and the body of a function."""
-        parameters = self.parameters()
-        header = self.span_from(start)
-        if self.accept("=>") or self.accept("="):
-            value = self.expression()
-            self.expect(";", "after the function")
-            body: list[ast.AstNode] = [ast.Return(value.span, value)]
-        else:
-            body = self.block()
+        """A function, method or operator after its name: optional type parameters, parameters and body."""
+        types = self.type_parameters() if self.at("<") else []
+        outer_type_names, self.type_names = self.type_names, self.type_names | set(types)
+        try:
+            parameters = self.parameters()
+            header = self.span_from(start)
+            if self.accept("=>") or self.accept("="):
+                value = self.expression()
+                self.expect(";", "after the function")
+                body: list[ast.AstNode] = [ast.Return(value.span, value)]
+            else:
+                body = self.block()
+        finally:
+            self.type_names = outer_type_names
         return ast.FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes, types)
 
     def parameters(self) -> list[ast.Parameter]:
@@ -157,7 +162,7 @@ class Parser(ExpressionParser):
             if item.base is not None:
                 self.evaluation(item, start)
             else:
-                item.methods.append(self.function(start, type_, self.operator_name(), [], {}))
+                item.methods.append(self.function(start, type_, self.operator_name(), {}))
             return
         for _ in self.separated():
             name = self.expect_identifier("a field's name")
@@ -165,23 +170,12 @@ class Parser(ExpressionParser):
                 if item.base is not None:
                     message = "a class derived from a functional type has fields and `operator ()`, no methods"
                     self.fail("CS0115", message, span=name.span)
-                item.methods.append(self.generic_function(start, type_, name, {}))
+                item.methods.append(self.function(start, type_, name, {}))
                 return
             if any(other[0] == name.text for other in item.fields):
                 self.fail("CS0109", f"the field `{name.text}` is declared twice", span=name.span)
             item.fields.append((name.text, type_, name.span))
         self.expect(";", "after the field")
-
-    def generic_function(
-        self, start: Span, result: ast.AstNode, name: Token, attributes: dict[str, Span]
-    ) -> ast.FunctionDeclaration:
-        """A function or method behind its name: type parameters, if it has some, parameters and body."""
-        types = self.type_parameters() if self.at("<") else []
-        known, self.type_names = self.type_names, self.type_names | set(types)
-        try:
-            return self.function(start, result, name, types, attributes)
-        finally:
-            self.type_names = known
 
     def evaluation(self, item: ast.ClassDeclaration, start: Span) -> None:
         """`operator ()(int i) => expression;`, behind `operator`."""
@@ -275,10 +269,11 @@ class Parser(ExpressionParser):
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
         self.accept("const")
-        if self.accept("mutable"):
-            return self.mutable_declarations(start)
-        if self.at("var", "let"):
-            return self.variable_declarations(self.advance().text, None, start)
+        is_mutable = self.accept("mutable") is not None
+        if self.at("var") or self.at("let") and not is_mutable:
+            return self.variable_declarations(self.advance().text, None, start, is_mutable)
+        if is_mutable:
+            return self.variable_declarations("type", self.type(), start, is_mutable)
         if self.text_after_names() == ":":
             return [self.restriction()]
         state = self.position, self.depth
@@ -293,17 +288,6 @@ class Parser(ExpressionParser):
         self.rewind(state)
         return [self.assignment(start)]
 
-    def mutable_declarations(self, start: Span) -> list[ast.AstNode]:
-        """`mutable var x = e`, `mutable float[] a = e`, behind the `mutable`."""
-        if self.accept("var"):
-            declarations = self.variable_declarations("var", None, start)
-        else:
-            declarations = self.variable_declarations("type", self.type(), start)
-        for tree in declarations:
-            assert isinstance(tree, ast.VariableDeclaration)
-            tree.is_mutable = True
-        return declarations
-
     def fail_unknown_type(self) -> NoReturn:
         """Raises CS0201 for a word before a name; it may be a keyword with a mistake."""
         word = self.token.text
@@ -311,31 +295,34 @@ class Parser(ExpressionParser):
         hint = hint or "types: " + ", ".join(sorted(self.type_names))
         self.fail("CS0201", f"unknown type `{self.token.span.excerpt}`", hint)
 
-    def variable_declarations(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
+    def variable_declarations(
+        self, kind: str, type_: ast.AstNode | None, start: Span, is_mutable: bool = False
+    ) -> list[ast.AstNode]:
         """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
         declarations: list[ast.AstNode] = []
         for _ in self.separated():
-            own_start = self.token.span if declarations else start
-            declarations.append(self.variable_declarator(kind, type_, own_start, semicolon=False))
+            first = self.token.span if declarations else start
+            declarations.append(self.variable_declarator(kind, type_, first, is_mutable, is_statement=True))
         return declarations
 
     def variable_declarator(
-        self, kind: str, type_: ast.AstNode | None, start: Span, semicolon: bool = True
+        self, kind: str, type_: ast.AstNode | None, start: Span, is_mutable: bool = False, is_statement: bool = False
     ) -> ast.VariableDeclaration:
-        """`x = e`, `f(i, j) = e`, or `x` alone where no value is needed."""
+        """`x = e`, `f(i, j) = e`, or in a statement `x` alone after a type; outside of functions with its `;`."""
         name = self.expect_identifier("the variable's name")
         parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
         if self.accept("="):
             value = self.expression()
-        elif kind != "type" or parameters is not None or semicolon:
+        elif kind != "type" or parameters is not None or not is_statement:
             if self.at("{", "=>") and parameters is not None:
                 message = "functions with a body belong outside of other functions"
                 self.fail("CS0111", message, f"or write `var {name.text}(...) = expression;`", name.span)
             self.expect("=", f"after `{name.text}`")
-        if semicolon:
+        if not is_statement:
             self.expect(";", "after the declaration")
-        return ast.VariableDeclaration(self.span_from(start), kind, type_, name.text, name.span, parameters, value)
+        span = self.span_from(start)
+        return ast.VariableDeclaration(span, kind, type_, name.text, name.span, parameters, value, is_mutable)
 
     def assignment(self, start: Span) -> ast.AstNode:
         """`x = e`, `x += e`, `x++`, `++x`."""
@@ -362,7 +349,7 @@ class Parser(ExpressionParser):
             return ast.Assignment(span, root.name, root.span, operator.text[:-1], value)
         if operator.text != "=":
             value = ast.Binary(span, operator.text[:-1], left, value)
-        return ast.Assignment(span, root.name, root.span, "", whole_with_part(left, value, span), left)
+        return ast.Assignment(span, root.name, root.span, "", updated_variable(left, value, span), left)
 
     def fail_assignment(self, left: ast.AstNode) -> NoReturn:
         """Raises CS0113: the left side is not a variable."""
@@ -374,14 +361,15 @@ class Parser(ExpressionParser):
         self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
 
 
-def whole_with_part(left: ast.AstNode, value: ast.AstNode, span: Span) -> ast.AstNode:
-    """The variable's whole value after `left = value`."""
-    part: Any = left
-    while not isinstance(part, ast.Name):
-        if isinstance(part, ast.MemberAccess):
-            part, value = part.subject, ast.WithField(span, part.subject, part.name, value)
+def updated_variable(left: ast.AstNode, value: ast.AstNode, span: Span) -> ast.AstNode:
+    """The value of the variable in `left` after `left = value`."""
+    while isinstance(left, (ast.MemberAccess, ast.Call)):
+        if isinstance(left, ast.MemberAccess):
+            value = ast.WithField(span, left.subject, left.name, value)
+            left = left.subject
         else:
-            part, value = part.callee, ast.WithElements(span, part.callee, part.arguments, value)
+            value = ast.WithElements(span, left.callee, left.arguments, value)
+            left = left.callee
     return value
 
 

@@ -1,57 +1,82 @@
 """Reverse mode over the DAG: the derivatives of a number by the arrays and numbers that it is computed from.
 
-Adjoints are expressions over the bound variables of the nodes that they belong to, so that the gradient is a DAG like
-any other: it is fused, hoisted and run by every target. A function that is evaluated once has an adjoint function,
-which gathers what all reads of it pass on (scatter.py).
+`grad(f)` (lowering/gradients.py) is the caller. The adjoint of a node is its derivative of the loss, an expression over
+the node's bound variables. So the gradient is a DAG like any other, which every pass and target takes. The adjoint of a
+function that is evaluated once is the sum of the contributions of all its reads (transposition.py). A leaf is a number
+or function to differentiate by. Source: Griewank and Walther, Evaluating Derivatives, 2008.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
+from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, contribution, is_smooth
 from renderer.cdollar.gradients.folds import FoldGradient
-from renderer.cdollar.gradients.hoisting import LargeHoister, read_once
-from renderer.cdollar.gradients.inlining import inline_calls
-from renderer.cdollar.gradients.inversion import Context, Use
-from renderer.cdollar.gradients.marks import Leaf, is_leaf, without_marks
-from renderer.cdollar.gradients.scatter import Transposer
+from renderer.cdollar.gradients.rewrites import LargeHoister, inline_calls, read, read_once
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
+from renderer.cdollar.gradients.transposition import FunctionRead, Transposer
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.passes import alpha_rename, cost, fuse, simplify
+from renderer.cdollar.ir.passes import cost, fuse, simplify
 from renderer.cdollar.ir.primitives import primitive
-from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Record, Scalar, component_types, promoted_type
+from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Scalar, component_types, promoted_type
 
-INLINE_COST = 6  # of an adjoint that is repeated rather than evaluated once
+
+class Leaf(NamedTuple):
+    """The attribute of a let node that marks a leaf; `number` is unique."""
+
+    number: int
+
+
+def mark(dag: ir.Dag, node: ir.Node) -> ir.Node:
+    """A leaf of the same value: a new let node, which hash consing shares with no other node."""
+    return dag.intern("let", node.type, (node,), Leaf(next(ir.unique_ids)))
+
+
+def is_leaf(node: ir.Node) -> bool:
+    """True if a node is marked."""
+    return node.op == "let" and isinstance(node.attribute, Leaf)
+
+
+def without_leaf_marks(dag: ir.Dag, roots: Nodes, marks: set[Leaf]) -> Nodes:
+    """The roots, with each leaf that has one of these marks replaced by the marked node."""
+
+    def change(node: ir.Node, inputs: Nodes) -> ir.Node:
+        return inputs[0] if is_leaf(node) and node.attribute in marks else ir.with_inputs(dag, node, inputs)
+
+    return ir.rewrite(roots, change)
+
+
+INLINE_COST = 6  # operations: a cheaper adjoint is computed at each use instead of stored
 MAX_ARGMAX_VARIABLES = 4
 
 
 class Adjoint(NamedTuple):
-    """What a node contributes to the result, where `guard` holds (None: everywhere)."""
+    """The derivative of the loss by a node: `value` where `guard` holds (None: everywhere), else 0."""
 
     guard: ir.Node | None
     value: ir.Node
 
 
 class ReverseMode:
-    """Differentiates one number; made anew for each."""
+    """One differentiation of one number.
+
+    `adjoints` holds the adjoints of each component of a node, by the context (the bound variables) of the adjoint.
+    `reads` holds the reads of each function, each with the component of the function that the contribution belongs to.
+    `active` holds the nodes that depend on a leaf. `outside` holds the free variables of the loss.
+    """
 
     def __init__(self, dag: ir.Dag, tangents: TangentFunctions):
         self.dag, self.algebra, self.tangents = dag, Algebra(dag), tangents
         self.transposer = Transposer(dag)
         self.adjoints: dict[tuple[ir.Node, int], dict[Context, Adjoint]] = {}
-        self.uses: dict[ir.Node, list[tuple[int, Use]]] = {}
+        self.reads: dict[ir.Node, list[tuple[int, FunctionRead]]] = {}
         self.active: set[ir.Node] = set()
         self.outside: frozenset[ir.BoundVariable] = frozenset()
         self.marks: set[Leaf] = set()
 
     def run(self, loss: ir.Node, leaves: list[tuple[ir.Node, tuple[ir.Range, ...]]]) -> list[ir.Node]:
-        """The derivative by each leaf, which are given with their domains: a number, or a function with its components.
-
-        Raises NoDerivative.
-        """
+        """The derivative of `loss` by each leaf: a number, or a function over the given domain; raises NoDerivative."""
         remarks: list[str] = []
         self.outside, self.marks = loss.free_variables, {leaf.attribute for leaf, _ in leaves}
         roots = fuse(self.dag, inline_calls(self.dag, simplify(self.dag, (loss,), remarks)), remarks)
@@ -60,121 +85,99 @@ class ReverseMode:
         self.find_active(order)
         self.add(loss, 0, (), Adjoint(None, self.algebra.number(1, loss.type)))
         for node in reversed(order):
-            if node in self.active and not self.is_own(node):
-                self.process(node)
-        found = {node.attribute: node for node in order if self.is_own(node)}  # the passes renew nodes
-        results = tuple(self.result(found.get(leaf.attribute, leaf), ranges) for leaf, ranges in leaves)
-        return list(without_marks(self.dag, results, self.marks))
+            if node in self.active and not self.is_own_leaf(node):
+                self.visit(node)
+        by_mark = {node.attribute: node for node in order if self.is_own_leaf(node)}  # the passes renew nodes
+        results = tuple(self.result(by_mark.get(leaf.attribute, leaf), ranges) for leaf, ranges in leaves)
+        return list(without_leaf_marks(self.dag, results, self.marks))
 
-    def is_own(self, node: ir.Node) -> bool:
-        """Whether a node is one of the leaves."""
+    def is_own_leaf(self, node: ir.Node) -> bool:
+        """True if a node is a leaf of this differentiation, and not of a differentiation around it."""
         return is_leaf(node) and node.attribute in self.marks
 
     def find_active(self, order: list[ir.Node]) -> None:
-        """The nodes that depend on a leaf by floating-point numbers."""
+        """Adds to `active` the nodes that depend on a leaf by floating-point numbers."""
         for node in order:
-            if self.is_own(node):
+            inputs, is_read = node.inputs, isinstance(node.attribute, ir.Access)
+            if is_read or node.attribute == "select":
+                inputs = inputs[:1] if is_read else inputs[1:]  # an index and a condition have no derivative
+            depends = any(child in self.active for child in inputs)
+            is_passed = is_read or node.op in ("function", "primitive", "let") or is_smooth(node)
+            if self.is_own_leaf(node) or depends and is_passed:
                 self.active.add(node)
-            elif isinstance(node.attribute, ir.Access):
-                if node.inputs[0] in self.active:
-                    self.active.add(node)
-            elif node.op == "apply" and node.attribute == "select":
-                if is_smooth(node) and any(child in self.active for child in node.inputs[1:]):
-                    self.active.add(node)
-            elif node.op in ("function", "primitive") or node.op == "let" or is_smooth(node):
-                if any(child in self.active for child in node.inputs):
-                    self.active.add(node)
 
     def result(self, leaf: ir.Node, ranges: tuple[ir.Range, ...]) -> ir.Node:
-        """The derivative by a leaf."""
+        """The derivative by a leaf: a number, or a function over `ranges`."""
         if not isinstance(leaf.type, FunctionType):
-            total = self.total(leaf, ())
-            zero = self.algebra.number(0, leaf.type)
-            return zero if total is None else self.algebra.select(total.guard, total.value, zero)
-        variables = over(ranges)
-        bodies = self.gathered_components(leaf, component_types(leaf.type.result), variables)
+            return self.total_value(leaf, (), 0, leaf.type)
+        variables = new_variables(ranges)
+        bodies = self.function_adjoints(leaf, component_types(leaf.type.result), variables)
         return self.dag.function(variables, bodies, leaf.type.as_function_type)
 
     # Adjoints
 
     def add(self, node: ir.Node, component: int, context: Context, new: Adjoint) -> None:
-        """Adds what is passed on to a component of a node."""
+        """Adds a contribution to the adjoint of a component of a node."""
         if node not in self.active or new.value.is_constant and new.value.attribute.number == 0:
             return
         known = self.adjoints.setdefault((node, component), {})
         old = known.get(context)
         if old is not None:
-            a, guard = self.algebra, old.guard
+            a, guard, values = self.algebra, old.guard, (old.value, new.value)
             if old.guard is not new.guard:
-                old, new = (
-                    Adjoint(None, a.where(old.guard, old.value)),
-                    Adjoint(new.guard, a.where(new.guard, new.value)),
-                )
-                guard = None if None in (guard, new.guard) else a.compare("||", guard, new.guard)  # type: ignore[arg-type]
-            new = Adjoint(guard, a.op("+", old.value, new.value))
+                values = a.where(old.guard, old.value), a.where(new.guard, new.value)
+                guard = None if old.guard is None or new.guard is None else a.compare("||", old.guard, new.guard)
+            new = Adjoint(guard, a.op("+", *values))
         known[context] = new
 
     def total(self, node: ir.Node, wanted: Context, component: int = 0) -> Adjoint | None:
-        """What all contexts pass on to a node, summed over all bound variables but those wanted."""
+        """The adjoint of a node over the `wanted` variables: the sum of its adjoints over all contexts."""
         total: Adjoint | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
-            own = adjoint
             if any(v not in wanted for v in context):
-                use = Use(context, adjoint.guard, adjoint.value, node)
-                own = Adjoint(None, self.transposer.collapsed(use, wanted))
-            if total is None:
-                total = own
-            else:
-                value = self.algebra.op(
-                    "+", self.algebra.where(total.guard, total.value), self.algebra.where(own.guard, own.value)
-                )
-                total = Adjoint(None, value)
+                use = FunctionRead(context, adjoint.guard, adjoint.value, node)
+                adjoint = Adjoint(None, self.transposer.summed_contribution(use, wanted))
+            if total is not None:
+                values = (self.algebra.where(a.guard, a.value) for a in (total, adjoint))
+                adjoint = Adjoint(None, self.algebra.op("+", *values))
+            total = adjoint
         return total
 
+    def total_value(self, node: ir.Node, wanted: Context, component: int, type_: str) -> ir.Node:
+        """The adjoint of a node over the `wanted` variables, 0 where nothing contributes."""
+        total = self.total(node, wanted, component)
+        return self.algebra.number(0, type_) if total is None else self.algebra.where(total.guard, total.value)
+
     def evaluated_once(self, value: ir.Node, variables: Context) -> ir.Node:
-        """A value over variables as a function that is evaluated once, read at them."""
+        """A value over variables, stored as a function that is evaluated once and read at the variables."""
         if value.op in ("scalar", "variable") or not variables:
             return value
-        new = tuple(ir.BoundVariable(v.name, v.type, v.range) for v in variables)
-        replacement = dict(zip(variables, map(self.dag.bound_variable, new), strict=True))
-        (body,) = alpha_rename(self.dag, ir.substitute(self.dag, (value,), replacement))
-        type_ = FunctionType(Scalar(value.type), tuple(Scalar(v.type) for v in variables), True)
-        function = self.dag.function(new, (body,), type_)
-        if not function.free_variables:
-            function = self.dag.intern("let", type_, (function,))
-        return self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
+        return read_once(self.dag, (value,), variables)[0]
 
-    def gathered(self, function: ir.Node, type_: str, variables: Context) -> ir.Node:
-        """What all reads pass on to the elements of a function of numbers, over variables of its domain."""
-        return self.gathered_components(function, (type_,), variables)[0]
+    def function_adjoints(self, function: ir.Node, types: tuple[str, ...], variables: Context) -> Nodes:
+        """The adjoint of each component of a function over `variables` of its domain: sums of its reads' contributions.
 
-    def gathered_components(self, function: ir.Node, types: tuple[str, ...], variables: Context) -> tuple[ir.Node, ...]:
-        """As gathered(), of each component."""
+        A component that is no floating-point number has the adjoint 0.
+        """
         types = tuple(map(promoted_type, types))
         terms: list[list[ir.Node]] = [[] for _ in types]
-        for component, use in self.uses.get(function, ()):
+        for component, use in self.reads.get(function, ()):
             if types[component] in FLOATS:
                 terms[component] += self.transposer.terms(use, variables)
-        terms = [self.merged(own) for own in terms]
-        counts = [len(own) for own in terms]
+        terms = [self.merge_sums(column) for column in terms]
+        counts = [len(column) for column in terms]
         if max(counts) > 1 and min(counts) == max(counts):  # the components of each read are evaluated together
             together = [self.evaluated_together(each, variables) for each in zip(*terms, strict=True)]
-            terms = [list(own) for own in zip(*together, strict=True)]
+            terms = [list(column) for column in zip(*together, strict=True)]
         elif max(counts) > 1:
-            terms = [[self.evaluated_together((t,), variables)[0] for t in own] for own in terms]
-        results = []
-        for type_, own in zip(types, terms, strict=True):
-            zero = 0.0 if type_ in FLOATS else False if type_ == "bool" else 0
-            total = own[0] if own else self.dag.constant(zero, type_)
-            for term in own[1:]:
-                total = self.algebra.op("+", total, term)
-            results.append(total)
-        return tuple(results)
+            terms = [[self.evaluated_together((t,), variables)[0] for t in column] for column in terms]
+        sums = (self.algebra.sum(column) for column in terms)
+        return tuple(s or self.algebra.number(0, type_) for s, type_ in zip(sums, types, strict=True))
 
-    def merged(self, terms: list[ir.Node]) -> list[ir.Node]:
-        """The terms, sums over variables of equal ranges as one sum; matrix products stay apart, as they are tiled."""
+    def merge_sums(self, terms: list[ir.Node]) -> list[ir.Node]:
+        """The terms, with sums over equal ranges merged into one sum; matrix products stay, because they are tiled."""
         kept: list[ir.Node] = []
-        sums: dict[tuple, ir.Node] = {}
+        sums: dict[tuple[tuple[int, int], ...], ir.Node] = {}
         for term in terms:
             is_sum = term.op == "reduce" and term.attribute[0].name == "+" and contraction_factors(term) is None
             variables = term.attribute[1] if is_sum else ()
@@ -191,57 +194,47 @@ class ReverseMode:
             kept[kept.index(first)] = sums[key]
         return kept
 
-    def evaluated_together(self, values: tuple[ir.Node, ...], variables: Context) -> tuple[ir.Node, ...]:
-        """Values over variables as the components of one function, if they are reductions."""
+    def evaluated_together(self, values: Nodes, variables: Context) -> Nodes:
+        """Values over variables; if all are reductions, the components of one function that is evaluated once."""
         if not variables or any(value.op != "reduce" for value in values):
             return values
-        if len(values) == 1:
-            return (self.evaluated_once(values[0], variables),)
-        record = Record("adjoint", tuple((f"c{k}", Scalar(v.type)) for k, v in enumerate(values)))
-        return read_once(self.dag, values, variables, record)
+        return read_once(self.dag, values, variables)
 
-    # Nodes
+    # Visits of nodes
 
-    def process(self, node: ir.Node) -> None:
-        """Passes the adjoint of a node on to its inputs."""
+    def visit(self, node: ir.Node) -> None:
+        """Adds the contributions of a node to the adjoints of its inputs; all users of the node were visited before."""
         if node.op == "function":
-            self.function(node)
+            self.visit_function(node)
         elif node.op == "primitive":
-            self.primitive(node)
+            self.visit_primitive(node)
         elif node.op == "let" and isinstance(node.type, FunctionType):
-            self.uses.setdefault(node.inputs[0], []).extend(self.uses.get(node, ()))
+            self.reads.setdefault(node.inputs[0], []).extend(self.reads.get(node, ()))
         elif node.op == "reduce":
-            self.reduction(node)
-        elif isinstance(node.attribute, ir.Component):
-            self.each(node, lambda context, given: self.add(node.inputs[0], node.attribute.index, context, given))
+            self.visit_reduction(node)
         elif isinstance(node.attribute, ir.Access):
-            self.access(node)
+            self.visit_access(node)
         elif isinstance(node.attribute, ir.UserCall):
-            self.call(node)
-        elif node.op == "let" or node.attribute == "convert":
-            child, convert = node.inputs[0], self.algebra.convert
-            self.each(
-                node, lambda c, given: self.add(child, 0, c, Adjoint(given.guard, convert(given.value, child.type)))
-            )
+            self.visit_call(node)
         else:
-            self.each(node, lambda context, given: self.operation(node, context, given))
+            for context, given in self.adjoints.get((node, 0), {}).items():
+                self.visit_operation(node, context, given)
 
-    def each(self, node: ir.Node, pass_on: Callable[[Context, Adjoint], Any]) -> None:
-        """Calls `pass_on` for the adjoint in each context."""
-        for context, given in self.adjoints.get((node, 0), {}).items():
-            pass_on(context, given)
+    def visit_operation(self, node: ir.Node, context: Context, given: Adjoint) -> None:
+        """A component, a let, a conversion, or an elementary operation with the derivatives of derivatives.py."""
+        first = node.inputs[0]
+        if isinstance(node.attribute, ir.Component):
+            self.add(first, node.attribute.index, context, given)
+        elif node.op == "let" or node.attribute == "convert":
+            self.add(first, 0, context, Adjoint(given.guard, self.algebra.convert(given.value, first.type)))
+        else:
+            for position, child in enumerate(node.inputs):
+                term = contribution(self.algebra, node, position, given.value) if child in self.active else None
+                if term is not None:
+                    self.add(child, 0, context, Adjoint(self.algebra.both(given.guard, term.condition), term.node))
 
-    def operation(self, node: ir.Node, context: Context, given: Adjoint) -> None:
-        """An elementary operation."""
-        for position, child in enumerate(node.inputs):
-            if child not in self.active:
-                continue
-            term = passed_on(self.algebra, node, position, given.value)
-            if term is not None:
-                self.add(child, 0, context, Adjoint(self.algebra.both(given.guard, term.condition), term.node))
-
-    def call(self, node: ir.Node) -> None:
-        """A device function: by its tangent function."""
+    def visit_call(self, node: ir.Node) -> None:
+        """A call of a device function: the derivatives are computed by its tangent function."""
         outputs = smooth_outputs(node.attribute.function)
         active = tuple(k for k, child in enumerate(node.inputs) if child in self.active)
         derivatives = called_derivatives(self.tangents, node, active)
@@ -252,34 +245,34 @@ class ReverseMode:
                     value = self.algebra.op("*", given.value, derivative)
                     self.add(child, 0, context, Adjoint(given.guard, self.algebra.convert(value, child.type)))
 
-    def access(self, node: ir.Node) -> None:
-        """A read of a function, kept until all of them are known."""
+    def visit_access(self, node: ir.Node) -> None:
+        """A read of a function: its contribution is kept until all reads of the function are visited."""
         for component in range(len(ir.scalar_types(node))):
             for context, given in self.adjoints.get((node, component), {}).items():
-                use = Use(context, given.guard, given.value, node)
-                self.uses.setdefault(node.inputs[0], []).append((component, use))
+                use = FunctionRead(context, given.guard, given.value, node)
+                self.reads.setdefault(node.inputs[0], []).append((component, use))
 
-    def function(self, node: ir.Node) -> None:
-        """A function of bound variables: its adjoint function is that of its body."""
+    def visit_function(self, node: ir.Node) -> None:
+        """A function of bound variables: its adjoint over these variables is the adjoint of its body."""
         if not isinstance(node.attribute, tuple):
             return
         variables: Context = node.attribute
         types = tuple(body.type for body in node.inputs)
-        for body, value in zip(node.inputs, self.gathered_components(node, types, variables), strict=True):
+        for body, value in zip(node.inputs, self.function_adjoints(node, types, variables), strict=True):
             if body in self.active:
-                is_dear = body.op == "reduce" or has_reduction(value) or cost((value,)) > INLINE_COST
-                if is_dear and not is_read(value):
+                is_costly = body.op == "reduce" or has_reduction(value) or cost((value,)) > INLINE_COST
+                if is_costly and not is_read(value):
                     value = self.evaluated_once(value, variables)
                 self.add(body, 0, variables, Adjoint(None, value))
 
     # Reductions
 
-    def reduction(self, node: ir.Node) -> None:
-        """A reduction: what it passes on to its elements."""
+    def visit_reduction(self, node: ir.Node) -> None:
+        """A reduction: its contribution to its elements; raises NoDerivative for a function of the program."""
         reduction, variables = node.attribute
         free = tuple(sorted(node.free_variables - self.outside, key=lambda v: v.unique_id))
         if reduction.name == "fold":
-            self.fold(node, free)
+            self.visit_fold(node, free)
             return
         total = self.total(node, free)
         if total is None:
@@ -288,20 +281,18 @@ class ReverseMode:
         if reduction.name == "+":
             self.add(body, 0, context, total)
         elif reduction.name in ("min", "max"):
-            self.add(body, 0, context, self.extreme(node, free, total))
+            self.add(body, 0, context, self.min_max_adjoint(node, free, total))
         elif reduction.name == "*":
-            self.add(body, 0, context, Adjoint(total.guard, self.product(node, free, total.value)))
+            self.add(body, 0, context, Adjoint(total.guard, self.product_adjoint(node, free, total.value)))
         else:
             name = reduction.name if reduction.function is None else reduction.function.name
             raise NoDerivative(f"the reduction by `{name}` has no gradient", self.dag.spans.get(node))
 
-    def fold(self, node: ir.Node, free: Context) -> None:
-        """A fold: see folds.py."""
+    def visit_fold(self, node: ir.Node, free: Context) -> None:
+        """A fold: its contributions to its starts and elements (folds.py)."""
         fold, given = FoldGradient(self.dag, self.tangents, node, free), []
         for component in fold.smooth:
-            zero = self.algebra.number(0, fold.types[component])
-            total = self.total(node, free, component)
-            given.append(zero if total is None else self.algebra.select(total.guard, total.value, zero))
+            given.append(self.total_value(node, free, component, fold.types[component]))
         passed = fold.run(given, self.active)
         for inputs, values, context in (
             (fold.starts, passed.starts, free),
@@ -311,25 +302,24 @@ class ReverseMode:
                 if value is not None:
                     self.add(child, 0, context, Adjoint(None, value))
 
-    def extreme(self, node: ir.Node, free: Context, given: Adjoint) -> Adjoint:
-        """min and max pass all on to the first extreme element."""
+    def min_max_adjoint(self, node: ir.Node, free: Context, given: Adjoint) -> Adjoint:
+        """The adjoint of an element under min or max: the first extreme element gets all of the result's."""
         reduction, variables = node.attribute
         if len(variables) > MAX_ARGMAX_VARIABLES:
             raise NoDerivative(f"{reduction.name} over more than four variables", self.dag.spans.get(node))
         indices = tuple(map(self.dag.bound_variable, variables))
         types = ir.tuple_type(("int",) * len(variables))
-        found = self.dag.intern(
-            "reduce", types, (node.inputs[0], *indices), (ir.Reduction(f"arg{reduction.name}"), variables)
-        )
-        self.dag.spans.setdefault(found, self.dag.spans[node])
+        attribute = ir.Reduction(f"arg{reduction.name}"), variables
+        extreme = self.dag.intern("reduce", types, (node.inputs[0], *indices), attribute)
+        self.dag.spans.setdefault(extreme, self.dag.spans[node])
         guard = given.guard
-        for index, first in zip(indices, self.dag.components(found), strict=True):
+        for index, first in zip(indices, self.dag.components(extreme), strict=True):
             here = self.evaluated_once(first, free)
             guard = self.algebra.both(guard, self.algebra.compare("==", index, here))
         return Adjoint(guard, given.value)
 
-    def product(self, node: ir.Node, free: Context, given: ir.Node) -> ir.Node:
-        """A product passes on the product of the others: of those that are not 0, unless two are."""
+    def product_adjoint(self, node: ir.Node, free: Context, given: ir.Node) -> ir.Node:
+        """The derivative of a product by an element: the product of the others, 0 if two elements are 0."""
         a, variables, x = self.algebra, node.attribute[1], node.inputs[0]
         is_zero = a.compare("==", x, a.number(0, x.type))
 
@@ -346,85 +336,82 @@ class ReverseMode:
 
     # Primitives
 
-    def primitive(self, node: ir.Node) -> None:
-        """scan, sort and scatter_add; argsort and counts are integers."""
+    def visit_primitive(self, node: ir.Node) -> None:
+        """scan, sort and scatter_add; argsort and histogram yield integers, which have no derivative."""
         name, scalar = node.attribute.name, component_types(node.type.result)[0]
         if scalar not in FLOATS:
             return
-        variables = over(node.attribute.ranges)
-        given = self.gathered(node, scalar, variables)
+        variables = new_variables(node.attribute.ranges)
+        (given,) = self.function_adjoints(node, (scalar,), variables)
         if name == "scan":
-            self.pass_to_function(node.inputs[0], variables, self.scanned_back(node, given, variables))
+            self.add_read(node.inputs[0], variables, self.reverse_scan(node, given, variables))
         elif name == "sort":
             order = primitive(self.dag, "argsort", node.attribute.ranges, "int", node.inputs[0])
-            self.pass_to_function(node.inputs[0], variables, self.unsorted(node, order, given, variables))
+            self.add_read(node.inputs[0], variables, self.scatter_by_order(order, given, variables))
         elif name in ("scatter_mul", "scatter_max", "scatter_min"):
             span = self.dag.spans.get(node)
             raise NoDerivative(f"{name} has no gradient", span)
         elif len(node.inputs) > 1:
-            elements = over(ranges_of(ir.without_lets(node.inputs[1])))
-            places = []
-            for element, range_ in zip(elements, ranges_of(ir.without_lets(node.inputs[0])), strict=True):
+            elements = new_variables(function_ranges(ir.without_lets(node.inputs[1])))
+            indices = []
+            for element, range_ in zip(elements, function_ranges(ir.without_lets(node.inputs[0])), strict=True):
                 offset = self.algebra.number(range_.low - element.range.low, "int")
-                places.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
-            key = self.dag.access(node.inputs[0], tuple(places), (None,) * len(places))
-            function = self.function_of(given, variables)
-            read = self.dag.access(function, (key,), ("zero",))
-            self.pass_to_function(node.inputs[1], elements, read)
+                indices.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
+            key = read(self.dag, node.inputs[0], tuple(indices))
+            function = self.as_function(given, variables)
+            self.add_read(node.inputs[1], elements, self.dag.access(function, (key,), ("zero",)))
 
-    def function_of(self, value: ir.Node, variables: Context) -> ir.Node:
-        """A closed function of a value over variables."""
-        read = self.evaluated_once(value, variables)
-        if isinstance(read.attribute, ir.Access):
-            return read.inputs[0]
+    def as_function(self, value: ir.Node, variables: Context) -> ir.Node:
+        """A function of `variables` without free variables that yields the value."""
+        element = self.evaluated_once(value, variables)
+        if isinstance(element.attribute, ir.Access):
+            return element.inputs[0]
         type_ = FunctionType(Scalar(value.type), (INT,) * len(variables), True)
-        return self.dag.function(over(tuple(v.range for v in variables)), (value,), type_)
+        return self.dag.function(new_variables(tuple(v.range for v in variables)), (value,), type_)
 
-    def scanned_back(self, node: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
-        """The sums from each element to the end: a scan of the reversed adjoint, read backwards."""
+    def reverse_scan(self, node: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
+        """The adjoint of a scan's elements, the sums from each element to the end: a scan of the reversed adjoint."""
         last = variables[-1]
         ends = self.algebra.number(last.range.low + last.range.high - 1, "int")
         mirrored = self.algebra.op("-", ends, self.dag.bound_variable(last))
         (backward,) = ir.substitute(self.dag, (given,), {last: mirrored})
-        sums = primitive(self.dag, "scan", node.attribute.ranges, given.type, self.function_of(backward, variables))
-        indices = (*map(self.dag.bound_variable, variables[:-1]), mirrored)
-        return self.dag.access(sums, indices, (None,) * len(indices))
+        sums = primitive(self.dag, "scan", node.attribute.ranges, given.type, self.as_function(backward, variables))
+        return read(self.dag, sums, (*map(self.dag.bound_variable, variables[:-1]), mirrored))
 
-    def unsorted(self, node: ir.Node, order: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
-        """The gradient of sorted elements, at the places where they came from."""
+    def scatter_by_order(self, order: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
+        """The adjoint of the elements before a sort: each element gets the adjoint at its sorted position."""
         (variable,) = variables
         size = variable.range.size
-        values = self.function_of(given, variables)
+        values = self.as_function(given, variables)
         sums = primitive(self.dag, "scatter_add", (ir.Range(0, size),), given.type, order, values)
         low = self.algebra.number(variable.range.low, "int")
-        index = self.algebra.op("-", self.dag.bound_variable(variable), low)
-        return self.dag.access(sums, (index,), (None,))
+        return read(self.dag, sums, (self.algebra.op("-", self.dag.bound_variable(variable), low),))
 
-    def pass_to_function(self, function: ir.Node, variables: Context, value: ir.Node) -> None:
-        """Adds a use of a whole function, element by element."""
-        read = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)), (None,) * len(variables))
+    def add_read(self, function: ir.Node, variables: Context, value: ir.Node) -> None:
+        """Adds a read of each element of a function over `variables`, with the contribution `value`."""
         if function in self.active:
-            self.uses.setdefault(function, []).append((0, Use(variables, None, value, read)))
+            element = read(self.dag, function, tuple(map(self.dag.bound_variable, variables)))
+            self.reads.setdefault(function, []).append((0, FunctionRead(variables, None, value, element)))
 
 
-def over(ranges: tuple[Any, ...]) -> Context:
-    """New variables over ranges."""
+def new_variables(ranges: tuple[ir.Range, ...]) -> Context:
+    """New int variables over ranges."""
     return tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
 
 
-def ranges_of(function: ir.Node) -> tuple[Any, ...]:
+def function_ranges(function: ir.Node) -> tuple[ir.Range, ...]:
     """The domain of an array, a primitive or a function of bound variables."""
     attribute = function.attribute
     return tuple(v.range for v in attribute) if isinstance(attribute, tuple) else attribute.ranges
 
 
 def has_reduction(value: ir.Node) -> bool:
-    """Whether a reduction over some of its variables is in an expression."""
+    """True if an expression contains a reduction that depends on bound variables."""
     return any(
         n.op == "reduce" and n.free_variables for n in ir.topological_order([value], ir.inputs_outside_functions)
     )
 
 
 def is_read(value: ir.Node) -> bool:
-    """Whether a value is an element of a function, nothing more."""
+    """True if a value is a read of a function."""
     return value.op == "apply" and isinstance(value.attribute, ir.Access)

@@ -1,11 +1,12 @@
-"""Forward mode: the device function of the derivatives of a device function, whose loops and branches stay.
+"""Forward mode: makes the tangent function of a device function, which returns the derivatives of its results.
 
-Each floating-point local gets a tangent for each differentiated parameter, stored together with it.
+The tangent function has the same loops and branches. Each floating-point local has a tangent for each differentiated
+parameter; every statement that stores the local stores the tangents too.
 """
 
 from __future__ import annotations
 
-from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, is_smooth, passed_on
+from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, Nodes, contribution, is_smooth
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.types import FLOATS, Record, Scalar, component_types, promoted_type
@@ -26,15 +27,15 @@ class TangentFunctions:
         self.dag = dag
         self.made: dict[tuple[int, tuple[int, ...]], device.DeviceFunction] = {}
 
-    def of(self, function: device.DeviceFunction, active: tuple[int, ...]) -> device.DeviceFunction:
+    def tangent_function(self, function: device.DeviceFunction, active: tuple[int, ...]) -> device.DeviceFunction:
         """The derivative of each smooth result by each parameter component of `active`, result by result."""
         key = function.unique_id, active
         if key not in self.made:
-            self.made[key] = _Transformation(self, function, active).run()
+            self.made[key] = _TangentBuilder(self, function, active).run()
         return self.made[key]
 
 
-class _Transformation:
+class _TangentBuilder:
     """Makes one tangent function."""
 
     def __init__(self, functions: TangentFunctions, function: device.DeviceFunction, active: tuple[int, ...]):
@@ -47,7 +48,7 @@ class _Transformation:
             raise NoDerivative(reason, function.span)
 
     def run(self) -> device.DeviceFunction:
-        """The function: the parameters' tangents are 1 and 0, then come the statements."""
+        """The tangent function: the tangents of parameters start as 1 and 0, then the statements follow."""
         locals_ = [*self.function.parameters, *self.function.locals]
         for local in locals_:
             type_ = promoted_type(local.type)
@@ -67,16 +68,16 @@ class _Transformation:
         return device.DeviceFunction(name, self.function.parameters, result, self.function.span, body, others)
 
     def block(self, statements: tuple[device.Statement, ...]) -> tuple[device.Statement, ...]:
-        """Statements, each with the tangents of what it stores."""
+        """The statements, which now store tangents too."""
         return tuple(map(self.statement, statements))
 
     def statement(self, statement: device.Statement) -> device.Statement:
-        """One statement."""
+        """A statement, which now stores tangents too."""
         if isinstance(statement, device.StoreOp):
             locals_, nodes = list(statement.locals), list(statement.nodes)
             for local, node in zip(statement.locals, statement.nodes, strict=True):
                 locals_ += self.tangents.get(local, ())
-                nodes += self.dense(node) if local in self.tangents else ()
+                nodes += self.tangents_with_zeros(node) if local in self.tangents else ()
             return device.StoreOp(tuple(locals_), tuple(nodes))
         if isinstance(statement, device.BranchOp):
             return device.BranchOp(statement.condition, self.block(statement.if_true), self.block(statement.if_false))
@@ -84,15 +85,15 @@ class _Transformation:
             step, body = self.block(statement.step), self.block(statement.body)
             return device.LoopOp(statement.condition, step, body, statement.test_first)
         if isinstance(statement, device.ReturnOp):
-            return device.ReturnOp(tuple(t for o in self.outputs for t in self.dense(statement.nodes[o])))
+            return device.ReturnOp(tuple(t for o in self.outputs for t in self.tangents_with_zeros(statement.nodes[o])))
         return statement
 
-    def dense(self, node: ir.Node) -> tuple[ir.Node, ...]:
-        """The tangents of a node, zeros written out."""
+    def tangents_with_zeros(self, node: ir.Node) -> Nodes:
+        """The tangents of a node, with constants 0 in place of None."""
         zero = self.algebra.number(0, node.type)
-        return tuple(t or zero for t in self.tangents_of(node))
+        return tuple(t or zero for t in self.expression_tangents(node))
 
-    def tangents_of(self, root: ir.Node) -> Tangents:
+    def expression_tangents(self, root: ir.Node) -> Tangents:
         """The tangents of an expression over locals."""
         none: Tangents = (None,) * len(self.active)
         known: dict[tuple[ir.Node, int], Tangents] = {}
@@ -112,19 +113,16 @@ class _Transformation:
         """The tangents of an elementary operation."""
         result: list[ir.Node | None] = []
         for k in range(len(self.active)):
-            total: ir.Node | None = None
-            for position, tangents in enumerate(operands):
-                given = tangents[k]
-                if given is not None and node.attribute == "convert":
-                    total = self.algebra.convert(given, node.type)
-                elif given is not None and (term := passed_on(self.algebra, node, position, given)) is not None:
-                    part = self.algebra.where(term.condition, term.node)
-                    total = part if total is None else self.algebra.op("+", total, part)
-            result.append(total)
+            given = [(position, tangents[k]) for position, tangents in enumerate(operands)]
+            if node.attribute == "convert":
+                result.append(self.algebra.sum(self.algebra.convert(t, node.type) for _, t in given if t is not None))
+                continue
+            terms = [contribution(self.algebra, node, position, t) for position, t in given if t is not None]
+            result.append(self.algebra.sum(self.algebra.where(t.condition, t.node) for t in terms if t is not None))
         return tuple(result)
 
     def call(self, node: ir.Node, known: dict[tuple[ir.Node, int], Tangents]) -> None:
-        """The tangents of a call's results: its own derivatives times the tangents of the arguments."""
+        """The tangents of a call's results: the call's derivatives times the tangents of its arguments."""
         called, count = node.attribute.function, len(self.active)
         arguments = [known.get((child, 0), (None,) * count) for child in node.inputs]
         active = tuple(p for p, tangents in enumerate(arguments) if any(t is not None for t in tangents))
@@ -133,22 +131,19 @@ class _Transformation:
             return
         derivatives = called_derivatives(self.functions, node, active)
         for row, output in enumerate(outputs):
-            tangents: list[ir.Node | None] = []
-            for k in range(count):
-                total: ir.Node | None = None
-                for column, position in enumerate(active):
-                    given = arguments[position][k]
-                    if given is None:
-                        continue
-                    derivative = derivatives[row * len(active) + column]
-                    part = self.algebra.op("*", derivative, self.algebra.convert(given, derivative.type))
-                    total = part if total is None else self.algebra.op("+", total, part)
-                tangents.append(total)
-            known[node, output] = tuple(tangents)
+            by_argument = list(zip(derivatives[row * len(active) :], (arguments[p] for p in active), strict=False))
+            known[node, output] = tuple(
+                self.algebra.sum(
+                    self.algebra.op("*", derivative, self.algebra.convert(given, derivative.type))
+                    for derivative, tangents in by_argument
+                    if (given := tangents[k]) is not None
+                )
+                for k in range(count)
+            )
 
 
-def called_derivatives(functions: TangentFunctions, call: ir.Node, active: tuple[int, ...]) -> tuple[ir.Node, ...]:
+def called_derivatives(functions: TangentFunctions, call: ir.Node, active: tuple[int, ...]) -> Nodes:
     """The derivatives of a call's smooth results by its arguments at `active`, result by result."""
-    tangent = functions.of(call.attribute.function, active)
+    tangent = functions.tangent_function(call.attribute.function, active)
     types = ir.tuple_type(component_types(tangent.result_type))
     return functions.dag.components(functions.dag.apply(ir.UserCall(tangent), types, *call.inputs))

@@ -1,22 +1,29 @@
-"""Affine forms of index nodes, and bounds of their values, for domain inference and for all targets.
+"""Affine forms of index nodes, and bounds of integer values.
 
 An index such as `2 * i - j + 3` is a constant plus integer multiples of bound variables (the affine access functions of
-the polyhedral model).
+the polyhedral model). Domain inference (checker/) solves such indices for the ranges of variables; the targets use
+their bounds to omit bounds checks and to upload only the region of an array that a kernel reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from renderer.cdollar.ir.dag import BoundVariable, Node, Range
-from renderer.cdollar.ir.types import INTEGERS
+import numpy as np
 
-INDICES = ("int", "uint")  # whose conversions to each other keep the indices of arrays
+from renderer.cdollar.ir.dag import BoundVariable, Dimension, Node, Range, RuntimeScalar
+from renderer.cdollar.ir.types import DTYPES, INTEGERS
+
+Bounds = tuple[int, int] | None  # the least and the greatest value of an integer, if they are known
+INDICES = ("int", "uint")  # conversions between these types keep the indices of arrays
 
 
 @dataclass(frozen=True)
 class Affine:
-    """constant + sum of coefficient * variable; `is_known` is False while it contains an unknown runtime scalar."""
+    """constant + sum of coefficient * variable, where `terms` holds pairs (variable, coefficient).
+
+    `is_known` is False while the constant or a coefficient contains a number that the host has not passed yet.
+    """
 
     terms: tuple[tuple[BoundVariable, int], ...]
     constant: int
@@ -36,7 +43,7 @@ class Affine:
 
 
 def affine(node: Node) -> Affine | None:
-    """The node as an affine form of int and uint variables, or None if it is not affine."""
+    """Return the affine form of a node in integer variables, or None if it is not affine."""
     if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INDICES:
         return affine(node.inputs[0])
     if node.op == "variable" and node.type in INTEGERS:
@@ -78,7 +85,7 @@ def index_bounds(index: Node) -> tuple[int, int] | None:
 
 
 def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[int, int] | None:
-    """The half-open bounds of `variable` for which the form stays in `range_` at all values of its other variables.
+    """The half-open bounds of `variable` in which the form stays in `range_` for all values of the other variables.
 
     None if the range of another variable is empty or infinite.
     """
@@ -91,3 +98,35 @@ def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[
         low, high = -high, -low
     size = abs(coefficient)
     return -(-low // size), high // size + 1
+
+
+def is_proven_in_bounds(index: Node, range_: Range) -> bool:
+    """True if an index lies in a range for all values of its variables."""
+    bounds = index_bounds(index)
+    return bounds is not None and bounds[0] >= range_.low and bounds[1] < range_.high
+
+
+def bounds_of_number(node: Node) -> Bounds:
+    """The bounds of a literal; None for a number of the host, which may change."""
+    is_literal = node.type in INTEGERS and not isinstance(node.attribute, RuntimeScalar)
+    return (int(node.attribute.number),) * 2 if is_literal else None
+
+
+def bounds_of_range(range_: Dimension) -> Bounds:
+    """The bounds of a bound variable."""
+    return (range_.low, range_.high - 1) if isinstance(range_, Range) and range_.size else None
+
+
+def bounds_of_operation(node: Node, operands: list[Bounds]) -> Bounds:
+    """The bounds of an operation on integers by interval arithmetic; None if unknown or outside of the type's range."""
+    if node.type not in INTEGERS or None in operands:
+        return None
+    (a, b), (c, d) = operands[0], operands[-1]  # type: ignore[misc]  # none is None
+    intervals = {
+        "+": (a + c, b + d), "-": (a - d, b - c), "neg": (-b, -a), "convert": (a, b),
+        "*": (min(a * c, a * d, b * c, b * d), max(a * c, a * d, b * c, b * d)),
+    }  # fmt: skip
+    low, high = intervals.get(node.attribute, (1, 0))
+    limits = np.iinfo(DTYPES[node.type])
+    lowest, highest = int(limits.min), int(limits.max)
+    return (low, high) if lowest <= low <= high <= highest else None

@@ -1,4 +1,7 @@
-"""Recognizes sums of products (contractions, as in einsum), which targets evaluate as matrix products."""
+"""Recognizes sums of products (contractions, as in einsum) among reductions.
+
+The NumPy target runs them as einsum; targets/matmul_kernels.py plans contractions that are matrix products.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ MAX_FACTORS = 6
 
 
 def contraction_factors(node: Node) -> list[Node] | None:
-    """The factors of a floating-point sum of products of which none depends on all variables; None for other nodes."""
+    """Return the factors of the "reduce" node of a floating-point sum of products.
+
+    None for other reductions, for more than MAX_FACTORS factors, if a factor depends on all variables of the product
+    (nothing is then gained), or if a factor is a reduction that depends on none of the reduced variables.
+    """
     reduction, variables = node.attribute
     if reduction.name != "+" or node.type not in ("float", "double"):
         return None
@@ -19,8 +26,8 @@ def contraction_factors(node: Node) -> list[Node] | None:
             stack += factor.inputs
         else:
             factors.append(factor)
-    everything = node.inputs[0].free_variables
-    if not 2 <= len(factors) <= MAX_FACTORS or any(f.free_variables >= everything for f in factors):
+    product_variables = node.inputs[0].free_variables
+    if not 2 <= len(factors) <= MAX_FACTORS or any(f.free_variables >= product_variables for f in factors):
         return None
     if any(not (f.free_variables & frozenset(variables)) and f.op == "reduce" for f in factors):
         return None

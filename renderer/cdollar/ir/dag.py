@@ -1,6 +1,11 @@
-"""The DAG of functional operations (Adinetz, 2007): scalar, function and variable leaves; apply, reduce and let nodes.
+"""The intermediate representation of C$: a DAG of functional operations (Adinetz, 2007).
 
-Nodes are interned (hash consing): structurally equal nodes are one object, so that sharing costs nothing later.
+lowering/ and gradients/ build the DAG of a program, ir/passes.py rewrites it, and the targets evaluate it. A function
+of C$ such as `f(i, j) = a(i) * b(j)` is a node of op "function": it binds the variables i and j in its bodies, one node
+per component of the result, and evaluates to an array over the variables' ranges. Leaves are numbers (op "scalar"),
+bound variables ("variable") and arrays ("function" without bodies). "apply" applies an operation or a function,
+"reduce" combines the values of its body over variables, "let" marks a value that passes must not inline. Nodes are
+interned (hash consing): structurally equal nodes are one object, so that common subexpressions are found when made.
 """
 
 from __future__ import annotations
@@ -10,13 +15,17 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import numpy as np
+
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.types import FunctionType, component_types
+from renderer.cdollar.ir.types import FunctionType, Number, Record, Scalar, component_types
 
 MAX_NODES = 200_000
+# A scalar type; the scalar types of several components; a function; None in a passes.TupleNode.
+NodeType = str | tuple[str, ...] | FunctionType | None
 unique_ids = count()
 
 
@@ -39,7 +48,7 @@ class Range:
 
 
 class RangeState(enum.StrEnum):
-    """A dimension without a finite range."""
+    """The state of a dimension that has no finite range, or not yet."""
 
     INFINITE = "infinite"
     UNKNOWN = "unknown"  # while a function is checked with abstract arguments
@@ -51,7 +60,10 @@ Dimension = Range | RangeState
 
 
 class BoundVariable:
-    """A bound variable: a scalar type, no value, and a range once the domains are inferred."""
+    """A variable that a function or a reduction binds: a scalar type, and a range once the domains are inferred.
+
+    `reduced`: a reduction binds it.
+    """
 
     def __init__(self, name: str, type_: str, range_: Dimension = NOT_INFERRED, reduced: bool = False):
         self.name, self.type, self.reduced = name, type_, reduced
@@ -64,36 +76,46 @@ class BoundVariable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number of the program's text; `untyped` if its suffix leaves float or double open."""
+    """A number of the program's text; `untyped` if it has no suffix that says float or double.
+
+    `key` identifies the number by its bits, since 0.0 and -0.0 are equal numbers.
+    """
 
     key: str
-    number: Any = field(compare=False)
+    number: Number = field(compare=False)
     untyped: bool = False
 
 
 @dataclass(frozen=True)
 class RuntimeScalar:
-    """A number that the host passes as a kernel argument: it is never part of a kernel's text."""
+    """A number that the host passes as a kernel argument, so that no kernel's text contains it."""
 
     unique_id: int
     name: str = field(compare=False)
-    number: Any = field(compare=False)  # None in abstract arguments
+    number: Any = field(compare=False)  # None while the number is an unknown argument
+
+
+class ArrayData(Protocol):
+    """The elements of an array: in memory, in a file, or on a device."""
+
+    def read(self, box: Any) -> list[np.ndarray]:
+        """The components at NumPy indices, one array each."""
 
 
 @dataclass(frozen=True)
 class ArraySource:
-    """A function that is an array. `data.read(box)` gives its components; None in abstract arguments."""
+    """The array of a "function" node without bodies; `data` is None while the array is an unknown argument."""
 
     unique_id: int
     name: str = field(compare=False)
-    data: Any = field(compare=False)
-    ranges: tuple = field(compare=False)
+    data: Any = field(compare=False)  # an ArrayData
+    ranges: tuple[Any, ...] = field(compare=False)  # Dimensions; targets see finite ranges only
     width: int = field(compare=False, default=1)  # components of an element
 
 
 @dataclass(frozen=True)
 class Access:
-    """Application of a function to indices, each with a border mode or None."""
+    """Application of a function to indices; `borders` holds the border mode of each index, or None."""
 
     borders: tuple[str | None, ...]
 
@@ -107,37 +129,60 @@ class Component:
 
 @dataclass(frozen=True)
 class UserCall:
-    """Application of a device function (ir.device_function.DeviceFunction)."""
+    """Application of a device function: an ir.device_function.DeviceFunction."""
 
     function: Any
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """The combiner: a value of REDUCER_NAMES, or a DeviceFunction; `ordered` if elements may not be regrouped."""
+    """The combiner of elements: an operator of REDUCER_NAMES or a DeviceFunction; `ordered` keeps their order."""
 
     name: str
     function: Any = None
     ordered: bool = False
 
+    @property
+    def is_arg_extremum(self) -> bool:
+        """True if the result is the indices of an extremum."""
+        return self.name in ("argmin", "argmax")
+
+    @property
+    def is_fold(self) -> bool:
+        """True if a function combines the elements one after another, from a start value."""
+        return self.name == "fold"
+
+    @property
+    def is_operator(self) -> bool:
+        """True if an operator of the language, which has a neutral element, combines numbers."""
+        return self.function is None and not self.is_arg_extremum
+
 
 class Node:
-    """One operation: `op` is scalar, function, variable, apply, reduce, let or local.
+    """One operation: `op` is scalar, function, variable, apply, reduce, let, primitive or local.
 
     `type` is the name of a scalar type, a tuple of them, or a FunctionType. `attribute` is what the operation holds
     beside its inputs: Constant or RuntimeScalar (scalar), ArraySource or the parameters (function), BoundVariable
     (variable), an operation's name, Access, Component or UserCall (apply), (Reduction, variables) (reduce),
-    device_function.Local (local).
+    primitives.Primitive (primitive), device_function.Local (local).
     """
 
     __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "needs_evaluation", "unique_id", "__weakref__")
 
+    type: Any  # each operation knows its own
+    attribute: Any
+
     def __init__(
-        self, op: str, type_: Any, inputs: tuple[Node, ...], attribute: Any, free_variables: frozenset[BoundVariable]
+        self,
+        op: str,
+        type_: NodeType,
+        inputs: tuple[Node, ...],
+        attribute: object,
+        free_variables: frozenset[BoundVariable],
     ):
         self.op, self.type, self.inputs, self.attribute = op, type_, inputs, attribute
         self.free_variables = free_variables
-        # Whether the node depends on a reduction or an array, and so is not cheap to evaluate on the host.
+        # True if the node depends on a reduction or an array: the host does not evaluate such a node.
         self.needs_evaluation: bool = op in ("reduce", "function", "let") or any(n.needs_evaluation for n in inputs)
         self.unique_id = next(unique_ids)
 
@@ -146,7 +191,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
-        """Whether this is a number of the program's text."""
+        """True for a number of the program's text."""
         return self.op == "scalar" and isinstance(self.attribute, Constant)
 
 
@@ -158,10 +203,16 @@ def without_lets(node: Node) -> Node:
 
 
 def without_plain_lets(node: Node) -> Node:
-    """As without_lets, but stops at one with an attribute: the mark of what a gradient is taken by."""
+    """The node inside lets, up to a let with an attribute, which marks a value with respect to which a gradient is."""
     while node.op == "let" and node.attribute is None:
         node = node.inputs[0]
     return node
+
+
+def domain_ranges(function: Node) -> tuple[Any, ...]:
+    """The Dimensions of the domain of a function, an array or a primitive."""
+    attribute = without_lets(function).attribute
+    return tuple(v.range for v in attribute) if isinstance(attribute, tuple) else attribute.ranges
 
 
 def scalar_types(node: Node) -> tuple[str, ...]:
@@ -174,14 +225,14 @@ class TooLarge(Exception):
 
 
 class Dag:
-    """Makes nodes. `spans` holds the source span of some, for errors that are found at run time."""
+    """Makes nodes. `spans` holds the source spans of nodes that can fail at run time."""
 
     def __init__(self) -> None:
-        self.intern_table: WeakValueDictionary[tuple, Node] = WeakValueDictionary()
+        self.intern_table: WeakValueDictionary[tuple[object, ...], Node] = WeakValueDictionary()
         self.spans: WeakKeyDictionary[Node, Span] = WeakKeyDictionary()
 
-    def intern(self, op: str, type_: Any, inputs: tuple[Node, ...] = (), attribute: Any = None) -> Node:
-        """The one node with these properties; raises TooLarge beyond MAX_NODES nodes."""
+    def intern(self, op: str, type_: NodeType, inputs: tuple[Node, ...] = (), attribute: object = None) -> Node:
+        """Return the node with these properties, a new one only if there is none; TooLarge beyond MAX_NODES nodes."""
         key = (op, type_, tuple(map(id, inputs)), attribute)
         node = self.intern_table.get(key)
         if node is None:
@@ -190,12 +241,12 @@ class Dag:
             node = self.intern_table[key] = Node(op, type_, inputs, attribute, free_variables(op, inputs, attribute))
         return node
 
-    def constant(self, number: Any, type_: str, untyped: bool = False) -> Node:
+    def constant(self, number: Number, type_: str, untyped: bool = False) -> Node:
         """A number of the program's text."""
         key = struct.pack("<d", number).hex() if isinstance(number, float) else repr(number)
         return self.intern("scalar", type_, (), Constant(key, number, untyped))
 
-    def runtime_scalar(self, number: Any, type_: str, name: str) -> Node:
+    def runtime_scalar(self, number: Number | None, type_: str, name: str) -> Node:
         """A number that the host passes to kernels; None while it is unknown."""
         return self.intern("scalar", type_, (), RuntimeScalar(next(unique_ids), name, number))
 
@@ -203,7 +254,7 @@ class Dag:
         """The value of a bound variable."""
         return self.intern("variable", variable.type, (), variable)
 
-    def apply(self, operation: str | Component | Access | UserCall, type_: Any, *inputs: Node) -> Node:
+    def apply(self, operation: str | Component | Access | UserCall, type_: NodeType, *inputs: Node) -> Node:
         """An operation on its inputs."""
         return self.intern("apply", type_, inputs, operation)
 
@@ -216,15 +267,20 @@ class Dag:
         return tuple(self.component(node, k) for k in range(len(scalar_types(node))))
 
     def access(self, function: Node, indices: tuple[Node, ...], borders: tuple[str | None, ...]) -> Node:
-        """A function at indices."""
+        """The access of a function at indices, with the border mode of each index or None."""
         type_ = tuple_type(component_types(function.type.result))
         return self.apply(Access(borders), type_, function, *indices)
 
     def function(self, variables: tuple[BoundVariable, ...], body: tuple[Node, ...], type_: FunctionType) -> Node:
-        """The function of the variables with one body node a component."""
+        """The function of the variables; `body` has a node for each component of the result."""
         return self.intern("function", type_, body, variables)
 
-    def array(self, type_: FunctionType, name: str, data: Any, ranges: tuple) -> Node:
+    def numbers(self, nodes: tuple[Node, ...]) -> Node:
+        """The function without variables whose components are the nodes: one kernel computes several numbers."""
+        fields = tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes))
+        return self.function((), nodes, FunctionType(Record("numbers", fields), ()))
+
+    def array(self, type_: FunctionType, name: str, data: ArrayData | None, ranges: tuple[Dimension, ...]) -> Node:
         """The array `data` as a function over `ranges`."""
         source = ArraySource(next(unique_ids), name, data, ranges, len(component_types(type_.result)))
         return self.intern("function", type_, (), source)
@@ -243,7 +299,7 @@ def free_variables(op: str, inputs: tuple[Node, ...], attribute: Any) -> frozens
 
 
 def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
-    """The type of a node with these components: one component stands for itself."""
+    """The type of a node with these components; a single component is no tuple."""
     return types[0] if len(types) == 1 else types
 
 
@@ -270,7 +326,7 @@ def reversed_inputs(node: Node) -> Iterable[Node]:
 
 
 def inputs_outside_functions(node: Node) -> tuple[Node, ...]:
-    """The inputs of nodes, none of functions."""
+    """The inputs of a node; none of functions, lets and primitives."""
     return () if node.op in ("function", "let", "primitive") else node.inputs
 
 
@@ -279,19 +335,19 @@ def rewrite(
     change: Callable[[Node, tuple[Node, ...]], Node],
     inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs,
 ) -> tuple[Node, ...]:
-    """The new roots, where `change(node, inputs)` gives the new node of one whose inputs are already new.
+    """Return the roots after `change(node, inputs)` has replaced each node under them, inputs first.
 
-    `inputs_of` gives all inputs of a node or none; then they stay the same.
+    `inputs` are the replaced inputs of the node. `inputs_of` returns all inputs of a node, or none to leave them
+    unchanged.
     """
     new: dict[Node, Node] = {}
     for node in topological_order(roots, inputs_of):
-        is_entered = any(True for _ in inputs_of(node))
-        new[node] = change(node, tuple(new[child] for child in node.inputs) if is_entered else node.inputs)
+        new[node] = change(node, tuple(new[child] for child in node.inputs) if list(inputs_of(node)) else node.inputs)
     return tuple(new[root] for root in roots)
 
 
-def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...], attribute: Any = None) -> Node:
-    """The same operation on other inputs, and with another attribute if one is given; the source span stays."""
+def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...], attribute: object = None) -> Node:
+    """The node's operation on other inputs, with another attribute if one is given; the source span is kept."""
     if attribute is None and all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     new = dag.intern(node.op, node.type, inputs, attribute or node.attribute)

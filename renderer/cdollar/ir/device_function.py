@@ -1,7 +1,8 @@
-"""Device functions: functions of data whose statements run on the target, at every point.
+"""Device functions: functions of a program with loops and branches, which kernels call at every point.
 
-Expressions are DAG nodes over locals (nodes of op "local"); statements are the classes below, structured as in
-MLIR's scf dialect. The lowering of the checker makes them; the emitters and NumPy's SIMT interpreter read them.
+Expressions are DAG nodes over locals (nodes of op "local"); statements are the classes below, structured as in MLIR's
+scf dialect. lowering/statements.py and gradients/ make device functions; targets/device_functions.py emits them as C or
+GLSL, and targets/numpy/simt.py interprets them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from renderer.cdollar.ir.types import Data
 
 @dataclass(frozen=True)
 class Local:
-    """One scalar component of a local variable or parameter."""
+    """One scalar component of a local variable or parameter; `type` is the name of its scalar type."""
 
     name: str
     type: str
@@ -64,7 +65,7 @@ Statement = StoreOp | BranchOp | LoopOp | JumpOp | ReturnOp
 
 @dataclass(eq=False)
 class DeviceFunction:
-    """A function of data with statements; `locals` are those that are no parameters."""
+    """A function of scalars, vectors and records with statements; `locals` do not include the parameters."""
 
     name: str
     parameters: tuple[Local, ...]

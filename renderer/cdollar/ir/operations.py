@@ -1,91 +1,99 @@
-"""Elementary operations on scalars: their types, their NumPy function, their text in C (CUDA, OpenCL) and GLSL."""
+"""The table of C$'s elementary operations on scalars: types, NumPy function, text in C and GLSL, cost.
+
+The checker takes types from it, the NumPy target functions, the emitters texts (beside the texts of
+targets/dialects.py), the fusing pass costs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, promoted_type
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, Number, promoted_type
+
+Operand = np.ndarray | np.generic  # an array, or a number of a NumPy type
 
 
-def divide(a, b):
+def divide(a: Operand, b: Operand) -> np.ndarray:
     """Integer division truncates toward zero and x / 0 is 0; floating-point division is IEEE's."""
+    a, b = np.asarray(a), np.asarray(b)
     if np.result_type(a, b).kind not in "iu":
         return np.divide(a, b)
-    safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
-    if np.asarray(a).dtype == np.int64:
-        floor = np.floor_divide(a, safe)
-        return np.where(b == 0, 0, floor + ((np.remainder(a, safe) != 0) & ((a < 0) != (safe < 0))))
-    wide = np.asarray(a).astype(np.int64), np.asarray(safe).astype(np.int64)
-    quotient = np.abs(wide[0]) // np.abs(wide[1]) * np.sign(wide[0]) * np.sign(wide[1])
-    return np.where(b == 0, 0, quotient).astype(np.asarray(a).dtype)
+    safe = np.where(b == 0, b.dtype.type(1), b)
+    is_rounded_down = (np.remainder(a, safe) != 0) & ((a < 0) != (safe < 0))  # floor_divide() rounds to -infinity
+    return np.where(b == 0, 0, np.floor_divide(a, safe) + is_rounded_down).astype(a.dtype)
 
 
-def remainder(a, b):
-    """The sign of the dividend; x % 0 is 0 for integers."""
+def remainder(a: Operand, b: Operand) -> np.ndarray:
+    """The remainder, with the sign of the dividend; x % 0 is 0 for integers."""
     if np.result_type(a, b).kind not in "iu":
         return np.fmod(a, b)
     safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
     return np.where(b == 0, 0, np.fmod(a, safe)).astype(np.asarray(a).dtype)
 
 
-def shift_left(a, b):
+def shift_left(a: Operand, b: Operand) -> np.ndarray:
     """Shifts a left by b modulo its bits."""
     a, bits = _shifted(a, b)
     return (a.astype(bits.dtype) << bits).astype(a.dtype)
 
 
-def shift_right(a, b):
+def shift_right(a: Operand, b: Operand) -> np.ndarray:
     """Shifts a right by b modulo its bits; arithmetic for int and long."""
     a, bits = _shifted(a, b)
     return a >> bits.astype(a.dtype)
 
 
-def _shifted(a, b):
-    """What is shifted, and by how many bits, unsigned."""
+def _shifted(a: Operand, b: Operand) -> tuple[np.ndarray, np.ndarray]:
+    """The number to shift, and the number of bits modulo its width, unsigned."""
     a = np.asarray(a)
     unsigned = np.dtype(f"u{a.dtype.itemsize}")
     return a, np.asarray(b).astype(unsigned) & unsigned.type(8 * a.dtype.itemsize - 1)
 
 
-def step(edge, x):
+def step(edge: Operand, x: Operand) -> np.ndarray:
     """0 below the edge, 1 from it on."""
-    return np.where(x < edge, 0, 1).astype(np.asarray(x).dtype)
+    x = np.asarray(x)
+    return np.where(x < edge, 0, 1).astype(x.dtype)
 
 
-def convert(value, target: str):
+def convert(value: Operand, target: str) -> np.ndarray:
     """Floating point to integer truncates toward zero, saturates, and takes NaN to 0."""
     value = np.asarray(value)
     dtype = DTYPES[target]
     if target in INTEGERS and value.dtype.kind == "f":
         limits = np.iinfo(dtype)
         wide = np.clip(np.nan_to_num(value.astype(np.float64)), limits.min, limits.max)
-        if target == "long":  # the greatest double that is a long is below 2^63
+        if target == "long":  # 2^63 - 1024 is the greatest double below 2^63
             return np.where(wide >= 2.0**63, limits.max, np.minimum(wide, 2.0**63 - 1024).astype(np.int64))
         return wide.astype(np.int64).astype(dtype)
     return value.astype(dtype)
 
 
-def minimum(a, b):
-    """The lesser number; NaN is ignored beside a number, and of equal ones (0 and -0) the first is taken."""
+def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The lesser number; NaN is ignored beside a number; of 0 and -0, which are equal, the first is taken."""
     return np.where((b < a) | np.isnan(a), b, a)
 
 
-def maximum(a, b):
-    """The greater number; as minimum()."""
+def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The greater number; NaN and equal numbers as in minimum()."""
     return np.where((b > a) | np.isnan(a), b, a)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """`parameters` are one letter each: n number, r floating point, i integer, b bool; `c` and `glsl` are formats."""
+    """An operation on scalars of one type.
+
+    `parameters` has one letter an operand: n number, r floating point, i integer, b bool. `c` and `glsl` are formats
+    for floats; targets/dialects.py replaces some of them by type. `result` is a scalar type, or "same" as the
+    operands'; `cost` is a weight against one addition.
+    """
 
     name: str
     parameters: str
-    numpy: Callable
+    numpy: Callable[..., np.ndarray]
     c: str
     glsl: str
     result: str = "same"
@@ -97,19 +105,21 @@ class Operation:
 
 
 def float_call(
-    name: str, function: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8
+    name: str, function: Callable[..., np.ndarray], operands: int = 1, glsl: str = "", c: str = "", cost: int = 8
 ) -> Operation:
     """An operation on floating point numbers that is written as a call."""
     text = f"{name}({', '.join(f'{{{k}}}' for k in range(operands))})"
     return Operation(name, "r" * operands, function, c or text, glsl or text, cost=cost)
 
 
-def infix(name: str, parameters: str, function: Callable, result: str = "same") -> Operation:
+def infix(name: str, parameters: str, function: Callable[..., np.ndarray], result: str = "same") -> Operation:
     """A binary operator, spelled alike in C and GLSL."""
     text = "({0} " + name + " {1})"
     return Operation(name, parameters, function, text, text, result)
 
 
+# Integer /, %, min, max, << and >> take their C and GLSL from INTEGER_TEXTS in targets/dialects.py, with the mask of
+# their width.
 OPERATIONS = {
     operation.name: operation
     for operation in [
@@ -155,7 +165,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-# The values of reductions over empty domains; those of others are errors.
+# The values of reductions over empty domains; other reductions over them are errors.
 NEUTRAL_ELEMENTS = {"+": 0, "*": 1, "&&": True, "||": False}
 REDUCER_NAMES = {
     "sum": "+", "prod": "*", "min": "min", "max": "max", "all": "&&", "any": "||",
@@ -163,13 +173,16 @@ REDUCER_NAMES = {
 }  # fmt: skip
 
 
-def wrap_int32(number, type_: str):
+def wrap_int32(number: Number, type_: str) -> Number:
     """The number as its type stores it: an int of 2^31 and more becomes negative."""
     return int(number) - 2**32 if type_ == "int" and number >= 2**31 else number
 
 
-def argument_of(number, type_: str) -> Any:
-    """A number of the host as kernels take it, in the type of registers; a half is rounded to one."""
+def kernel_argument(number: Number, type_: str) -> np.generic:
+    """A number of the host as a kernel argument, in its promoted type (half: float, byte: int).
+
+    A half is first rounded to 16 bits.
+    """
     if type_ == "bool":
         return np.int32(bool(number))
     with np.errstate(over="ignore"):
@@ -177,20 +190,20 @@ def argument_of(number, type_: str) -> Any:
         return DTYPES[promoted_type(type_)](stored)
 
 
-def evaluate_numbers(name: str, type_: str, numbers: list, types: list[str]) -> Any:
-    """As `evaluate`, of Python's numbers in their scalar types; a Python number."""
+def evaluate_numbers(name: str, type_: str, numbers: list[Number], types: list[str]) -> Number:
+    """evaluate() for Python numbers of scalar types; returns a Python number."""
     operands = [DTYPES[t](wrap_int32(number, t)) for number, t in zip(numbers, types, strict=True)]
     with np.errstate(all="ignore"):
         return np.asarray(evaluate(name, type_, operands)).item()
 
 
-def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
-    """An operation of one scalar type on NumPy operands of that type; `type_` is what `convert` converts to."""
+def evaluate(name: str, type_: str, operands: Sequence[Operand]) -> np.ndarray:
+    """An operation on NumPy operands of one scalar type; `type_` is the result type of `convert`."""
     if name == "select":
         return np.where(operands[0], operands[1], operands[2])
     if name == "convert":
         return convert(operands[0], type_)
     if name in ("&", "|", "^", "==", "!=") and np.asarray(operands[0]).dtype == np.bool_:
         table = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor, "==": np.equal, "!=": np.not_equal}
-        return table[name](*operands)
+        return table[name](operands[0], operands[1])
     return OPERATIONS[name].numpy(*operands)

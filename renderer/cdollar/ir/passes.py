@@ -1,11 +1,14 @@
-"""Pure passes over the DAG, in the order of PASSES: simplify, fuse, then hoist the reductions that split it.
+"""Passes over the DAG, in the order of PASSES; and the traversal orders by which the targets evaluate the result.
 
-A pass adds remarks for --explain: why it did what it did (LLVM's optimization remarks).
+The targets call run_passes() before they run a DAG. A pass takes the roots of a DAG and returns new roots; it appends
+remarks for --explain, which give the reason of each decision (as LLVM's optimization remarks). simplify() removes
+neutral operations, fuse() inlines functions into their users, hoist_reductions() splits the DAG into kernels at
+reductions that would otherwise be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from renderer.cdollar.ir import dag as ir
@@ -13,7 +16,7 @@ from renderer.cdollar.ir.operations import OPERATIONS
 from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar
 
 Pass = Callable[[ir.Dag, tuple[ir.Node, ...], list[str]], tuple[ir.Node, ...]]
-INLINE_THRESHOLD = 40  # operations that repeating a function may cost before it is evaluated once instead
+INLINE_THRESHOLD = 40  # a function whose repetition costs more operations than this is evaluated once, into an array
 
 
 def run_passes(
@@ -27,7 +30,7 @@ def run_passes(
 
 
 def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
-    """Removes x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
+    """Remove x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
@@ -48,12 +51,12 @@ def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tup
 
 
 def nodes_outside_functions(body: tuple[ir.Node, ...]) -> list[ir.Node]:
-    """All nodes reachable from `body` without entering functions and lets; these themselves are included."""
+    """All nodes reachable from `body` without entering functions and lets; the functions and lets are included."""
     return ir.topological_order(body, lambda node: () if node.op in ("function", "let") else node.inputs)
 
 
 def cost(body: tuple[ir.Node, ...]) -> int:
-    """A rough count of operations, without those of functions; reading an array counts 2."""
+    """A rough count of operations outside of functions; a read of an array counts 2."""
     total = 0
     for node in nodes_outside_functions(body):
         if node.op == "apply":
@@ -67,19 +70,19 @@ def cost(body: tuple[ir.Node, ...]) -> int:
 
 
 def is_computed_function(node: ir.Node) -> bool:
-    """Whether the node is a function made of an expression, not an array."""
+    """True if the node is a function made of an expression, not an array."""
     return node.op == "function" and not isinstance(node.attribute, ir.ArraySource)
 
 
 def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
-    """Inlines functions where that repeats little work; others are evaluated once."""
+    """Inline functions whose repetition costs little; leave others as functions, which are evaluated into arrays."""
     inlined = functions_to_inline(roots, remarks)
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
             body = function.inputs
-            if any(part.op == "reduce" for part in nodes_outside_functions(body)):
+            if any(inner.op == "reduce" for inner in nodes_outside_functions(body)):
                 body = alpha_rename(dag, body)
             body = ir.substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
             return body[0] if not isinstance(node.type, tuple) else TupleNode(body)
@@ -91,14 +94,17 @@ def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[i
 
 
 class TupleNode(ir.Node):
-    """The components of an inlined function, until their Component nodes take them."""
+    """The components of an inlined function; each Component node over it is replaced by one of them."""
 
     def __init__(self, components: tuple[ir.Node, ...]):
         super().__init__("tuple", None, components, None, frozenset())
 
 
 def functions_to_inline(roots: tuple[ir.Node, ...], remarks: list[str]) -> set[ir.Node]:
-    """Decides for each function; inner functions first, so that what they cost when inlined counts."""
+    """Choose the functions to inline, with a remark for each other one.
+
+    Callees are visited before their callers, so that a caller's cost includes the callees that it inlines.
+    """
     order = ir.topological_order(roots)
     accesses: dict[ir.Node, list[ir.Node]] = {}
     for node in order:
@@ -108,10 +114,10 @@ def functions_to_inline(roots: tuple[ir.Node, ...], remarks: list[str]) -> set[i
     inline_cost: dict[ir.Node, int] = {}
     reduces: dict[ir.Node, bool] = {}
     for node in filter(is_computed_function, order):
-        own = nodes_outside_functions(node.inputs)
-        inside = [n for n in own if n in inlined]
-        inline_cost[node] = cost(node.inputs) + sum(inline_cost[n] * len(accesses.get(n, ())) for n in inside)
-        reduces[node] = any(n.op == "reduce" for n in own) or any(reduces[n] for n in inside)
+        body_nodes = nodes_outside_functions(node.inputs)
+        inner = [n for n in body_nodes if n in inlined]
+        inline_cost[node] = cost(node.inputs) + sum(inline_cost[n] * len(accesses.get(n, ())) for n in inner)
+        reduces[node] = any(n.op == "reduce" for n in body_nodes) or any(reduces[n] for n in inner)
         reads = accesses.get(node, [])
         is_finite = all(isinstance(v.range, ir.Range) for v in node.attribute)
         if not reads:
@@ -131,19 +137,19 @@ def functions_to_inline(roots: tuple[ir.Node, ...], remarks: list[str]) -> set[i
 
 
 def describe(node: ir.Node) -> str:
-    """A function by its variables and ranges, for remarks."""
-    return f"function({ranges_of(node.attribute)})"
+    """The text of a function in remarks: its variables and ranges."""
+    return f"function({format_ranges(node.attribute)})"
 
 
-def ranges_of(variables: tuple[ir.BoundVariable, ...]) -> str:
-    """`i : 0..5, j : 0..7`."""
+def format_ranges(variables: tuple[ir.BoundVariable, ...]) -> str:
+    """The text of variables and their ranges: `i : 0..5, j : 0..7`."""
     return ", ".join(f"{v.name} : {v.range}" for v in variables)
 
 
 def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
-    """The same expressions with new reduced variables, so that a copy may be used inside another.
+    """The same expressions with new reduced variables, so that a copy may be used inside another copy.
 
-    Functions without free variables stay the same: they are evaluated once, apart from what reads them.
+    Functions without free variables stay the same: they are evaluated once, as arrays.
     """
     renamed: dict[ir.BoundVariable, ir.BoundVariable] = {}
     for node in ir.topological_order(body, open_inputs):
@@ -175,11 +181,26 @@ def order_within_scope(root: ir.Node) -> list[ir.Node]:
     return ir.topological_order([root], lambda node: () if node.op in ("reduce", "function") else node.inputs)
 
 
-def hoist_reductions(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
-    """Hoists reductions.
+def order_within_space(root: ir.Node, evaluated: Collection[int] = ()) -> list[ir.Node]:
+    """Nodes under the root that are evaluated in its iteration space, inputs first.
 
-    A reduction that depends on only some of the enclosing bound variables becomes a function of those, evaluated once
-    into an array.
+    Bodies of reductions and functions are not among them, nor nodes whose id is in `evaluated`.
+    """
+
+    def inputs_of(node: ir.Node) -> Iterable[ir.Node]:
+        if node.op == "reduce":
+            return ()
+        inputs = node.inputs[1:] if isinstance(node.attribute, ir.Access) else node.inputs
+        return [child for child in inputs if id(child) not in evaluated]
+
+    return ir.topological_order([root], inputs_of)
+
+
+def hoist_reductions(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+    """Hoist reductions out of the functions around them.
+
+    A reduction that depends on only some of the enclosing bound variables becomes a function of these variables, which
+    a kernel evaluates once into an array.
     """
     hoister = ReductionHoister(dag, remarks)
     scopes = (frozenset(root.attribute) if is_computed_function(root) else frozenset() for root in roots)
@@ -187,14 +208,14 @@ def hoist_reductions(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]
 
 
 class ReductionHoister:
-    """Rewrites expressions inside their scopes: the sets of bound variables around them."""
+    """Rewrites expressions inside their scopes; a scope is the set of bound variables around an expression."""
 
     def __init__(self, dag: ir.Dag, remarks: list[str]):
         self.dag, self.remarks = dag, remarks
-        self.rewritten: dict[tuple[ir.Node, frozenset], ir.Node] = {}
+        self.rewritten: dict[tuple[ir.Node, frozenset[ir.BoundVariable]], ir.Node] = {}
 
     def rewrite(self, root: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
-        """The expression with its reductions hoisted."""
+        """Return the expression with its reductions hoisted; `scope` is the set of bound variables around it."""
         if (root, scope) not in self.rewritten:
             new: dict[ir.Node, ir.Node] = {}
             for node in order_within_scope(root):
@@ -215,17 +236,17 @@ class ReductionHoister:
         free = node.free_variables
         if not (free < scope and all(isinstance(v.range, ir.Range) for v in free)):
             return self._with_scope(node, scope | frozenset(variables))
-        own = self._with_scope(node, free | frozenset(variables))
+        hoisted = self._with_scope(node, free | frozenset(variables))
         if free:
-            return self._hoist(own)
-        self.remarks.append(f"split at the scalar reduction `{reduction.name}` over {ranges_of(variables)}")
-        return own
+            return self._hoist(hoisted)
+        self.remarks.append(f"split at the scalar reduction `{reduction.name}` over {format_ranges(variables)}")
+        return hoisted
 
     def _hoist(self, node: ir.Node) -> ir.Node:
-        """A reduction as an array over its free variables, read at these."""
+        """Return a reduction as an access, at its free variables, of an array over these variables."""
         free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
-        parts = tuple((f"part{k}", Scalar(t)) for k, t in enumerate(ir.scalar_types(node)))
-        result: Data = Record("state", parts) if len(parts) > 1 else parts[0][1]
+        fields = tuple((f"part{k}", Scalar(t)) for k, t in enumerate(ir.scalar_types(node)))
+        result: Data = Record("state", fields) if len(fields) > 1 else fields[0][1]
         type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
         function = self.dag.function(free, self.dag.components(node), type_)
         name = node.attribute[0].name

@@ -1,13 +1,15 @@
-"""Primitives: whole arrays computed by algorithms of O(n) or O(n log n), and the O(n^2) sums that are such.
+"""Primitives: arrays computed by algorithms of O(n) or O(n log n); and the pass that replaces O(n^2) sums by them.
 
-A node of op "primitive" is a function over `Primitive.ranges`; its inputs are functions, evaluated before it:
+A node of op "primitive" is an array over `Primitive.ranges`; its inputs are functions, evaluated before it. A program
+calls primitives by name (lowering/arrays.py), or recognize(), a pass of the targets, finds them in sums with a
+condition. The primitives are:
 
-    scan          the prefix sums of a function of any rank along its last dimension
-    sort, argsort a function of one dimension, NaN last; the indices of the sorted elements, stable
-    scatter_add   of keys, and of values over the same box or none: the sum of the values, or the count, of each key
+    scan          the inclusive prefix sums of a function of any rank along its last dimension
+    sort, argsort the sorted elements of a function of one dimension, NaN last; their indices, by a stable sort
+    scatter_add   from keys and values over the same box: the sum of each key's values; without values: their number
     scatter_mul, scatter_max, scatter_min
-                  of keys and values: the product, the greatest or the least value of each key; maxima and minima pass
-                  over NaN, and a zero is +0. A key without values has IDENTITIES.
+                  from keys and values: the product, maximum or minimum of each key's values; maxima and minima ignore
+                  NaN, and a zero is +0. The result of a key without values is identity().
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import index_bounds
+from renderer.cdollar.ir.affine import index_bounds, is_proven_in_bounds
 from renderer.cdollar.ir.types import DTYPES, FLOATS, INT, FunctionType, Scalar
 
 SUMMED = ("int", "uint", "float", "double")
 SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 SCATTERS = {"+": "scatter_add", "*": "scatter_mul", "max": "scatter_max", "min": "scatter_min"}
-WORDS = {"+": "a sum", "*": "a product", "max": "a maximum", "min": "a minimum"}  # of the values of equal keys
+WORDS = {"+": "a sum", "*": "a product", "max": "a maximum", "min": "a minimum"}  # in remarks
 NEGATED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 
 
@@ -40,14 +42,14 @@ class Primitive:
 
 
 def primitive(dag: ir.Dag, name: str, ranges: tuple[ir.Range, ...], scalar: str, *inputs: ir.Node) -> ir.Node:
-    """The array of a primitive with elements of a scalar type."""
+    """Return the "primitive" node for the functions `inputs`, whose result has elements of scalar type `scalar`."""
     type_ = FunctionType(Scalar(scalar), (INT,) * len(ranges), True)
     arrays = tuple(_copied(function) or function for function in map(ir.without_plain_lets, inputs))
     return dag.intern("primitive", type_, arrays, Primitive(name, ranges))
 
 
 def _copied(function: ir.Node) -> ir.Node | None:
-    """The array of which a function is a copy: `f(i) = a(i)` over the whole of a."""
+    """Return the array that a function copies (`f(i) = a(i)` over all of a); None for other functions."""
     if function.op != "function" or not isinstance(function.attribute, tuple) or len(function.inputs) != 1:
         return None
     body, variables = function.inputs[0], function.attribute
@@ -65,7 +67,7 @@ def _copied(function: ir.Node) -> ir.Node | None:
 
 
 def identity(name: str, scalar: str) -> float | int:
-    """What a scatter has for a key without values."""
+    """The result of a scatter for a key without values."""
     if name in ("scatter_add", "scatter_mul"):
         return int(name == "scatter_mul")
     if scalar in FLOATS:
@@ -75,7 +77,10 @@ def identity(name: str, scalar: str) -> float | int:
 
 
 def recognize(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
-    """Replaces masked sums by prefix sums, and reductions of equal keys by scatters: O(n) in place of O(n^2)."""
+    """Replace masked sums by prefix sums, and reductions of equal keys by scatters: O(n) in place of O(n^2).
+
+    Adds a remark for each; see _as_scan() and _as_scatter() for the forms. Floats are then added in another order.
+    """
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         new = ir.with_inputs(dag, node, inputs)
@@ -87,21 +92,18 @@ def recognize(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tu
             return ir.with_inputs(dag, new, arrays)
         if new.op != "reduce" or new.attribute[0].name not in SCATTERS or new.type not in SUMMED:
             return new
-        return _scan_of(dag, new, remarks) or _scatter_of(dag, new, remarks) or new
+        return _as_scan(dag, new, remarks) or _as_scatter(dag, new, remarks) or new
 
     return ir.rewrite(roots, change)
 
 
 def _masked(node: ir.Node) -> tuple[ir.Node, ir.Node, bool] | None:
-    """The condition and value of `c ? x : 0`, and whether it is negated (`c ? 0 : x`)."""
-    if node.op != "apply":
-        return None
+    """The condition and value of `c ? x : 0`, and True if it is negated (`c ? 0 : x`); None for other nodes."""
     if node.attribute == "select":
         condition, if_true, if_false = node.inputs
-        if if_false.is_constant and if_false.attribute.number == 0:
-            return condition, if_true, False
-        if if_true.is_constant and if_true.attribute.number == 0:
-            return condition, if_false, True
+        for value, other, negated in ((if_true, if_false, False), (if_false, if_true, True)):
+            if other.is_constant and other.attribute.number == 0:
+                return condition, value, negated
     return None
 
 
@@ -109,8 +111,11 @@ def _is_finite(variables: frozenset[ir.BoundVariable] | tuple[ir.BoundVariable, 
     return all(isinstance(v.range, ir.Range) and v.type == "int" and v.range.size for v in variables)
 
 
-def _scan_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
-    """`sum(k <= e ? f(k) : 0)` and its kin as a prefix sum read at e; e depends on variables that f does not."""
+def _as_scan(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
+    """Rewrite `sum(k <= e ? f(k) : 0)`, or with <, > or >=, to a prefix sum read at e; None for other sums.
+
+    `e` must depend on a variable that `f` does not depend on.
+    """
     (reduction, variables), masked = node.attribute, _masked(node.inputs[0])
     if reduction.name != "+" or masked is None or len(variables) != 1:
         return None
@@ -135,22 +140,28 @@ def _scan_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
 
 
 def _read_scan(
-    dag: ir.Dag, node: ir.Node, value: ir.Node, k: ir.BoundVariable, batch: tuple, operator: str, end: ir.Node
+    dag: ir.Dag,
+    node: ir.Node,
+    value: ir.Node,
+    k: ir.BoundVariable,
+    batch: tuple[ir.BoundVariable, ...],
+    operator: str,
+    end: ir.Node,
 ) -> ir.Node:
-    """The prefix sum of value(batch, k), from the other side for > and >=, read where the mask ends."""
+    """Return the prefix sum of value(batch, k), read at the last k of the mask; for > and >=, from the last k down."""
     low, high = k.range.low, k.range.high
 
     def number(n: int) -> ir.Node:
         return dag.constant(n, "int")
 
     new = ir.BoundVariable(k.name, "int", ir.Range(low, high))
-    place = dag.bound_variable(new)
+    position = dag.bound_variable(new)
     if operator in (">", ">="):
-        (value,) = ir.substitute(dag, (value,), {k: dag.apply("-", "int", number(low + high - 1), place)})
+        (value,) = ir.substitute(dag, (value,), {k: dag.apply("-", "int", number(low + high - 1), position)})
         index = dag.apply("-", "int", number(low + high - 1 - (operator == ">")), end)
         nothing = dag.apply(">=", "bool", end, number(high - (operator == ">")))
     else:
-        (value,) = ir.substitute(dag, (value,), {k: place})
+        (value,) = ir.substitute(dag, (value,), {k: position})
         index = end if operator == "<=" else dag.apply("-", "int", end, number(1))
         nothing = dag.apply("<", "bool", end, number(low + (operator == "<")))
     variables = (*batch, new)
@@ -159,8 +170,7 @@ def _read_scan(
         dag, "scan", tuple(v.range for v in variables), node.type, dag.function(variables, (value,), type_)
     )
     indices = (*map(dag.bound_variable, batch), index)
-    bounds = index_bounds(index)
-    if bounds is not None and low <= bounds[0] and bounds[1] < high:
+    if is_proven_in_bounds(index, k.range):
         return dag.access(scan, indices, (None,) * len(indices))
     read = dag.access(scan, indices, (None,) * len(batch) + ("clamp",))
     zero = dag.constant(0.0 if node.type in ("float", "double") else 0, node.type)
@@ -168,7 +178,7 @@ def _read_scan(
 
 
 def _reaches_all(operator: str, ends: tuple[int, int] | None, range_: ir.Range) -> bool:
-    """Whether the mask `k operator end` holds for each k of a range at some end of the bounds."""
+    """True if the mask `k operator end` holds for all k of a range at some value of `end` in the bounds `ends`."""
     if ends is None:
         return False
     (least, greatest), last = ends, range_.high - 1
@@ -178,25 +188,21 @@ def _reaches_all(operator: str, ends: tuple[int, int] | None, range_: ir.Range) 
 
 
 def _may_run_anywhere(value: ir.Node) -> bool:
-    """Whether a value has one where its mask is false, too: no index of it may leave a domain, no loop may not end."""
+    """True if a value can be computed where its mask is false: no index leaves a domain, no loop can run on."""
     for node in ir.topological_order([value], ir.inputs_outside_functions):
         if isinstance(node.attribute, ir.UserCall) or node.op == "reduce":
             return False
         if node.op == "apply" and isinstance(node.attribute, ir.Access):
-            function = ir.without_lets(node.inputs[0]).attribute
-            ranges = tuple(v.range for v in function) if isinstance(function, tuple) else function.ranges
+            ranges = ir.domain_ranges(node.inputs[0])
             for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
-                bounds = index_bounds(index)
-                is_inside = (
-                    bounds and isinstance(range_, ir.Range) and range_.low <= bounds[0] and bounds[1] < range_.high
-                )
+                is_inside = isinstance(range_, ir.Range) and is_proven_in_bounds(index, range_)
                 if not (border or is_inside or range_ is ir.INFINITE):
                     return False
     return True
 
 
 def _keyed(node: ir.Node) -> tuple[ir.Node, ir.Node, ir.Node, ir.Node] | None:
-    """The two sides of `a == b ? value : other`, or of `a != b ? other : value`, the value, and the other one."""
+    """a, b, value, other of `a == b ? value : other` or `a != b ? other : value`; None for other nodes."""
     if node.op != "apply" or node.attribute != "select":
         return None
     condition, value, other = node.inputs
@@ -206,8 +212,11 @@ def _keyed(node: ir.Node) -> tuple[ir.Node, ir.Node, ir.Node, ir.Node] | None:
     return (left, right, value, other) if condition.attribute == "==" else (left, right, other, value)
 
 
-def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
-    """`sum(k(j) == v ? w(j) : 0)` over j, or prod, max, min, as a scatter read at v, which has a finite range."""
+def _as_scatter(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
+    """Rewrite `sum(k(j) == v ? w(j) : 0)` over j, or prod, max, min, to a scatter read at v; None for other reductions.
+
+    The variable v must have a finite range, which gives the bins of the scatter.
+    """
     (reduction, variables), keyed = node.attribute, _keyed(node.inputs[0])
     if keyed is None or not _is_finite(variables):
         return None
@@ -226,12 +235,12 @@ def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         name == "scatter_add" and value.is_constant and value.attribute.number == 1 and node.type in ("int", "uint")
     )
     bins = wanted.attribute.range
-    what = "a histogram" if name == "scatter_add" else name
+    description = "a histogram" if name == "scatter_add" else name
     remarks.append(
-        f"{what} over `{wanted.attribute.name} : {bins}`: {WORDS[reduction.name]} of equal keys, "
+        f"{description} over `{wanted.attribute.name} : {bins}`: {WORDS[reduction.name]} of equal keys, "
         "O(n) in place of O(n^2)"
     )
-    if not _may_run_anywhere(value):  # the value is looked at where its key is a bin, as in the text
+    if not _may_run_anywhere(value):  # compute the value only where its key is a bin, as the program does
         start = identity(name, node.type)
         neutral = dag.constant(float(start) if node.type in FLOATS else start, node.type)
         ends = (dag.constant(number, "int") for number in (bins.low, bins.high))
@@ -239,15 +248,15 @@ def _scatter_of(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         value = dag.apply("select", node.type, dag.apply("&&", "bool", *inside), value, neutral)
     bodies = (key,) if is_count else (key, value)
     functions = [dag.function(variables, (b,), FunctionType(Scalar(b.type), (INT,) * len(variables))) for b in bodies]
-    found = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,), (None,))
+    scattered = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,), (None,))
     if not is_extremum:
-        return found
+        return scattered
 
-    def whole(name: str, body: ir.Node) -> ir.Node:
+    def reduce_all(name: str, body: ir.Node) -> ir.Node:
         return dag.intern("reduce", body.type, (body,), (ir.Reduction(name), variables))
 
-    # Where all elements have the key, `other` takes no part.
-    first, last = (dag.apply("==", "bool", whole(end, key), wanted) for end in ("min", "max"))
-    combined = dag.apply(reduction.name, node.type, found, other)
-    only = dag.apply("&&", "bool", first, last)
-    return dag.apply("select", node.type, only, whole(reduction.name, value), combined)
+    # `other` is combined unless all elements have the key.
+    first, last = (dag.apply("==", "bool", reduce_all(end, key), wanted) for end in ("min", "max"))
+    combined = dag.apply(reduction.name, node.type, scattered, other)
+    is_only_key = dag.apply("&&", "bool", first, last)
+    return dag.apply("select", node.type, is_only_key, reduce_all(reduction.name, value), combined)

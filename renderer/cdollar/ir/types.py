@@ -1,4 +1,8 @@
-"""Types of C$: scalars, vectors, records and functions. A data type is a sequence of scalar components."""
+"""Types of C$, for the checker, the DAG and the targets: scalars, vectors, records, functions and domains.
+
+A data type (scalar, vector, record) is a sequence of scalar components; kernels hold one buffer or variable for each
+component. A C$ function of integers over a domain, a set of index ranges, is an array once it is evaluated.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Number = bool | int | float  # a number of the host, or of a program's text
 DTYPES = {
     "bool": np.bool_, "int": np.int32, "uint": np.uint32, "long": np.int64, "float": np.float32, "double": np.float64,
     "half": np.float16, "byte": np.uint8,
@@ -13,7 +18,7 @@ DTYPES = {
 NUMBERS = ("int", "uint", "long", "float", "double")
 INTEGERS = ("int", "uint", "long")
 FLOATS = ("float", "double")
-PROMOTED = {"half": "float", "byte": "int"}  # types of elements of arrays; operations convert them to these
+PROMOTED = {"half": "float", "byte": "int"}  # half and byte are types of array elements; operations convert to these
 # The implicit (widening) conversions and their cost in overload resolution.
 WIDENING_COST = {
     ("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1,
@@ -60,7 +65,7 @@ Data = Scalar | Vector | Record
 
 @dataclass(frozen=True)
 class FunctionType:
-    """A function of data; `is_array` if it is evaluated: float[,] is an evaluated float(int, int)."""
+    """The type of a function of data; `is_array` if it is evaluated: float[,] is an evaluated float(int, int)."""
 
     result: Data
     parameters: tuple[Data, ...]
@@ -84,7 +89,7 @@ class FunctionType:
 
 @dataclass(frozen=True)
 class DomainType:
-    """A domain of so many dimensions: a value while the program is built."""
+    """A domain of `rank` dimensions: domains are values only while the program is checked."""
 
     rank: int
 
@@ -103,6 +108,13 @@ def component_types(type_: Data) -> tuple[str, ...]:
     if isinstance(type_, Vector):
         return (type_.scalar_type,) * type_.size
     return tuple(scalar for _, field in type_.fields for scalar in component_types(field))
+
+
+def element_type(type_: Type | str) -> Data:
+    """The type of an array's elements, or of a number itself."""
+    data = type_.result if isinstance(type_, FunctionType) else type_
+    assert not isinstance(data, DomainType | str), "a domain has no elements"
+    return data
 
 
 def fields(type_: Type) -> list[tuple[str, Data, int]]:

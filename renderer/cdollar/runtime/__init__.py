@@ -1,1 +1,1 @@
-"""Loading, binding of arguments, memory, the command and the prompt."""
+"""Running programs: arguments, calls from Python, recorded calls, explanations, `rayfold run` and its prompt."""

@@ -1,22 +1,23 @@
-"""Results of C$ functions called from Python: arrays that stay on their device until they are asked for."""
+"""Results of C$ functions called from Python: arrays that stay on their device until the host reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from renderer.cdollar.ir.types import Type, Vector, component_types
+from renderer.cdollar.ir.types import Data, Type, Vector, component_types, element_type
 from renderer.cdollar.runtime.evaluate import pack_components
 from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
-from renderer.cdollar.targets.graph_target import Representation
+from renderer.cdollar.targets.graph_target import PendingCheck, Representation
 
 HOST = (1, 0)  # DLPack's kDLCPU
 
 
 class Array:
-    """What a C$ function returns: of `type`, `shape` and `dtype` as NumPy has it; a number has the shape ().
+    """The result of a C$ function, with `type`, and `shape` and `dtype` as in NumPy; a number has the shape ().
 
     `origin` holds the indices of its first element. `numpy()`, `float()` and indices read it, which waits for the
     device; `__dlpack__` gives it to PyTorch, CuPy and JAX without a copy where they use the same device. Given to
@@ -25,22 +26,22 @@ class Array:
 
     def __init__(
         self,
-        type_: Type,
-        result: Any,
+        type_: Type | str,
+        result: Data,
         origin: tuple[int, ...] = (),
         target: DeviceTarget | None = None,
         representation: Representation | None = None,
-        checks: Any = (),
+        checks: Sequence[PendingCheck] = (),
     ) -> None:
-        """A result of data type `result` a component: on a device, or, without a representation, to be set."""
+        """A result whose elements have the type `result`: on a device, or, without a representation, set later."""
         self.type, self.result, self.origin = type_, result, origin
         self.target, self.representation, self.checks = target, representation, checks
         self._host: np.ndarray | None = None
 
     @classmethod
-    def of_host(cls, type_: Type, array: np.ndarray, origin: tuple[int, ...] = ()) -> Array:
+    def of_host(cls, type_: Type | str, array: np.ndarray, origin: tuple[int, ...] = ()) -> Array:
         """A result that is in the host's memory."""
-        result = cls(type_, getattr(type_, "result", type_), origin)
+        result = cls(type_, element_type(type_), origin)
         result._host = array
         return result
 
@@ -78,13 +79,13 @@ class Array:
         if self.target is not None and self.checks:
             self.target.raise_failed_checks(self.checks)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.target.device.dlpack_device() if self.target is not None and self._is_plain else HOST
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+    def __dlpack__(self, *, stream: object = None, **options: object) -> object:
         if self.target is not None and self.representation is not None and self._is_plain:
             self.check()
             buffer, dtype = self.representation.buffers[0], STORAGE_DTYPES[self.representation.types[0]]
@@ -95,7 +96,7 @@ class Array:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether the elements are numbers, of a type that has the same bits on the device and the host."""
+        """True if the elements are numbers of a type with the same bits on the device and the host."""
         types = self.representation.types if self.representation is not None else ()
         return len(types) == 1 and types[0] != "bool"
 

@@ -1,4 +1,4 @@
-"""`rayfold run`: its options, and what each of them does; what it imports at the top is light."""
+"""`rayfold run`: its options and errors. Heavy modules are imported when it runs, not for --help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
-from renderer.process import supervise
+from renderer.system.process import supervise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,18 +1,19 @@
-"""What the parts of a run cost: operations, bytes and seconds of each kernel, and the roofline of the device.
+"""Costs of a run, for --explain and --graph: operations, bytes, seconds of each kernel, and the device's roofline.
 
-Operations are those of the program but for indices, each counted once whatever its kind; bytes are what a kernel must
-move at least: every region that it reads once, and its result (Williams, Waterman, Patterson, Roofline, 2009). Where
-these lie in a cache, a kernel is faster than the memory allows: above 100 % of its roof.
+Every operation of the program counts 1, whatever its kind; the arithmetic of indices does not count. Bytes are the
+least that a kernel must move: each region that it reads once, and its result (Williams, Waterman, Patterson, Roofline,
+2009). A kernel whose data is in a cache can exceed 100 % of its roof.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.device_target import DeviceTarget
@@ -21,11 +22,11 @@ from renderer.cdollar.targets.kernel_plan import output_types
 from renderer.gpu import Device
 from renderer.gpu.kernel_source import GeneratedSource
 
-NOT_COUNTED = ("convert",)  # of the operations
-PROBE_BYTES = 64 << 20  # read and written by the copy that measures the memory of a processor
+NOT_COUNTED = ("convert",)  # operations that count 0
+PROBE_BYTES = 64 << 20  # bytes that the copy reads and writes to measure the memory of a CPU
 GPU_PROBE_BYTES = 1 << 30  # of a GPU: many times its caches
-PROBE_ROUNDS = 2048  # of multiply-adds of a thread
-CHAINS = 8  # independent ones, of WIDE numbers: vectors where a thread is one of a processor
+PROBE_ROUNDS = 2048  # rounds of multiply-adds of a thread
+CHAINS = 8  # independent multiply-adds a round, of WIDE numbers: vectors on CPUs
 PROBE = """
 #if SCALAR
 #define WIDE float8
@@ -57,7 +58,7 @@ KERNEL multiply_add(int rounds, float a, GLOBAL WIDE *out) {
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What a device reaches: bytes a second of a copy, operations a second of float multiply-adds (two each)."""
+    """Measured rates of a device: bytes a second of a copy, operations a second of float multiply-adds (two each)."""
 
     bandwidth: float
     operations: float
@@ -67,8 +68,8 @@ class Ceilings:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A kernel or primitive of a run; `operations` is None where they are not those of a program."""
+class KernelCost:
+    """A kernel or primitive of a run; `operations` is None for primitives, whose operations no program states."""
 
     name: str
     what: str
@@ -78,14 +79,16 @@ class Part:
     seconds: float | None = None
 
     def roof(self, ceilings: Ceilings) -> tuple[float, str]:
-        """The least time that the device allows, and what bounds it."""
+        """The least time that the device allows, and the resource that bounds it: memory or arithmetic."""
         moving, computing = self.bytes / ceilings.bandwidth, (self.operations or 0) / ceilings.operations
         return max(moving, computing), "memory" if moving >= computing else "arithmetic"
 
 
-def parts_of(target: Any) -> list[Part]:
-    """The parts of a target's last run, from its trace; with seconds if its launches were timed."""
-    parts: list[Part] = []
+def kernel_costs(target: Target) -> list[KernelCost]:
+    """The kernels and primitives of a target's last run, from its trace; with seconds if its launches were timed."""
+    costs: list[KernelCost] = []
+    if not isinstance(target, GraphTarget):
+        return costs
     seconds = list(target.launch_seconds or [])
     for kind, node, entry in target.trace or []:
         if kind == "passes":
@@ -93,28 +96,28 @@ def parts_of(target: Any) -> list[Part]:
         if kind == "primitive":
             launches, name, what, operations = entry, node.attribute.name, f"primitive {node.attribute}", None
         else:
-            launches, name, what = 1 + (entry.combine is not None), entry.key, f"{entry.kind} {shape_of(node)}"
-            operations = operations_of(node)
+            launches, name, what = 1 + (entry.combine is not None), entry.key, f"{entry.kind} {extent_text(node)}"
+            operations = operation_count(node)
         times, seconds = seconds[:launches], seconds[launches:]
-        repeated = parts and kind == "kernel" and parts[-1].node is node  # passes of one part
-        moved = bytes_of(node, target)
-        part = Part(name, what, node, operations, moved, sum(times) if times else None)
-        if repeated and part.seconds is not None:
-            parts[-1] = replace(parts[-1], seconds=(parts[-1].seconds or 0) + part.seconds)
+        repeated = costs and kind == "kernel" and costs[-1].node is node  # several passes for one node
+        moved = moved_bytes(node, target)
+        cost = KernelCost(name, what, node, operations, moved, sum(times) if times else None)
+        if repeated and cost.seconds is not None:
+            costs[-1] = replace(costs[-1], seconds=(costs[-1].seconds or 0) + cost.seconds)
         elif not repeated:
-            parts.append(part)
-    return parts
+            costs.append(cost)
+    return costs
 
 
-def shape_of(node: ir.Node) -> str:
+def extent_text(node: ir.Node) -> str:
     """The extent of a node's domain."""
     variables = node.attribute[1] if node.op == "reduce" else node.attribute
     extent = " x ".join(str(v.range.size) for v in variables) or "1"
     return f"{'over' if node.op == 'reduce' else 'of'} {extent}"
 
 
-def operations_of(node: ir.Node) -> int:
-    """The operations of a kernel for a node: each as often as the variables that it depends on take values."""
+def operation_count(node: ir.Node) -> int:
+    """The operations of a node's kernel: one for each value of the variables that the operation depends on."""
     count, seen, waiting = 0, set(), [node]
     while waiting:
         part = waiting.pop()
@@ -131,7 +134,7 @@ def operations_of(node: ir.Node) -> int:
 
 
 def is_separate(node: ir.Node) -> bool:
-    """Whether another kernel computes a node, or none."""
+    """True if another kernel, or none, computes a node."""
     return not node.free_variables and node.op in ("function", "reduce", "primitive")
 
 
@@ -140,24 +143,24 @@ def volume(variables: frozenset[ir.BoundVariable]) -> int:
     return math.prod(v.range.size for v in variables if isinstance(v.range, ir.Range))
 
 
-def bytes_of(node: ir.Node, target: GraphTarget) -> int:
-    """What a kernel or primitive reads at least once and writes."""
+def moved_bytes(node: ir.Node, target: GraphTarget) -> int:
+    """The bytes that a kernel or primitive must read and write."""
     if node.op == "primitive":
         types = [component_types(child.type.result) for child in (node, *map(ir.without_lets, node.inputs))]
-        boxes = [node.attribute.ranges, *(target.ranges_of(ir.without_lets(child)) for child in node.inputs)]
-        return sum(size_of(box, each) for box, each in zip(boxes, types, strict=True))
+        boxes = [node.attribute.ranges, *(target.stored_ranges(ir.without_lets(child)) for child in node.inputs)]
+        return sum(box_bytes(box, each) for box, each in zip(boxes, types, strict=True))
     regions: dict[ir.Node, int] = {}
     for part in ir.topological_order([node], lambda n: () if n is not node and is_separate(n) else n.inputs):
         if part.op == "apply" and isinstance(part.attribute, ir.Access):
             function = ir.without_lets(part.inputs[0])
-            box = accessed_region(part, target.ranges_of(function))
-            size = size_of(box, component_types(function.type.result))
+            box = accessed_region(part, target.stored_ranges(function))
+            size = box_bytes(box, component_types(function.type.result))
             regions[function] = max(regions.get(function, 0), size)
     outputs = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
-    return sum(regions.values()) + size_of(outputs, output_types(node))
+    return sum(regions.values()) + box_bytes(outputs, output_types(node))
 
 
-def size_of(box: tuple[ir.Range, ...], types: tuple[str, ...]) -> int:
+def box_bytes(box: tuple[ir.Range, ...], types: tuple[str, ...]) -> int:
     """The bytes of an array."""
     return math.prod(r.size for r in box) * sum(np.dtype(DTYPES[t]).itemsize for t in types)
 
@@ -177,7 +180,7 @@ def measure_ceilings(device: Device) -> Ceilings:
     width = 8 if is_scalar else 1
     sums = device.buffer(threads * width)
 
-    def seconds(work: Any) -> float:
+    def seconds(work: Callable[[], None]) -> float:
         work()
         return min(device.time_seconds(work) for _ in range(5))
 
@@ -186,25 +189,25 @@ def measure_ceilings(device: Device) -> Ceilings:
     return Ceilings(32 * count / copying, 2.0 * CHAINS * PROBE_ROUNDS * threads * width / adding)
 
 
-def table(parts: list[Part], ceilings: Ceilings | None) -> list[str]:
-    """Lines with what each part costs, and how near it is to what the device allows."""
+def table(costs: list[KernelCost], ceilings: Ceilings | None) -> list[str]:
+    """Lines with the costs of each kernel and its fraction of the device's roof."""
     lines = []
-    for part in parts:
-        operations = "" if part.operations is None else f", {count_text(part.operations)} operations"
-        line = f"{part.name}: {part.what}{operations}, {count_text(part.bytes)}B"
-        if part.operations is not None:
-            line += f", {part.operations / max(1, part.bytes):.2f} operations a byte"
-        if part.seconds:
-            line += f"; {time_text(part.seconds)}, {count_text(part.bytes / part.seconds)}B/s"
-            if part.operations is not None:
-                line += f", {count_text(part.operations / part.seconds)} operations/s"
-        if part.seconds and ceilings is not None:
-            least, bound = part.roof(ceilings)
-            line += f", {100 * least / part.seconds:.0f} % of its roof ({bound})"
+    for cost in costs:
+        operations = "" if cost.operations is None else f", {count_text(cost.operations)} operations"
+        line = f"{cost.name}: {cost.what}{operations}, {count_text(cost.bytes)}B"
+        if cost.operations is not None:
+            line += f", {cost.operations / max(1, cost.bytes):.2f} operations a byte"
+        if cost.seconds:
+            line += f"; {time_text(cost.seconds)}, {count_text(cost.bytes / cost.seconds)}B/s"
+            if cost.operations is not None:
+                line += f", {count_text(cost.operations / cost.seconds)} operations/s"
+        if cost.seconds and ceilings is not None:
+            least, bound = cost.roof(ceilings)
+            line += f", {100 * least / cost.seconds:.0f} % of its roof ({bound})"
         lines.append(line)
-    times = [part.seconds for part in parts if part.seconds is not None]
+    times = [cost.seconds for cost in costs if cost.seconds is not None]
     if times:
-        lines.append(f"all parts: {time_text(sum(times))}, {count_text(sum(part.bytes for part in parts))}B")
+        lines.append(f"all parts: {time_text(sum(times))}, {count_text(sum(cost.bytes for cost in costs))}B")
     return lines
 
 
@@ -222,6 +225,6 @@ def time_text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
 
 
-def ceilings_of(target: Any) -> Ceilings | None:
+def device_ceilings(target: Target) -> Ceilings | None:
     """The ceilings of a target's compute device; None for targets that have none."""
     return measure_ceilings(target.device) if isinstance(target, DeviceTarget) else None

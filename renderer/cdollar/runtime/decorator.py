@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError
-from renderer.gpu.cuda_ahead import start_driver
+from renderer.gpu.cuda.ahead import start_driver
 
 
-def function(source: Any = None, *, target: str | None = None, strict: bool = False, name: str = "") -> Any:
+def function(
+    source: str | Callable[..., Any] | None = None, *, target: str | None = None, strict: bool = False, name: str = ""
+) -> Any:
     """A Python function of a C$ program: a text, or the docstring of the function that is decorated.
 
     The C$ function is `main`, or the one with the Python function's `name`, or the only one. `target` is "numpy",
@@ -24,20 +27,23 @@ def function(source: Any = None, *, target: str | None = None, strict: bool = Fa
     """
     if source is None:
         return lambda decorated: function(decorated, target=target, strict=strict, name=name)
-    if not isinstance(source, str) and not (callable(source) and source.__doc__):
+    if isinstance(source, str):
+        text = source
+    elif callable(source) and source.__doc__:
+        text, name = inspect.cleandoc(source.__doc__), name or source.__name__
+    else:
         raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
     if target in (None, "cuda"):
         start_gpu()
-    from renderer.cdollar.runtime.function import Function  # beside the driver's start: it takes as long
+    from renderer.cdollar.runtime.function import Function  # imports while the driver starts: both take as long
 
-    if isinstance(source, str):
-        return Function(source, target, strict, name)
-    made = Function(inspect.cleandoc(source.__doc__), target, strict, name or source.__name__)
-    functools.update_wrapper(made, source)
+    made = Function(text, target, strict, name)
+    if not isinstance(source, str):
+        functools.update_wrapper(made, source)
     return made
 
 
 @functools.cache
 def start_gpu() -> None:
-    """Begins to open the GPU that the first function of a process waits for; nothing where there is none."""
+    """Begin to open the GPU, which the first function of a process waits for; does nothing without a GPU."""
     start_driver(0)

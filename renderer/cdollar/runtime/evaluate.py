@@ -1,4 +1,7 @@
-"""Loads programs, evaluates main and returns results as NumPy data and .npy files."""
+"""Loads programs, builds the value of main, and evaluates it to NumPy arrays.
+
+Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lessons.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.functions import make_function
-from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.tables import UserFunction
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
@@ -21,9 +21,13 @@ from renderer.cdollar.frontend.hints import did_you_mean
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import BoundVariable, Range
-from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Vector, component_types
+from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Type, Vector, component_types
+from renderer.cdollar.lowering.compilation import Compilation
+from renderer.cdollar.lowering.conversions import materialize, resolve
+from renderer.cdollar.lowering.functions import make_function
 from renderer.cdollar.runtime.parameters import (
     PICTURE_PARAMETERS,
+    Given,
     bind_parameters,
     cached_array,
     parse_number,
@@ -31,8 +35,8 @@ from renderer.cdollar.runtime.parameters import (
 )
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import UserError
-from renderer.files import read_text
 from renderer.paths import SHADERS
+from renderer.system.files import read_text
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
@@ -42,9 +46,9 @@ MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressio
 
 @dataclass
 class Result:
-    """What main returns: a number, an array with the indices of its first element, or a domain (as text)."""
+    """The result of main: a number, an array with the indices of its first element, or a domain (as text)."""
 
-    type: Any
+    type: Type | str  # a text for a domain
     array: np.ndarray | None
     origin: tuple[int, ...] = ()
     text: str = ""
@@ -61,7 +65,7 @@ def load_program(path: Path, make_target: TargetFactory) -> Compilation:
 
 
 def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
-    """Parse and check a program; `folder` is that of the files that it opens."""
+    """Parse and check a program; `folder` holds the files that it opens."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     program = parse(source)
     compilation = new_compilation(source, make_target, folder)
@@ -70,7 +74,7 @@ def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | Non
 
 
 def new_compilation(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
-    """A compilation that knows the prelude alone."""
+    """A compilation with the prelude only."""
     compilation = Compilation(source, make_target, folder)
     compilation.load(_parsed_prelude(), checked=False)
     return compilation
@@ -87,7 +91,7 @@ def _parsed_prelude() -> list[AstNode]:
     return parse(prelude())
 
 
-def main_of(compilation: Compilation) -> UserFunction:
+def main_function(compilation: Compilation) -> UserFunction:
     """The function main; raises ProgramError unless there is exactly one."""
     overloads = compilation.program.functions.get("main")
     if not overloads:
@@ -106,22 +110,24 @@ def main_of(compilation: Compilation) -> UserFunction:
 
 
 def is_picture(function: UserFunction) -> bool:
-    """Whether main is a function of (int x, int y) that returns a gray or colored pixel."""
+    """True if main is a function of (int x, int y) that returns a gray or colored pixel."""
     types = dict(zip(function.parameter_names, function.parameter_types, strict=True))
     return types.get("x") == INT and types.get("y") == INT and function.result_type in PIXEL_TYPES
 
 
-def build_main(compilation: Compilation, files: Mapping[str, Any], numbers: Mapping[str, str]) -> Value:
-    """The value of main, with its parameters bound to paths or arrays, and to texts of numbers.
+def build_main(
+    compilation: Compilation, files: Mapping[str, str | Path | np.ndarray], numbers: Mapping[str, str]
+) -> Value:
+    """The value of main; a picture becomes a function of (y, x).
 
-    A picture becomes a function of (y, x).
+    `files` gives array parameters by name (paths or arrays), `numbers` scalar parameters (texts of --set).
     """
-    function = main_of(compilation)
-    if not is_picture(function) or {"x", "y"} & numbers.keys():
+    function = main_function(compilation)
+    if not is_picture(function) or {"x", "y"} & numbers.keys():  # no picture, or one pixel of it: x or y is given
         bound = bind_parameters(compilation, function, files, numbers)
         return compilation.call_main(function, [value for value in bound if value is not None])
     sizes = {
-        n: parse_number(numbers[n], INT, n)[0]
+        n: int(parse_number(numbers[n], INT, n)[0])
         for n in ("width", "height")
         if n in numbers and n not in function.parameter_names
     }
@@ -132,12 +138,14 @@ def build_main(compilation: Compilation, files: Mapping[str, Any], numbers: Mapp
     return over_pixels(compilation, function, values, (0, 0, width, height))
 
 
-def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: tuple[int, int, int, int]) -> FunctionValue:
+def build_picture(
+    compilation: Compilation, given: Mapping[str, Given], tile: tuple[int, int, int, int]
+) -> FunctionValue:
     """The picture of main over a tile (left, top, width, height) of its pixels.
 
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.
     """
-    function = main_of(compilation)
+    function = main_function(compilation)
     compilation.restart(compilation.source)
     values: list[Value | None] = []
     for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
@@ -153,7 +161,7 @@ def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: tupl
 def over_pixels(
     compilation: Compilation, function: UserFunction, values: list[Value | None], tile: tuple[int, int, int, int]
 ) -> FunctionValue:
-    """The call main(x, y) over a tile of rows and columns: a function of (y, x), as pictures are stored."""
+    """The call main(x, y) at all pixels of a tile (left, top, width, height), as a function of (y, x)."""
     left, top, width, height = tile
     x = BoundVariable("x", "int", Range(left, left + width))
     y = BoundVariable("y", "int", Range(top, top + height))
@@ -165,10 +173,12 @@ def over_pixels(
 
 
 def picture_side(compilation: Compilation, value: Value | None, name: str, sizes: dict[str, int]) -> int:
-    """Width or height of a picture; raises ArgumentError."""
-    side = sizes.get(name, PICTURE_PARAMETERS[name])
+    """Width or height of a picture in pixels; raises ArgumentError."""
+    side = sizes[name] if name in sizes else PICTURE_PARAMETERS[name]
     if isinstance(value, DataValue):
-        side = int(compilation.program.host.node_number(value.node))
+        number = compilation.program.host.node_number(value.node)
+        assert number is not None, "main has no abstract arguments"
+        side = int(number)
     if not 1 <= side <= MAX_PICTURE_SIDE:
         raise ArgumentError(f"--set {name}={side}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side")
     return side
@@ -178,18 +188,14 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
     """Evaluate a value to NumPy data; raises ProgramError for functions that are no arrays."""
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
-    value = compilation.expressions().resolve(value, span)
+    value = resolve(compilation.body(), value, span)
     if isinstance(value, DataValue):
         numbers = compilation.target.evaluate_scalars(list(value.nodes))
         return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
     if any(str(p) not in ("int", "uint") for p in value.type.parameters):
-        raise ProgramError(
-            "CS0306",
-            span,
-            f"the result is {value.type}: only functions of int indices become arrays",
-            "apply it to points: `var g(i : 0..n) = f(i * step)`",
-        )
-    whole = compilation.expressions().materialize(value, span)
+        message = f"the result is {value.type}: only functions of int indices become arrays"
+        raise ProgramError("CS0306", span, message, "apply it to points: `var g(i : 0..n) = f(i * step)`")
+    whole = materialize(compilation.body(), value, span)
     components = compilation.target.evaluate(whole.node)
     origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
     return Result(whole.type, pack_components(components, whole.type.result), origin)
@@ -216,7 +222,7 @@ def record_dtype(type_: Data) -> np.dtype:
 
 
 def save_npy(path: Path, array: np.ndarray) -> None:
-    """Write a .npy file; an old file stays whole if anything fails. Raises UserError."""
+    """Write a .npy file; if anything fails, an old file stays as it was. Raises UserError."""
     if not path.parent.is_dir():
         raise UserError(f"-o {path}: the folder {path.parent} does not exist")
     from renderer.formats.images import atomic_write  # imports Pillow

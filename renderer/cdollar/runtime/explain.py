@@ -1,4 +1,4 @@
-"""--explain: inferred domains, the DAG, why it was split, the kernels' text, what they cost, launches, cache hits."""
+"""The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.passes import ranges_of
-from renderer.cdollar.runtime.costs import Ceilings, parts_of, table
+from renderer.cdollar.ir.passes import format_ranges
+from renderer.cdollar.lowering.compilation import Compilation
+from renderer.cdollar.runtime.costs import Ceilings, kernel_costs, table
 from renderer.paths import SHADERS
 
 
@@ -25,7 +25,7 @@ def graph(root: ir.Node) -> list[str]:
     return lines
 
 
-# The attribute of a node for a reader, by its class.
+# The text of a node's attribute, by the class of the attribute.
 LABELS: dict[type, Callable[[Any], str]] = {
     ir.Constant: lambda a: str(a.number),
     ir.RuntimeScalar: lambda a: f"{a.name} = {a.number} (argument)",
@@ -39,11 +39,11 @@ LABELS: dict[type, Callable[[Any], str]] = {
 
 
 def label(node: ir.Node) -> str:
-    """The attribute of a node for a reader."""
+    """The text of a node's attribute."""
     if node.op == "reduce":
-        return f"`{node.attribute[0].name}` over {ranges_of(node.attribute[1])}"
+        return f"`{node.attribute[0].name}` over {format_ranges(node.attribute[1])}"
     if isinstance(node.attribute, tuple):
-        return f"of {ranges_of(node.attribute)}"
+        return f"of {format_ranges(node.attribute)}"
     return LABELS.get(type(node.attribute), str)(node.attribute)
 
 
@@ -53,16 +53,16 @@ def section(title: str, lines: list[str]) -> list[str]:
 
 
 def kernel_text(text: str) -> str:
-    """A kernel's text with the body that it includes: that of a matrix product."""
+    """A kernel's text; the body of a matrix product in place of its #include."""
 
-    def included(match: re.Match) -> str:
+    def included(match: re.Match[str]) -> str:
         return (SHADERS / match[1]).read_text(encoding="utf-8").rstrip()
 
     return re.sub(r'^\s*#include "(cdollar/\w+_matmul\.h)"$', included, text, flags=re.MULTILINE).rstrip()
 
 
 def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None = None) -> str:
-    """The explanation of a run whose target has a trace."""
+    """The text for a run; kernels are explained if its target has a trace."""
     target = compilation.target
     lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
     if not target.trace:
@@ -72,7 +72,7 @@ def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None =
         if kind == "passes":
             lines += section("graph after the passes", graph(node)) + section("splits", entry or ["none"])
         elif kind == "primitive":
-            lines.append(f"primitive {node.attribute}: {entry} launches of shaders/cdollar/primitives.cu")
+            lines.append(f"primitive {node.attribute}: {entry} launches, see targets/primitive_kernels.py")
         elif entry.text in seen:
             lines.append(f"kernel {entry.key}: as above")
         else:
@@ -80,7 +80,7 @@ def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None =
             reason = f" ({entry.reason})" if entry.reason else ""
             groups = f"{entry.group_count} groups of {entry.group_size}"
             lines += [f"kernel {entry.key}: {entry.kind}{reason}, {groups}", kernel_text(entry.text)]
-    lines += section("costs", table(parts_of(target), ceilings))
+    lines += section("costs", table(kernel_costs(target), ceilings))
     if ceilings is not None:
         lines.append(f"roofline of {target.device_name}: {ceilings}")
     counters = target.counters

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function
-from renderer.cdollar.checker.gradients import gradient_function
-from renderer.cdollar.checker.program import UserFunction
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
+from renderer.cdollar.checker.tables import UserFunction
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar, component_types
+from renderer.cdollar.lowering.compilation import Compilation
+from renderer.cdollar.lowering.conversions import materialize, resolve
+from renderer.cdollar.lowering.gradients import gradient_function
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
 from renderer.cdollar.runtime.parameters import (
@@ -30,16 +33,17 @@ from renderer.cdollar.runtime.parameters import (
 )
 from renderer.cdollar.runtime.recorded_call import RecordedCall
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.graph_target import DeviceArray, Representation
+from renderer.cdollar.targets.graph_target import DeviceArray, Recording, Representation
 from renderer.cdollar.targets.open_target import target_factory
-from renderer.cdollar.targets.recording import Recording
-from renderer.gpu.dlpack import CPU, import_tensor
+from renderer.gpu.dlpack import CPU, HasDlpack, has_dlpack, import_tensor
 from renderer.plain import format_value
 
-MAX_RECORDINGS = 64  # of one function: for arguments of so many shapes, types and values of integers
+MAX_RECORDINGS = 64  # recorded calls of a function, which differ in shapes, types and values of integers
 FLOATS = ("half", "float", "double")
 # The scalar types of tensors, by NumPy's kind and size.
 SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
+
+Borrowed = tuple[int, tuple[int, ...], np.dtype, Array]  # pointer, shape and type of a tensor, and the Array over it
 
 
 def grad(function: Function, parameter: str | None = None) -> Function:
@@ -67,14 +71,14 @@ class Function:
         self._call(_entry(self._compilation.program.functions.all(), self._source, name, self._compilation))
 
     def _call(self, declaration: UserFunction) -> None:
-        """Calls this function of the program from now on."""
+        """Call this function of the program from now on."""
         self.declaration = declaration
         self.names = self.declaration.parameter_names
         self._types = self.declaration.parameter_types
         self._has_default = [p.default is not None for p in self.declaration.declaration.parameters]
         self._is_float = [isinstance(t, Scalar) and t.name in FLOATS for t in self._types]
-        self._recorded: dict[tuple, RecordedCall] = {}
-        self._borrowed_last: dict[str, tuple] = {}  # by parameter: what was borrowed, and the Array over it
+        self._recorded: dict[tuple[Hashable, ...], RecordedCall] = {}
+        self._borrowed_last: dict[str, Borrowed] = {}  # by parameter
 
     @functools.cached_property
     def grad(self) -> Function:
@@ -84,7 +88,7 @@ class Function:
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
 
-    def __call__(self, *arguments: Any, **named: Any) -> Array:
+    def __call__(self, *arguments: object, **named: object) -> Array:
         """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
         values = [self._prepare(k, value) for k, value in enumerate(self._arranged(arguments, named))]
         with self._lock:
@@ -94,7 +98,7 @@ class Function:
                 return self._first_call(key, values)
             return recorded.repeat(values)
 
-    def picture(self, width: int, height: int, **named: Any) -> Array:
+    def picture(self, width: int, height: int, **named: object) -> Array:
         """The picture of a program whose main takes int x and int y: (height, width), or with the channels last.
 
         Other parameters are given by name; `time` and `mouse` have the defaults of pictures.
@@ -124,8 +128,8 @@ class Function:
         assert result.array is not None
         return Array.of_host(result.type, result.array)
 
-    def _arranged(self, arguments: tuple, named: dict[str, Any]) -> list:
-        """A value for each parameter; None for those that keep their defaults."""
+    def _arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[Any]:
+        """A value for each parameter; None for parameters that keep their defaults."""
         if not named and len(arguments) == len(self.names):
             return list(arguments)
         if len(arguments) > len(self.names):
@@ -143,7 +147,7 @@ class Function:
                 raise ArgumentError(f"{name}: is missing in the call of {self!r}")
         return values
 
-    def _prepare(self, position: int, value: Any) -> Any:
+    def _prepare(self, position: int, value: object) -> Any:
         """An argument as a number, a tuple, a NumPy array, or an Array on this function's device."""
         if type(value) in (float, np.ndarray):
             return value
@@ -154,11 +158,11 @@ class Function:
             here, there = self.target, value.target
             is_here = isinstance(here, DeviceTarget) and there is not None and there.device is here.device
             return value if is_here and not isinstance(value.result, Record) else value.numpy()
-        if hasattr(value, "__dlpack__") and isinstance(self._types[position], FunctionType):
+        if has_dlpack(value) and isinstance(self._types[position], FunctionType):
             return self._borrowed(self.names[position], value)
         return np.asarray(value) if isinstance(self._types[position], FunctionType) else value
 
-    def _borrowed(self, name: str, value: Any) -> Any:
+    def _borrowed(self, name: str, value: HasDlpack) -> Array | np.ndarray:
         """A tensor of another library: on this function's device as it is, else as a NumPy array."""
         try:
             tensor = import_tensor(value)
@@ -166,7 +170,9 @@ class Function:
             raise ArgumentError(f"{name}: {error}") from None
         known = self._borrowed_last.get(name)
         if known is not None and (tensor.pointer, tensor.shape, tensor.dtype) == known[:3]:
-            known[3].representation.buffers[0].keep(tensor)
+            representation = known[3].representation
+            assert representation is not None
+            representation.buffers[0].keep(tensor)
             return known[3]
         scalar = SCALARS.get(tensor.dtype.str[1:])
         if scalar and isinstance(self.target, DeviceTarget) and (buffer := self.target.device.borrow(tensor)):
@@ -181,8 +187,8 @@ class Function:
         return np.from_dlpack(value)
 
     @staticmethod
-    def _signature(is_float: bool, value: Any) -> Any:
-        """What of an argument the recorded launches depend on: all but the contents of arrays and floats."""
+    def _signature(is_float: bool, value: object) -> Hashable:
+        """The key of an argument for recorded launches: everything but the contents of arrays and floats."""
         if is_float:
             return value is None
         if type(value) is np.ndarray:
@@ -193,7 +199,7 @@ class Function:
 
     # The first call
 
-    def _first_call(self, key: tuple, values: list) -> Array:
+    def _first_call(self, key: tuple[Hashable, ...], values: list[Any]) -> Array:
         compilation, target = self._compilation, self.target
         compilation.restart(self._source)
         host = compilation.program.host
@@ -223,7 +229,7 @@ class Function:
             self._recorded[key] = recorded
         return result
 
-    def _bind(self, position: int, value: Any) -> Operand:
+    def _bind(self, position: int, value: object) -> Operand:
         """A parameter's value in the program."""
         compilation, name, type_ = self._compilation, self.names[position], self._types[position]
         if value is None:
@@ -258,26 +264,25 @@ class Function:
         target.representations[node] = held
         return FunctionValue(array, node, ranges)
 
-    def _evaluate(self, value: Any, recording: Recording) -> Array:
+    def _evaluate(self, value: Value, recording: Recording) -> Array:
         """The result: left on a device, else read."""
         compilation, target, span = self._compilation, self.target, self.declaration.declaration.name_span
-        value = compilation.expressions().resolve(value, span)
+        value = resolve(compilation.body(), value, span)
         if not isinstance(target, DeviceTarget) or not isinstance(value, (DataValue, FunctionValue)):
             read = evaluate_value(compilation, value, span)
             if read.array is None:
                 raise ProgramError("CS0306", span, f"the result is a {read.type}, which Python has no array of")
             return Array.of_host(read.type, read.array, read.origin)
         if isinstance(value, DataValue):
-            parts = tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(value.nodes))
-            node = compilation.dag.function((), value.nodes, FunctionType(Record("numbers", parts), ()))
-            return Array(value.type, value.type, (), target, target.run(node), recording.checks)
-        whole = compilation.expressions().materialize(value, span)
+            representation = target.run(compilation.dag.numbers(value.nodes))
+            return Array(value.type, value.type, (), target, representation, recording.checks)
+        whole = materialize(compilation.body(), value, span)
         origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
         representation = target.run(whole.node)
         return Array(whole.type, whole.type.result, origin, target, representation, recording.checks)
 
 
-def _entry(functions: list[UserFunction], source: SourceFile, name: str, compilation: Any) -> UserFunction:
+def _entry(functions: list[UserFunction], source: SourceFile, name: str, compilation: Compilation) -> UserFunction:
     """The function to call: `main`, the one of this name, or the only one of the program."""
     own = [f for f in functions if f not in compilation.program.functions.prelude_functions]
     for wanted in ("main", name):
@@ -290,7 +295,7 @@ def _entry(functions: list[UserFunction], source: SourceFile, name: str, compila
     raise ArgumentError(f"{source.name}: has the functions {names}; one must be `main`, or name=... must name one")
 
 
-def _numbers(value: Any, type_: Data, name: str) -> tuple:
+def _numbers(value: object, type_: Data, name: str) -> tuple[Number, ...]:
     """The components of a number or vector, checked as texts of the command line are."""
     try:
         parts = np.asarray(value).reshape(-1).tolist()

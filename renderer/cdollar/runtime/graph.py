@@ -1,7 +1,8 @@
-"""The graph of a program as boxes and lines: nodes in layers, inputs above their users, and as an SVG file.
+"""Draws the DAG of a run as an SVG file, for `rayfold run --graph`.
 
-Layers by longest paths, their order by barycenters (Sugiyama, Tagawa, Toda 1981). Each node has the color of the part
-(kernel or primitive) that computes it; runtime/costs.py says what a part costs.
+Nodes are boxes in layers, inputs above their users: layers by longest paths, the order of a layer by barycenters
+(Sugiyama, Tagawa, Toda 1981). The color of a node names the kernel or primitive that computes it; runtime/costs.py
+measures their costs.
 """
 
 from __future__ import annotations
@@ -10,26 +11,26 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.runtime.costs import Ceilings, Part, is_separate, table
+from renderer.cdollar.runtime.costs import Ceilings, KernelCost, is_separate, table
 from renderer.cdollar.runtime.explain import label
 from renderer.errors import UserError
 
 MAX_NODES = 600
 SWEEPS = 6
 CHARACTER, PADDING, HEIGHT, GAP_X, GAP_Y = 7.2, 18.0, 26.0, 16.0, 44.0  # pixels
-MAX_TEXT = 48
+MAX_TEXT = 48  # characters of a node
 COLORS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f")
-NEUTRAL = "#8a8f98"  # of what no part computes: arrays and numbers
-ROW = 18.0  # of the text below the graph
+NEUTRAL = "#8a8f98"  # the color of nodes that no kernel computes: arrays and numbers
+ROW = 18.0  # height of a line of the text below the graph, in pixels
 
 
 @dataclass
 class GraphNode:
-    """A node: its text, its type, the index of its part or None, and its place, the middle of its box in pixels."""
+    """A node: its text, its type, the index of its kernel or None, and the center of its box in pixels."""
 
     text: str
     type: str
-    part: int | None
+    kernel: int | None
     inputs: tuple[int, ...]
     layer: int = 0
     x: float = 0.0
@@ -43,21 +44,21 @@ class GraphNode:
 
 @dataclass
 class Graph:
-    """A program's nodes, inputs before users, and the parts that compute them."""
+    """A program's nodes, inputs before users, and the kernels that compute them."""
 
     nodes: list[GraphNode]
-    parts: list[Part] = field(default_factory=list)
+    kernels: list[KernelCost] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
 
 
-def graph_of(root: ir.Node, parts: list[Part]) -> Graph:
+def layered_graph(root: ir.Node, kernels: list[KernelCost]) -> Graph:
     """The graph under a root, laid out. Raises UserError for more than MAX_NODES nodes."""
     order = ir.topological_order([root])
     if len(order) > MAX_NODES:
         raise UserError(f"the graph has {len(order)} nodes; at most {MAX_NODES} are drawn")
     numbers = {id(node): k for k, node in enumerate(order)}
-    owners = part_of_nodes(parts)
+    owners = kernels_by_node(kernels)
     nodes = []
     for node in order:
         type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
@@ -66,20 +67,20 @@ def graph_of(root: ir.Node, parts: list[Part]) -> Graph:
         text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
         inputs = tuple(numbers[id(child)] for child in node.inputs)
         nodes.append(GraphNode(text, str(type_), owners.get(id(node)), inputs))
-    graph = Graph(nodes, parts)
+    graph = Graph(nodes, kernels)
     lay_out(graph)
     return graph
 
 
-def part_of_nodes(parts: list[Part]) -> dict[int, int]:
-    """The index of the first part that computes each node, by the node's id."""
+def kernels_by_node(kernels: list[KernelCost]) -> dict[int, int]:
+    """The index of the first kernel that computes each node, by the node's id."""
     owners: dict[int, int] = {}
-    for index, part in enumerate(parts):
-        waiting = [part.node]
+    for index, kernel in enumerate(kernels):
+        waiting = [kernel.node]
         while waiting:
             node = waiting.pop()
-            is_other = node is not part.node and is_separate(node)
-            if is_other or id(node) in owners or node.op == "scalar" and node is not part.node:
+            is_other = node is not kernel.node and is_separate(node)
+            if is_other or id(node) in owners or node.op == "scalar" and node is not kernel.node:
                 continue
             owners[id(node)] = index
             waiting += () if node.op == "primitive" else node.inputs
@@ -87,7 +88,7 @@ def part_of_nodes(parts: list[Part]) -> dict[int, int]:
 
 
 def lay_out(graph: Graph) -> None:
-    """Place the nodes."""
+    """Set the layers and positions of the nodes."""
     nodes = graph.nodes
     users: list[list[int]] = [[] for _ in nodes]
     for number, node in enumerate(nodes):
@@ -100,12 +101,12 @@ def lay_out(graph: Graph) -> None:
     layers: list[list[int]] = [[] for _ in range(max((n.layer for n in nodes), default=0) + 1)]
     for number, node in enumerate(nodes):
         layers[node.layer].append(number)
-    place = {number: float(k) for layer in layers for k, number in enumerate(layer)}
+    position = {number: float(k) for layer in layers for k, number in enumerate(layer)}
     for sweep in range(SWEEPS):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
-            near = {n: (nodes[n].inputs if sweep % 2 == 0 else users[n]) or [n] for n in layer}
-            layer.sort(key=lambda n: sum(place[k] for k in near[n]) / len(near[n]))  # noqa: B023  used at once
-            place.update({number: float(k) for k, number in enumerate(layer)})
+            neighbors = {n: (nodes[n].inputs if sweep % 2 == 0 else users[n]) or [n] for n in layer}
+            layer.sort(key=lambda n: sum(position[k] for k in neighbors[n]) / len(neighbors[n]))  # noqa: B023  used at once
+            position.update({number: float(k) for k, number in enumerate(layer)})
     widths = [sum(nodes[n].width + GAP_X for n in layer) for layer in layers]
     graph.width = max(widths, default=0.0) + 2 * GAP_X
     graph.height = len(layers) * (HEIGHT + GAP_Y)
@@ -117,8 +118,8 @@ def lay_out(graph: Graph) -> None:
 
 
 def svg(graph: Graph, title: str, ceilings: Ceilings | None = None) -> str:
-    """The graph as an SVG file, with what its parts cost below it."""
-    legend = table(graph.parts, ceilings) + ([f"roofline: {ceilings}"] if ceilings is not None else [])
+    """The graph as an SVG file, with the costs of its kernels below it."""
+    legend = table(graph.kernels, ceilings) + ([f"roofline: {ceilings}"] if ceilings is not None else [])
     width = max(graph.width, CHARACTER * max(map(len, [title, *legend]), default=0) + 4 * PADDING)
     height = graph.height + ROW * (len(legend) + 3)
     shift = (width - graph.width) / 2
@@ -137,7 +138,7 @@ def svg(graph: Graph, title: str, ceilings: Ceilings | None = None) -> str:
             path = f"M{x0:.1f} {y0:.1f} C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
             lines.append(f'<path d="{path}" fill="none" stroke="#b4b9c2"/>')
     for node in graph.nodes:
-        color = NEUTRAL if node.part is None else COLORS[node.part % len(COLORS)]
+        color = NEUTRAL if node.kernel is None else COLORS[node.kernel % len(COLORS)]
         left, top = node.x - node.width / 2, node.y - HEIGHT / 2
         lines += [
             f"<g><title>{escape(node.type)}</title>",
@@ -148,7 +149,7 @@ def svg(graph: Graph, title: str, ceilings: Ceilings | None = None) -> str:
     lines.append("</g>")
     for k, text in enumerate(legend):
         y = graph.height + ROW * (k + 2.5)
-        if k < len(graph.parts):
+        if k < len(graph.kernels):
             color = COLORS[k % len(COLORS)]
             lines.append(f'<rect x="{PADDING}" y="{y - 10:.1f}" width="12" height="12" rx="2" fill="{color}"/>')
         lines.append(f'<text x="{2 * PADDING}" y="{y:.1f}">{escape(text)}</text>')

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
+from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.evaluate import is_picture
 from renderer.cdollar.runtime.function import Function
-from renderer.cdollar.runtime.pictures import pixels_of
+from renderer.cdollar.runtime.pictures import srgb_pixels
 from renderer.errors import UserError
 from renderer.formats.images import png_bytes
 
 ARGUMENT = re.compile(r"\s*(\w+)=")
 PICTURE_SIDE = 512  # pixels, unless width= and height= say otherwise
+
+
+class Shell(Protocol):
+    """IPython's InteractiveShell."""
+
+    user_ns: dict[str, Any]
+
+    def register_magic_function(self, function: Callable[..., object], kind: str, name: str) -> None:
+        """Add a magic."""
 
 
 class Picture:
@@ -26,21 +37,21 @@ class Picture:
         return self._png
 
 
-def run_cell(line: str, cell: str, names: dict[str, Any]) -> Any:
+def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Picture:
     """The value of a cell's program, or its Picture; `line` holds NAME=EXPRESSION arguments in terms of `names`.
 
-    `target=` and `strict=` are those of cdollar.function. Raises UserError.
+    `target=` and `strict=` are as in cdollar.function(). Raises UserError.
     """
-    given = {name: eval(text, names) for name, text in arguments_of(line).items()}
+    given = {name: eval(text, names) for name, text in split_arguments(line).items()}
     program = Function(cell, given.pop("target", None), given.pop("strict", False), "main")
     if not is_picture(program.declaration) or {"x", "y"} & given.keys():
         return program(**given)
     width, height = (given.pop(name, PICTURE_SIDE) for name in ("width", "height"))
     result = program.picture(width, height, **given)
-    return Picture(png_bytes(pixels_of(result.numpy(), result.result)))
+    return Picture(png_bytes(srgb_pixels(result.numpy(), result.result)))
 
 
-def arguments_of(line: str) -> dict[str, str]:
+def split_arguments(line: str) -> dict[str, str]:
     """The texts of `n=5 a=f(1, 2)` by name: a text ends where the next NAME= outside of brackets begins."""
     starts, depth, position = [], 0, 0
     while position < len(line):
@@ -57,10 +68,10 @@ def arguments_of(line: str) -> dict[str, str]:
     return {name: line[first:end].strip() for (_, first, name), end in zip(starts, ends, strict=True)}
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: Shell) -> None:
     """Register the magic; IPython calls this for `%load_ext renderer.cdollar`."""
 
-    def cdollar(line: str, cell: str) -> Any:
+    def cdollar(line: str, cell: str) -> Array | Picture | None:
         try:
             return run_cell(line, cell, shell.user_ns)
         except (UserError, ProgramError) as error:

@@ -1,4 +1,4 @@
-"""Binds main's parameters: arrays from files, numbers from text, defaults, and those of pictures."""
+"""Binds the parameters of main: arrays from files, numbers from text, defaults, and the parameters of pictures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function, open_array
-from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.tables import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
@@ -23,20 +22,24 @@ from renderer.cdollar.ir.types import (
     INTEGERS,
     Data,
     FunctionType,
+    Number,
     Record,
     Scalar,
     Type,
     component_types,
     promoted_type,
 )
+from renderer.cdollar.lowering.compilation import Compilation
+from renderer.cdollar.lowering.domains import lower_as
 from renderer.cdollar.runtime.pictures import HALF_OVERFLOW, READ_SUFFIXES, read_picture
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
 
-# What decimal numbers of a table must be below
+# The absolute value that decimal numbers of a table must stay below, by scalar type.
 MAX_NUMBER = {"half": HALF_OVERFLOW, "float": MAX_FLOAT, "double": MAX_FLOAT}
+Given = Any  # a parameter of a picture: a number, a tuple of numbers, or the path of an array
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
-PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
+PICTURE_PARAMETERS: dict[str, Given] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -55,11 +58,11 @@ def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
 def bind_parameters(
     compilation: Compilation,
     function: UserFunction,
-    files: Mapping[str, Any],
+    files: Mapping[str, str | Path | np.ndarray],
     numbers: Mapping[str, str],
     free: tuple[str, ...] = (),
 ) -> list[Value | None]:
-    """A value for each parameter of main; None for those that stay free (a picture's x and y).
+    """A value for each parameter of main; None for parameters that stay free (a picture's x and y).
 
     `files` are paths or arrays, `numbers` texts.
     """
@@ -90,7 +93,7 @@ def bind_parameters(
     return values
 
 
-def picture_parameter(dag: Dag, number: Any, type_: Data, name: str) -> DataValue:
+def picture_parameter(dag: Dag, number: Given, type_: Data, name: str) -> DataValue:
     """A number, or a tuple of them, as the value of a picture's parameter."""
     numbers, types = number if isinstance(number, tuple) else (number,), component_types(type_)
     if len(types) != len(numbers):
@@ -112,11 +115,11 @@ def raise_missing(name: str, type_: Type) -> NoReturn:
 
 
 def is_array_type(type_: Type) -> bool:
-    """Whether an array can have this type: a function of int indices."""
+    """True if an array can have this type: a function of int indices."""
     return isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters)
 
 
-def value_from_file(compilation: Compilation, source: Any, type_: Type, name: str) -> Value:
+def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, type_: Type, name: str) -> Value:
     """A parameter from the path of a .npy file, or from an array."""
     if isinstance(type_, FunctionType):
         if not is_array_type(type_):
@@ -129,7 +132,7 @@ def value_from_file(compilation: Compilation, source: Any, type_: Type, name: st
         if path.suffix.lower() == ".csv":
             return array_function(compilation.dag, array_of_table(path, type_, shown), type_, shown)
         return open_array(compilation.dag, path, type_, shown)
-    assert isinstance(type_, Data), "a parameter is data or a function"
+    assert isinstance(type_, Data) and not isinstance(source, np.ndarray), "arrays are for functions"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
     array = np.asarray(value.node.attribute.data.array)
     count = len(component_types(type_))
@@ -160,7 +163,7 @@ def array_of_table(path: Path, type_: FunctionType, shown: str) -> np.ndarray:
 
 
 def _as_scalar(values: np.ndarray, scalar: str) -> np.ndarray:
-    """Decimal numbers as floats of a parameter; those that are too large, and integers, are checked as arrays are."""
+    """Decimal numbers as floats of a type; integers and too large numbers stay, for array_function() to check."""
     dtype = DTYPES[scalar]
     if promoted_type(scalar) in FLOATS and not np.any(np.isfinite(values) & (np.abs(values) >= MAX_NUMBER[scalar])):
         return values.astype(dtype)
@@ -181,20 +184,21 @@ def cached_array(compilation: Compilation, name: str, path: str, type_: Type) ->
 
 def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Operand:
     """The default of a parameter; its numbers are passed to kernels as arguments."""
-    value = compilation.expressions().lower_as(expression, type_)
+    value = lower_as(compilation.body(), expression, type_)
     if not isinstance(value, DataValue):
+        assert isinstance(value, FunctionValue), "main has no other parameters"
         return value
     numbers = tuple(map(compilation.program.host.node_number, value.nodes))
     return runtime_value(compilation.dag, numbers, value.type, name)
 
 
-def runtime_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:
+def runtime_value(dag: Dag, numbers: tuple[Number | None, ...], type_: Data, name: str) -> DataValue:
     """Numbers of the host as a value whose components are kernel arguments."""
     nodes = tuple(dag.runtime_scalar(n, t, name) for n, t in zip(numbers, component_types(type_), strict=True))
     return DataValue(type_, nodes)
 
 
-def parse_number(text: str, type_: Data, name: str) -> tuple:
+def parse_number(text: str, type_: Data, name: str) -> tuple[Number, ...]:
     """The components of a parameter written as text: `5`, `1.5`, `true`, `1,2,3`; raises ArgumentError."""
     types = component_types(type_)
     parts = [part.strip() for part in text.strip().strip("()").split(",")]

@@ -1,6 +1,6 @@
 """Results as pictures, and pictures as arguments: row 0 on top; floats are linear Rec. 709, integers sRGB bytes.
 
-What reads and writes files is imported where it is needed: Pillow is slow to import, and most programs have no picture.
+Readers and writers of files are imported inside functions: Pillow is slow to import, and most programs have no picture.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # of linear Rec. 709
 WANTED = "a picture is a two-dimensional array of numbers, or of vectors of 3 or 4"
 
 
-def pixels_of(array: np.ndarray, element: Data) -> np.ndarray:
+def srgb_pixels(array: np.ndarray, element: Data) -> np.ndarray:
     """The sRGB bytes (height, width, 3 or 4) of a result: floats are linear, integers are bytes, bools black and white.
 
-    Raises UserError for results that are no picture.
+    Raises UserError for other results.
     """
     from renderer.formats.images import linear_to_srgb
 
@@ -50,7 +50,7 @@ def _channels(array: np.ndarray, element: Data) -> np.ndarray:
 
 
 def write_picture(path: Path, array: np.ndarray, element: Data) -> None:
-    """Write a result as .png (8 bits, sRGB) or .exr (linear float32); an old file stays whole if anything fails."""
+    """Write a result as .png (8 bits, sRGB) or .exr (linear float32); an old file survives any failure."""
     from renderer.formats.images import write_exr, write_png
 
     try:
@@ -58,7 +58,7 @@ def write_picture(path: Path, array: np.ndarray, element: Data) -> None:
             values = _channels(array, element).astype("f4")
             write_exr(path, {"RGBA" if values.shape[2] == 4 else "RGB": values})
         else:
-            write_png(path, np.ascontiguousarray(pixels_of(array, element)))
+            write_png(path, np.ascontiguousarray(srgb_pixels(array, element)))
     except UserError as error:
         raise UserError(f"-o {path}: {error}") from None
 

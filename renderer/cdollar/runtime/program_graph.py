@@ -1,6 +1,6 @@
-"""The DAG of a run as plain data: its nodes before and after the passes, and which kernel computes which of them.
+"""The DAG of a run as plain data: nodes before and after the passes, and the nodes that each kernel computes.
 
-The lines of --explain say the same in words; here they can be drawn.
+The window's algorithm view of a C$ picture draws it (images/graph_picture.py).
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.runtime.explain import label
 from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.kernel_plan import KernelPlan
 
-MAX_TEXT = 28  # letters of a node
+MAX_TEXT = 28  # characters of a node's text
 
 
 class GraphNode(NamedTuple):
-    """A node: its operation, the text beside it, and the numbers of its inputs in the list that it is in."""
+    """A node: its operation, the text beside it, and the positions of its inputs in the list that holds the node."""
 
     op: str
     text: str
@@ -26,7 +27,10 @@ class GraphNode(NamedTuple):
 
 
 class GraphKernel(NamedTuple):
-    """A kernel or primitive that was launched: the numbers of the nodes it computes, and the last launch's seconds."""
+    """A kernel or primitive that was launched.
+
+    `nodes` are positions in ProgramGraph.after of the nodes that it computes; `seconds` is the time of its launches.
+    """
 
     name: str
     nodes: frozenset[int]
@@ -38,7 +42,7 @@ class GraphKernel(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramGraph:
-    """The graph as the program says it, as the passes leave it, what they remark, and the kernels in their order."""
+    """The graph before and after the passes, the remarks of the passes, and the kernels in launch order."""
 
     before: tuple[GraphNode, ...]
     after: tuple[GraphNode, ...]
@@ -59,12 +63,13 @@ def graph_nodes(order: list[ir.Node]) -> tuple[GraphNode, ...]:
 
 
 def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGraph:
-    """Runs the node that build() gives, and what building it runs; each launch is repeated once and timed.
+    """Run the node that build() returns; then repeat each launch once, to time it.
 
-    Kernels that ran before the last graph, for numbers and arrays that it takes as given, have none of its nodes.
+    build() may run other graphs, for numbers and arrays that are inputs of the last graph. Their kernels are listed
+    too, without nodes, since `nodes` counts the nodes of the last graph.
     """
-    launches: list[Callable[[], Any]] = []
-    target.representations.clear()  # what is cached would not be run
+    launches: list[Callable[[], None]] = []
+    target.representations.clear()  # a cached result would not be computed again
     target.trace, target.captured_launches = [], launches
     try:
         root = build()
@@ -83,22 +88,24 @@ def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGrap
         if kind == "passes":
             continue
         count = entry if kind == "primitive" else 1 + (entry.combine is not None)
-        own = {numbers[id(part)] for part in ir.topological_order([node]) if id(part) in numbers} - taken
-        taken |= own
+        computed = {numbers[id(part)] for part in ir.topological_order([node]) if id(part) in numbers} - taken
+        taken |= computed
         spent = sum(seconds[first : first + count])
         first += count
-        kernels.append(_described(kind, node, entry, frozenset(own), count, spent))
+        kernels.append(_described(node, entry, frozenset(computed), count, spent))
     return ProgramGraph(before, graph_nodes(order), tuple(map(str, remarks or ())), tuple(kernels))
 
 
-def _described(kind: str, node: ir.Node, entry: Any, own: frozenset[int], launches: int, seconds: float) -> GraphKernel:
-    if kind == "primitive":
-        return GraphKernel(f"primitive {node.attribute.name}", own, 0, 0, launches, seconds)
+def _described(
+    node: ir.Node, entry: KernelPlan | int, nodes: frozenset[int], launches: int, seconds: float
+) -> GraphKernel:
+    if isinstance(entry, int):
+        return GraphKernel(f"primitive {node.attribute.name}", nodes, 0, 0, launches, seconds)
     threads, lines = entry.group_count * entry.group_size, len(entry.text.splitlines())
-    return GraphKernel(entry.kind.replace("_", " "), own, threads, lines, launches, seconds)
+    return GraphKernel(entry.kind.replace("_", " "), nodes, threads, lines, launches, seconds)
 
 
-def _timed(target: DeviceTarget, launch: Any) -> float:
+def _timed(target: DeviceTarget, launch: Callable[[], None]) -> float:
     target.device.finish()
     started = time.perf_counter()
     launch()

@@ -1,8 +1,12 @@
-"""The launches of a call, repeated by later calls with arguments of the same shapes and types."""
+"""Repeats the launches of a call of a C$ function, for later calls with arguments of the same shapes and types.
+
+function.py makes a RecordedCall from the Recording of the first call (targets/graph_target.py).
+"""
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,18 +14,26 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
-from renderer.cdollar.ir.operations import argument_of
+from renderer.cdollar.ir.operations import kernel_argument
+from renderer.cdollar.ir.types import Number
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.graph_target import PendingCheck, Representation
+from renderer.cdollar.targets.graph_target import PendingCheck, RecordedLaunch, Recording, Representation, Upload
 from renderer.cdollar.targets.kernel_plan import KernelPlan
-from renderer.cdollar.targets.recording import RecordedLaunch, Recording, Upload
+from renderer.gpu import Buffer
+
+ToArgument = Callable[[Number], np.generic]  # converts a number to a kernel argument
+Uses = list[tuple[RecordedLaunch, int]]  # launches that take one buffer, each with its position among the arguments
 
 
 class RecordedCall:
-    """The launches of one call, to be repeated with other arguments of the same shapes and types."""
+    """The launches of one call, to be repeated with other arguments of the same shapes and types.
 
-    def __init__(self, recording: Recording, values: list, bound: list[Operand], result: Array) -> None:
+    repeat() sets the kernel arguments that change: uploaded arrays, buffers of arguments that are on the device
+    (borrowed), numbers, result buffers and status words. `is_possible` is False if the call cannot be repeated.
+    """
+
+    def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array) -> None:
         self._recording, self._target, self._result = recording, result.target, result
         self._launches = recording.launches
         representation = result.representation
@@ -29,46 +41,46 @@ class RecordedCall:
         self._device = self._target.device
         self._ranges, self._types = representation.ranges, representation.types
         self._buffers = representation.buffers
-        self._holder = weakref.ref(representation)  # alive while someone may read the last result
+        self._holder = weakref.ref(representation)  # alive while a caller holds the last result
         self._facts = result.type, result.result, result.origin
         del self._result
-        places = self._places()
-        self._checks = [(check.plan, places.get(id(check.word), [])) for check in recording.checks]
-        self._outputs = [places.get(id(buffer), []) for buffer in self._buffers]
+        uses = self._uses()
+        self._checks = [(check.plan, uses.get(id(check.word), [])) for check in recording.checks]
+        self._outputs = [uses.get(id(buffer), []) for buffer in self._buffers]
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
         self._uploads = [
             (nodes[id(u.node)], u, is_whole_upload(u, values[nodes[id(u.node)]]))
             for u in recording.uploads
             if id(u.node) in nodes
         ]
-        self._whole = {id(u): places.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
-        self._borrowed: dict[int, list[list[tuple[RecordedLaunch, int]]]] = {
-            k: [places.get(id(buffer), []) for buffer in value.representation.buffers]
+        self._whole = {id(u): uses.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
+        self._borrowed: dict[int, list[Uses]] = {
+            k: [uses.get(id(buffer), []) for buffer in value.representation.buffers]
             for k, value in enumerate(values)
             if isinstance(value, Array) and value.representation is not None
         }
-        self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps the memory of others alive
+        self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps borrowed memory alive
         inputs = {id(b) for _, upload, _ in self._uploads for b in upload.buffers}
         inputs |= {id(b) for k in self._borrowed for b in values[k].representation.buffers}
         # A result that no launch writes, or that is an argument, is not repeated.
         self.is_possible = all(self._outputs) and not inputs & {id(b) for b in self._buffers}
-        self._scalars: list[tuple[int, RecordedLaunch, int, Any]] = []
+        self._scalars: list[tuple[int, RecordedLaunch, int, ToArgument]] = []
         for k, value in enumerate(bound):
             if isinstance(value, DataValue) and isinstance(values[k], float):
-                self._scalars += self._uses_of(k, value)
+                self._scalars += self._number_uses(k, value)
         self._numbers = {k: values[k] for k, *_ in self._scalars}  # of the last call
 
-    def _places(self) -> dict[int, list[tuple[RecordedLaunch, int]]]:
-        """Where each buffer is an argument, by its id."""
-        places: dict[int, list[tuple[RecordedLaunch, int]]] = {}
+    def _uses(self) -> dict[int, Uses]:
+        """The uses of each buffer, by the id of the buffer."""
+        uses: dict[int, Uses] = {}
         for launch in self._launches:
             for position, argument in enumerate(launch.arguments):
-                places.setdefault(id(argument), []).append((launch, position))
-        return places
+                uses.setdefault(id(argument), []).append((launch, position))
+        return uses
 
-    def _uses_of(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, Any]]:
-        """Where a number is an argument of a launch, with the type that it has there."""
-        dtype = partial(argument_of, type_=value.node.type)
+    def _number_uses(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, ToArgument]]:
+        """The launches that take a number, with its position and its conversion to the argument's type."""
+        dtype = partial(kernel_argument, type_=value.node.type)
         return [
             (k, launch, position, dtype)
             for launch in self._launches
@@ -76,8 +88,8 @@ class RecordedCall:
             if scalar is value.node.attribute
         ]
 
-    def repeat(self, values: list) -> Array:
-        """The result for other arguments."""
+    def repeat(self, values: list[Any]) -> Array:
+        """Launch the recorded kernels for the arguments `values`; return the result, which stays on the device."""
         if self._holder() is not None:
             self._renew_outputs()
         if self._borrowed:
@@ -88,10 +100,10 @@ class RecordedCall:
             else:
                 write_region(upload, values[k])
         for k, launch, position, dtype in self._scalars:
-            if values[k] is not self._numbers[k]:  # equal ones may differ: 0.0 and -0.0
+            if values[k] is not self._numbers[k]:  # equal numbers may differ in bits: 0.0 and -0.0
                 launch.set(position, dtype(values[k]))
         self._numbers = {k: values[k] for k in self._numbers}
-        checks = [self._new_check(plan, places) for plan, places in self._checks]
+        checks = [self._new_check(plan, uses) for plan, uses in self._checks]
         for launch in self._launches:
             launch()
         representation = Representation(self._ranges, self._buffers, self._types)
@@ -99,46 +111,48 @@ class RecordedCall:
         type_, result, origin = self._facts
         return Array(type_, result, origin, self._target, representation, checks)
 
-    def _new_check(self, plan: KernelPlan, places: list[tuple[RecordedLaunch, int]]) -> PendingCheck:
-        """A status word of its own for each call: the errors of a call are those of its result."""
+    def _new_check(self, plan: KernelPlan, uses: Uses) -> PendingCheck:
+        """A new status word for each call, so that a result reports the errors of its call only."""
         assert isinstance(self._target, DeviceTarget)
         check = self._target.pending_check(plan)
-        for launch, position in places:
-            launch.set(position, check.word)
+        set_argument(uses, check.word)
         return check
 
     def _replace(self, upload: Upload, array: np.ndarray) -> None:
-        """The bytes of an array for those of the last call's."""
+        """Write an argument into the buffer of the last call's array, or into a new buffer."""
         buffer = self._device.replace_contents(upload.buffers[0], array)
         if buffer is not upload.buffers[0]:
             upload.buffers[0] = buffer
-            for launch, position in self._whole[id(upload)]:
-                launch.set(position, buffer)
+            set_argument(self._whole[id(upload)], buffer)
 
     def _renew_outputs(self) -> None:
-        """New buffers for the result, as the last one is still in use."""
+        """Allocate new buffers for the result: the last result is still in use."""
         device = self._device
         self._buffers = [device.buffer(b.shape, b.dtype) for b in self._buffers]
-        for buffer, places in zip(self._buffers, self._outputs, strict=True):
-            for launch, position in places:
-                launch.set(position, buffer)
+        for buffer, uses in zip(self._buffers, self._outputs, strict=True):
+            set_argument(uses, buffer)
 
-    def _replace_borrowed(self, values: list) -> None:
-        """Other buffers for arguments on the device; memory of others is let go when no kernel uses it any more."""
-        for k, places in self._borrowed.items():
+    def _replace_borrowed(self, values: list[Any]) -> None:
+        """Set the buffers of arguments on the device; borrowed memory is released when no kernel uses it any more."""
+        for k, uses in self._borrowed.items():
             if values[k] is self._last[k]:
                 continue
             old, new = self._last[k].representation.buffers, values[k].representation.buffers
             if any(buffer.is_borrowed and buffer not in new for buffer in old):
                 self._device.finish()
-            for buffer, component in zip(new, places, strict=True):
-                for launch, position in component:
-                    launch.set(position, buffer)
+            for buffer, buffer_uses in zip(new, uses, strict=True):
+                set_argument(buffer_uses, buffer)
             self._last[k] = values[k]
 
 
+def set_argument(uses: Uses, buffer: Buffer) -> None:
+    """Replace the buffer in all launches that take it."""
+    for launch, position in uses:
+        launch.set(position, buffer)
+
+
 def is_whole_upload(upload: Upload, array: np.ndarray) -> bool:
-    """Whether the buffer of an upload has the very bytes of the array."""
+    """True if an upload copied the array as it is: one buffer, of the same type and size."""
     return (
         len(upload.buffers) == 1 and upload.buffers[0].dtype == array.dtype and upload.buffers[0].nbytes == array.nbytes
     )

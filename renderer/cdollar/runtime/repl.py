@@ -1,4 +1,7 @@
-"""The interactive prompt (REPL): shows the type, domain and value of what is typed; declarations stay."""
+"""The interactive prompt (REPL) of `rayfold run` without a program.
+
+An expression shows its type, domain and value; declarations stay for later inputs.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.cdollar.checker.classes import functions_of
-from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.node_builder import FUNCTIONS
+from renderer.cdollar.checker.tables import class_functions
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
-from renderer.cdollar.frontend.parser import parse, parse_repl_input
+from renderer.cdollar.frontend.parser import parse_repl_input
 from renderer.cdollar.ir.dag import Range, TooLarge
-from renderer.cdollar.runtime.evaluate import evaluate_value, prelude
+from renderer.cdollar.lowering.conversions import resolve
+from renderer.cdollar.lowering.domains import lower_expression
+from renderer.cdollar.runtime.evaluate import evaluate_value, new_compilation
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import UserError
 
@@ -26,30 +30,8 @@ HELP = """an expression shows its type, domain and value; a declaration stays: v
 var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
 :names what is declared   :q leave"""
 COMMANDS = (":d", ":h", ":names", ":q", ":t")
-WAITING = (
-    "=",
-    "=>",
-    ",",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "&&",
-    "||",
-    "&",
-    "|",
-    "^",
-    "<",
-    ">",
-    "<=",
-    ">=",
-    "==",
-    "!=",
-    "?",
-    "..",
-)
-MAX_SHOWN_ELEMENTS = 1_000_000  # of a value that is evaluated to show it
+WAITING = ("=>", "..", *"=,+-*/%&|^<>?", "&&", "||", "<=", ">=", "==", "!=")  # tokens after which a line goes on
+MAX_SHOWN_ELEMENTS = 1_000_000  # elements above which a value is not evaluated to be shown
 
 
 class Repl:
@@ -57,8 +39,7 @@ class Repl:
 
     def __init__(self, make_target: TargetFactory, show: Callable[[str], object] = print) -> None:
         """Start with the prelude; `show` prints a text."""
-        self.compilation = Compilation(SourceFile("<prompt>", ""), make_target, Path())
-        self.compilation.load(parse(prelude()), checked=False)
+        self.compilation = new_compilation(SourceFile("<prompt>", ""), make_target, Path())
         self.functions = self.compilation.program.functions
         self.functions.prelude_functions = set(self.functions.all())
         self.show, self.input_count = show, 0
@@ -93,24 +74,24 @@ class Repl:
             self.declare(item)
 
     def declare(self, item: ast.AstNode) -> None:
-        """Declare a function, class, type or variable, in place of one of the same name; or run a statement."""
+        """Declare a function, class, type or variable, which replaces one of the same name; or run a statement."""
         program = self.compilation.program
         if isinstance(item, ast.FunctionDeclaration):
             self.declare_function(item)
         elif isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
             program.types.declare(item)
             if isinstance(item, ast.ClassDeclaration):
-                self.functions.declare_all(functions_of(item))
+                self.functions.declare_all(class_functions(item))
         else:
             if isinstance(item, ast.VariableDeclaration):
                 program.globals.names.pop(item.name, None)
             self.compilation.run_globally(item)
 
     def declare_function(self, item: ast.FunctionDeclaration) -> None:
-        """Add an overload; it is removed again if it has errors. A generic function replaces those of its name."""
+        """Add an overload; it is removed again if it has errors. A generic function replaces functions of its name."""
         if item.type_parameters:
             self.functions.generics.pop(item.name, None)
-            self.functions.declare_generic(item)
+            self.functions.declare_all([item])
             self.show(item.span.excerpt)
             return
         types = tuple(self.compilation.program.types.resolve(p.type) for p in item.parameters)
@@ -126,14 +107,14 @@ class Repl:
 
     def expression(self, expression: ast.AstNode, command: str) -> None:
         """Show the type and domain of an expression, and its value unless there is a command or it is too large."""
-        value = self.compilation.expressions(self.compilation.program.globals).lower_expression(expression)
+        value = lower_expression(self.compilation.body(self.compilation.program.globals), expression)
         if isinstance(value, DomainValue):
             self.show("domain " + " x ".join(map(str, value.ranges)))
             return
         if isinstance(value, OverloadSet) and len(self.functions.get(value.name)) > 1:
             self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.functions.get(value.name)))
             return
-        value = self.compilation.expressions().resolve(value, expression.span)
+        value = resolve(self.compilation.body(), value, expression.span)
         self.show(self.describe(value))
         if command == ":d":
             self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
@@ -151,20 +132,21 @@ class Repl:
         return f"{value.type}  domain {' x '.join(map(str, value.domain_with_borders))}"
 
     def is_shown(self, value: FunctionValue) -> bool:
-        """Whether a function is finite and small enough to be evaluated."""
+        """True if a function is finite and small enough to be evaluated."""
         sizes = [range_.size for range_ in value.domain_with_borders if isinstance(range_, Range)]
         return len(sizes) == len(value.domain_with_borders) and math.prod(sizes) <= MAX_SHOWN_ELEMENTS
 
     def show_names(self) -> None:
         """Show the variables and functions that are declared."""
         for name, variable in self.compilation.program.globals.variables():
-            self.show(f"{name}: {self.describe(variable.value)}")
+            no_value = f"{variable.type}, without a value"
+            self.show(f"{name}: {no_value if variable.value is None else self.describe(variable.value)}")
         for function in self.functions.all():
             if function not in self.functions.prelude_functions:
                 self.show(f"{function.result_type} {function.signature}")
 
     def completions(self, line: str, start: int) -> list[str]:
-        """The names that may stand in place of the word that begins at `start`."""
+        """The names that complete the word that begins at `start`."""
         word, before = line[start:], line[:start].rstrip()
         if line.startswith(":") and start <= 1:
             return [command for command in COMMANDS if command.startswith(line)]
@@ -178,7 +160,7 @@ class Repl:
 
 
 def is_open(text: str) -> bool:
-    """Whether an input goes on in the next line: a bracket or comment is open, or an operator waits for its operand."""
+    """True if an input continues on the next line: a bracket or comment is open, or an operator lacks its operand."""
     try:
         tokens = tokenize(SourceFile("<prompt>", text))[:-1]
     except ProgramError as error:
@@ -192,17 +174,17 @@ def is_open(text: str) -> bool:
 
 
 def complete_by_tab(repl: Repl) -> None:
-    """Line editing and history for input(), where the terminal's library is there; Tab completes names."""
+    """Give input() line editing, history and names completed by Tab, if Python has the module readline."""
     try:
         import readline
     except ImportError:  # Windows
         return
-    found: list[str] = []
+    names: list[str] = []
 
     def complete(word: str, state: int) -> str | None:
         if state == 0:
-            found[:] = repl.completions(readline.get_line_buffer(), readline.get_begidx())
-        return found[state] if state < len(found) else None
+            names[:] = repl.completions(readline.get_line_buffer(), readline.get_begidx())
+        return names[state] if state < len(names) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" \t\n()[]{},;.+-*/%<>=!~&|^?:")

@@ -1,4 +1,4 @@
-"""Runs a program's main on a target and prints or writes its result."""
+"""Runs a program's main on a target and prints or writes its result, for `rayfold run PROGRAM.cb`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.runtime.costs import Ceilings, ceilings_of, parts_of
-from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
+from renderer.cdollar.ir.types import element_type
+from renderer.cdollar.runtime.costs import Ceilings, device_ceilings, kernel_costs
+from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function, save_npy
 from renderer.cdollar.runtime.explain import explain
-from renderer.cdollar.runtime.graph import graph_of, svg
+from renderer.cdollar.runtime.graph import layered_graph, svg
 from renderer.cdollar.runtime.parameters import parse_assignments
 from renderer.cdollar.runtime.pictures import write_picture
 from renderer.cdollar.targets.autotuner import write_schedule
@@ -27,7 +28,8 @@ from renderer.errors import UserError
 from renderer.formats.tables import table_text
 
 OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
-MAX_JSON_VALUES = 4096  # elements of an array that --json prints
+MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
+Json = Any  # a JSON value: a number, a text, None, a list or a dict
 
 
 def run_program(
@@ -44,17 +46,17 @@ def run_program(
 ) -> int:
     """Run a program; returns the exit code.
 
-    `inputs` are NAME=FILE.npy, `numbers` NAME=VALUE. Raises UserError, or ProgramError with the source location.
+    `inputs` are texts NAME=FILE, `numbers` texts NAME=VALUE, `output` the file of the result and `drawn` the .svg file
+    of the graph. Raises UserError, or ProgramError with the source location.
     """
-    if output:
-        check_output(Path(output))
-    if drawn:
-        check_graph_file(Path(drawn))
+    for option, file, suffixes in (("-o", output, OUTPUT_SUFFIXES), ("--graph", drawn, (".svg",))):
+        if file:
+            check_output_file(option, Path(file), suffixes)
     make_target = target_factory(target, program, strict)
     started = time.perf_counter()
     files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
     compilation = load_program(program, make_target)
-    span = main_of(compilation).declaration.name_span
+    span = main_function(compilation).declaration.name_span
     compilation.target.trace = [] if explained or tune or drawn else None
     compilation.target.launch_seconds = [] if explained or drawn else None
     value = build_main(compilation, files, values)
@@ -68,30 +70,18 @@ def run_program(
         write_result(Path(output), result)
     if explained or drawn:
         assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
-        ceilings = ceilings_of(compilation.target)
+        ceilings = device_ceilings(compilation.target)
         if explained:
             print(explain(compilation, value.node, ceilings), file=sys.stderr if as_json else sys.stdout)
         if drawn:
             write_graph(Path(drawn), compilation.target, value.node, program.name, ceilings)
     if as_json:
-        facts = {
-            "target": compilation.target.name,
-            "device": compilation.target.device_name,
-            "seconds": round(seconds, 6),
-            "output": output,
-        }
-        print(json.dumps(result_facts(result, with_value=not output) | facts))
+        target_facts = {"target": compilation.target.name, "device": compilation.target.device_name}
+        facts = result_facts(result, with_value=not output) | target_facts
+        print(json.dumps(facts | {"seconds": round(seconds, 6), "output": output}))
     else:
         print(result_text(result, output))
     return 0
-
-
-def check_graph_file(path: Path) -> None:
-    """Raise UserError, before anything runs, for a file that no graph is written to."""
-    if path.suffix.lower() != ".svg":
-        raise UserError(f"--graph {path}: {path.suffix or 'no suffix'} is not written; allowed is .svg")
-    if not path.parent.is_dir():
-        raise UserError(f"--graph {path}: the folder {path.parent} does not exist")
 
 
 def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ceilings | None) -> None:
@@ -99,26 +89,26 @@ def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ce
     from renderer.formats.images import atomic_write  # imports Pillow
 
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
-    text = svg(graph_of(passed[-1] if passed else root, parts_of(target)), title, ceilings)
+    text = svg(layered_graph(passed[-1] if passed else root, kernel_costs(target)), title, ceilings)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def check_output(path: Path) -> None:
-    """Raise UserError, before anything runs, for a file that is not of a kind that results are written to."""
-    if path.suffix.lower() not in OUTPUT_SUFFIXES:
-        found = path.suffix or "no suffix"
-        raise UserError(f"-o {path}: {found} is not written; allowed are {', '.join(OUTPUT_SUFFIXES)}")
+def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise UserError, before anything runs, for a file that no run can write."""
+    if path.suffix.lower() not in suffixes:
+        allowed = f"allowed {'are' if len(suffixes) > 1 else 'is'} {', '.join(suffixes)}"
+        raise UserError(f"{option} {path}: {path.suffix or 'no suffix'} is not written; {allowed}")
     if not path.parent.is_dir():
-        raise UserError(f"-o {path}: the folder {path.parent} does not exist")
+        raise UserError(f"{option} {path}: the folder {path.parent} does not exist")
 
 
 def write_result(path: Path, result: Result) -> None:
-    """Write a result as the suffix of its file says; an old file stays whole if anything fails. Raises UserError."""
+    """Write a result by the suffix of its file; if anything fails, an old file stays as it was. Raises UserError."""
     assert result.array is not None
     suffix = path.suffix.lower()
     if suffix in (".png", ".exr"):
-        write_picture(path, result.array, getattr(result.type, "result", result.type))
+        write_picture(path, result.array, element_type(result.type))
     elif suffix == ".npy":
         save_npy(path, result.array)
     elif result.array.ndim > 2 or result.array.dtype.names and result.array.ndim > 1:
@@ -132,7 +122,7 @@ def write_result(path: Path, result: Result) -> None:
 
 
 def result_text(result: Result, output: str | None) -> str:
-    """The result for a reader, or what was written to `output`."""
+    """The result as text for the terminal, or a line about the file `output`."""
     if result.array is None:
         return result.text
     origin = f"first index {', '.join(map(str, result.origin))}" if any(result.origin) else ""
@@ -144,8 +134,8 @@ def result_text(result: Result, output: str | None) -> str:
     return (origin + "\n" if origin else "") + np.array2string(result.array, threshold=1000, max_line_width=120)
 
 
-def result_facts(result: Result, with_value: bool) -> dict[str, Any]:
-    """The result as JSON has it; large arrays without their values."""
+def result_facts(result: Result, with_value: bool) -> dict[str, Json]:
+    """The JSON object of a result; large arrays without their values."""
     array = result.array
     value = result.text or None
     if array is not None and array.size <= MAX_JSON_VALUES and with_value:
@@ -159,8 +149,8 @@ def result_facts(result: Result, with_value: bool) -> dict[str, Any]:
     }
 
 
-def json_value(array: np.ndarray) -> Any:
-    """Numbers as JSON has them: NaN and infinities as strings, records as objects."""
+def json_value(array: np.ndarray) -> Json:
+    """An array as a JSON value: NaN and infinities become strings, records objects."""
     if array.ndim:
         return [json_value(row) for row in array]
     if array.dtype.names:

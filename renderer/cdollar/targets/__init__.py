@@ -1,1 +1,1 @@
-"""Where programs run: the NumPy interpreter, CUDA and OpenCL kernels, GLSL passes."""
+"""The targets that run programs: the NumPy interpreter, CUDA and OpenCL kernels, GLSL passes."""

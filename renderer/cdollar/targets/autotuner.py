@@ -1,4 +1,9 @@
-"""The autotuner: measures schedules of a program's kernels, compares their results, and writes the fastest."""
+"""The autotuner of `rayfold run --tune`: times candidate schedules of a program's kernels and writes the fastest.
+
+A schedule is a kernel's work-group size, tile sizes and unrolling (schedule.py). The input is a DeviceTarget that has
+run the program; the output is the file PROGRAM.schedule.toml. The result of every candidate is compared with the
+result of the default schedule.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +33,16 @@ REPEATS = 5
 
 
 def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, str]]:
-    """The fastest schedule of each kernel in the target's trace, by key, and a comment with its time."""
+    """Return the fastest schedule of each kernel that the target ran, and a comment with its time, by KernelPlan.key.
+
+    `target.trace` lists the kernels that ran. Matrix products on CPUs are left out, since they have one schedule.
+    """
     schedules: dict[str, Schedule] = {}
     comments: dict[str, str] = {}
     for kind, node, _ in list(target.trace or []):
         if kind != "kernel":
             continue
-        default = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties, target.strict)
+        default = plan_kernel(node, target.stored_ranges, DEFAULT, target.device.properties, target.strict)
         has_candidates = not (target.device.properties.scalar_threads and default.kind.endswith("matmul"))
         if default.key not in schedules and has_candidates:
             schedules[default.key], comments[default.key] = tune_kernel(target, node, default)
@@ -43,20 +51,23 @@ def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, s
 
 
 def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[Schedule, str]:
-    """The fastest schedule of one kernel, and a comment."""
+    """Return the fastest schedule of the kernel of `node`, and a comment with its time and the default schedule's.
+
+    Raises AssertionError if a candidate's result differs from the result of the plan `default`.
+    """
     expected, default_seconds = measure(target, node, default)
     fastest, fastest_seconds, tried = DEFAULT, default_seconds, 0
     for change in MATMUL_CANDIDATES if default.kind.endswith("matmul") else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
-            plan = plan_kernel(node, target.ranges_of, schedule, target.device.properties, target.strict)
+            plan = plan_kernel(node, target.stored_ranges, schedule, target.device.properties, target.strict)
             result, seconds = measure(target, node, plan)
         except (KernelError, UnavailableError):
-            continue  # the device has no room for such a tile
+            continue  # the candidate's tile does not fit the device
         tried += 1
-        for a, b in zip(result, expected, strict=True):
-            tolerance = 1e-3 * max(1.0, float(np.max(np.abs(b), initial=0)))
-            if not np.allclose(a, b, rtol=1e-3, atol=tolerance, equal_nan=True):
+        for actual, reference in zip(result, expected, strict=True):
+            tolerance = 1e-3 * max(1.0, float(np.max(np.abs(reference), initial=0)))
+            if not np.allclose(actual, reference, rtol=1e-3, atol=tolerance, equal_nan=True):
                 raise AssertionError(f"{schedule} computes something else")
         if seconds < fastest_seconds:
             fastest, fastest_seconds = schedule, seconds
@@ -65,7 +76,7 @@ def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[
 
 
 def measure(target: DeviceTarget, node: Node, plan: KernelPlan) -> tuple[list[np.ndarray], float]:
-    """The result of a plan and its least device time of a few runs in seconds."""
+    """Run a plan; return its output arrays, and the least device time of REPEATS more runs in seconds."""
     outputs = target.allocate_outputs(node)
     target.launch_plan(plan, outputs)
     result = target.read_back(outputs)
@@ -73,7 +84,10 @@ def measure(target: DeviceTarget, node: Node, plan: KernelPlan) -> tuple[list[np
 
 
 def write_schedule(target: Target, path: Path) -> None:
-    """Tune the kernels that a target ran and write the schedule file; other kernels in it keep their schedules."""
+    """Tune the kernels that a target ran and write the schedule file; other kernels in the file keep their schedules.
+
+    Raises UserError if the target is not a compute device.
+    """
     if not isinstance(target, DeviceTarget):
         raise UserError(f"--tune: the {target.name} target has no schedules to tune; use --target opencl or cuda")
     schedules, comments = tune_kernels(target)

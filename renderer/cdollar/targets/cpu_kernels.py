@@ -1,75 +1,62 @@
-"""Kernels of processors: a work-item computes blocks of neighboring elements of a row, in loops that vectorize.
+"""Plans kernels for CPUs (PoCL, Intel OpenCL): loops over the columns of a tile, which the compiler vectorizes.
 
-The coordinates of a row are computed once a block, what depends on them alone too. A compiler vectorizes innermost
-loops only, so that a reduction whose elements neighbor those of the next output (a convolution, sums of columns) has
-the loop over outputs inside its own: a block of accumulators stays in the first-level cache.
+map_kernels.plan_kernel() calls plan_cpu_map() and plan_cpu_columns() for a "function" node, whose result is an array.
+The last of its bound variables counts the columns of the output, the others its rows. A tile is a range of neighboring
+columns of one row; a work-item computes several tiles. Values that depend on the row alone are computed once per tile.
+Compilers vectorize innermost loops only. A reduction whose neighboring outputs read neighboring elements (a
+convolution, sums of columns) therefore has the loop over columns inside the loop over reduced elements; an accumulator
+for each column of the tile stays in the first-level cache.
 """
 
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.targets.accumulator import Accumulator
 from renderer.cdollar.targets.device_functions import has_loops
-from renderer.cdollar.targets.dialects import CpuDialect, indented, storage_type
-from renderer.cdollar.targets.emitter import (
-    ElementwiseEmitter,
-    Emitter,
-    LoopReduction,
-    is_elementwise,
-    is_small,
-    loop_lines,
-)
-from renderer.cdollar.targets.expression_emitter import Block, RangesOf, index_type
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
-from renderer.cdollar.targets.strict_order import depends_on_order
+from renderer.cdollar.targets.dialects import CpuDialect, indented
+from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, choose_emitter, is_small
+from renderer.cdollar.targets.expression_emitter import index_type
+from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, output_types, volume
+from renderer.cdollar.targets.strict_order import adds_in_blocks
 
-MIN_COLUMNS = 16  # of rows that are worth a loop
-SPAN = 2048  # columns of a block of a map
-LANES = (1024, 256, 64)  # columns of a block of a reduction: accumulators; the first that leaves every core work
-MAX_REPEATED_LINES = 12  # of an element that is in the text so often
-ROWS = 4  # elements of a reduction that an accumulator takes at once
-BLOCKS_PER_UNIT = 2  # that leave every core work
-ITEMS_PER_UNIT = 8  # work-items, so that cores that are late have fewer
+MIN_COLUMNS = 16  # the fewest columns for which a loop with vectors is worth its start
+MAP_TILE = 2048  # columns of a tile of a map
+REDUCTION_TILES = (1024, 256, 64)  # columns of a tile of a reduction: the first size that gives every core enough tiles
+TILES_PER_UNIT = 2  # tiles that are enough for a core
+UNROLLED = 4  # reduced elements that one round of the loop over columns adds to an accumulator
+MAX_REPEATED_LINES = 12  # an element with more lines of text is not repeated UNROLLED times
+ITEMS_PER_UNIT = 8  # work-items per core, so that a core that starts late takes fewer
 VECTORIZE = "#pragma clang loop vectorize(assume_safety)"
 
 
-def has_rows(node: Node) -> bool:
-    """Whether a map has rows that are worth a loop, and no loops inside of it but those that are unrolled."""
-    if not node.attribute or volume(node.attribute) < MIN_COLUMNS:
-        return False
-    for part in (part for body in node.inputs for part in order_within_scope(body)):
-        is_loop = isinstance(part.attribute, UserCall) and has_loops(part.attribute.function)
-        if is_loop or (part.op == "reduce" and part.free_variables and not is_unrolled(part)):
-            return False
-    return True
-
-
 def is_unrolled(reduction: Node) -> bool:
-    """Whether a reduction is emitted element by element: it has few, and nothing else is in the way of vectors."""
+    """True if the text repeats a reduction's few elements one by one, so that no loop prevents vectors around it."""
     operator, variables = reduction.attribute
-    is_plain = operator.function is None and not operator.name.startswith("arg") and not operator.ordered
-    inner = [part for body in reduction.inputs for part in order_within_scope(body)]
-    is_flat = not any(part.op == "reduce" and part.free_variables for part in inner)
-    return is_plain and is_flat and is_small(variables)
+    inner = [operand for body in reduction.inputs for operand in order_within_scope(body)]
+    is_flat = not any(operand.op == "reduce" and operand.free_variables for operand in inner)
+    return operator.is_operator and not operator.ordered and is_flat and is_small(variables)
 
 
-def plan_cpu_map(node: Node, ranges_of: RangesOf, compute_units: int, strict: bool) -> KernelPlan | None:
-    """A map by rows; None if its rows are short."""
+def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
+    """Plan a map, an array whose elements are independent; None if rows are short or an element needs a loop."""
     variables = node.attribute
-    elementwise = is_elementwise(variables, node.inputs, ranges_of)
+    if not variables or any(has_loop(operand) for body in node.inputs for operand in order_within_scope(body)):
+        return None
+    emitter = choose_emitter(variables, node.inputs, context.stored_ranges, CpuDialect(context.strict))
+    elementwise = isinstance(emitter, ElementwiseEmitter)
     columns = volume(variables if elementwise else variables[-1:])
     if columns < MIN_COLUMNS or index_type(volume(variables)) == "long":
         return None
-    emitter = (ElementwiseEmitter if elementwise else Emitter)(CpuDialect(strict), ranges_of)
-    with emitter.block() as row:
+    with emitter.scope() as row:
         if not elementwise:
             emitter.delinearize(variables[:-1], "row")
-        with emitter.block() as element:
+        with emitter.scope() as element:
             if elementwise:
                 emitter.bind_element(variables)
             else:
                 emitter.delinearize(variables[-1:], "column")
-            poison = emit_stores(emitter, node)
+            poison = emitter.emit_stores(node)
     body = [
         *row.lines,
         VECTORIZE,
@@ -79,134 +66,146 @@ def plan_cpu_map(node: Node, ranges_of: RangesOf, compute_units: int, strict: bo
         *([f"    worst = {poison} > worst ? {poison} : worst;"] if poison else []),
         "}",
     ]
-    return block_plan(emitter, node, (columns, SPAN), compute_units, body, poison is not None)
+    return tiled_plan(emitter, node, columns, MAP_TILE, context, body, poison is not None)
 
 
-def emit_stores(emitter: Emitter, node: Node) -> str | None:
-    """Emit a function's body and the stores of its components; returns the variable with their poison."""
-    values = [emitter.value(body) for body in node.inputs]
-    for k, value in enumerate(values):
-        emitter.line(f"out{k}[linear_index] = {emitter.dialect.stored(node.inputs[k].type, value.names[0])};")
-    return emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
+def has_loop(node: Node) -> bool:
+    """True if a node is emitted with a loop: a call of a function with loops, or a reduction that is not unrolled."""
+    if isinstance(node.attribute, UserCall):
+        return has_loops(node.attribute.function)
+    return node.op == "reduce" and bool(node.free_variables) and not is_unrolled(node)
 
 
-def has_neighbor_outputs(node: Node, reduction: Node, strict: bool) -> bool:
-    """Whether neighboring outputs of a reduction read neighboring elements, which plan_cpu_columns makes use of."""
-    operator, _ = reduction.attribute
-    if operator.function is not None or operator.ordered or operator.name.startswith("arg"):
-        return False
-    if strict and depends_on_order(operator, reduction.type) or node.attribute[-1].range.size < MIN_COLUMNS:
-        return False
-    if index_type(volume(node.attribute)) == "long":
-        return False
-    beside, apart = count_reads(reduction.inputs, node.attribute[-1])
-    return beside > 0 and apart == 0 and not is_unrolled(reduction)
+def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> KernelPlan | None:
+    """Plan an array of reductions whose neighboring outputs read neighboring elements.
+
+    None for other reductions, for rows of less than MIN_COLUMNS, and for a reduction that checks bounds.
+    """
+    operator, columns = reduction.attribute[0], node.attribute[-1].range.size
+    is_in_blocks = adds_in_blocks(operator, reduction.type, context.strict)
+    if not operator.is_operator or operator.ordered or is_in_blocks or columns < MIN_COLUMNS:
+        return None
+    neighbors, strided = count_reads(reduction.inputs, node.attribute[-1])
+    if not neighbors or strided or is_unrolled(reduction) or index_type(volume(node.attribute)) == "long":
+        return None
+    emitter, rows = Emitter(CpuDialect(context.strict), context.stored_ranges), volume(node.attribute) // columns
+    enough = TILES_PER_UNIT * context.properties.compute_units
+    tile = next((size for size in REDUCTION_TILES if rows * -(-columns // size) >= enough), REDUCTION_TILES[-1])
+    accumulator = Accumulator(emitter, reduction)
+    with emitter.scope() as row:
+        emitter.delinearize(node.attribute[:-1], "row")
+        accumulator.start()
+        loops = column_loops(emitter, accumulator, node.attribute[-1], accumulator.variables)
+    if accumulator.may_poison:
+        return None
+    types = accumulator.storage_types
+    result = accumulator.result([f"lanes{k}[lane]" for k in range(len(types))])[0]
+    body = [
+        *row.lines,
+        *(f"{t} lanes{k}[{tile}];" for k, t in enumerate(types)),
+        f"for (int lane = 0; lane < {tile}; lane++) {{",
+        *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(accumulator.state)),
+        "}",
+        *loops,
+        "for (int lane = 0; lane < width; lane++) {",
+        f"    out0[row * columns + start + lane] = {result};",
+        "}",
+    ]
+    return tiled_plan(emitter, node, columns, tile, context, body, False)
 
 
 def count_reads(bodies: tuple[Node, ...], variable: BoundVariable) -> tuple[int, int]:
-    """How many reads have a variable in their last index, and how many in another: of those, elements lie apart."""
+    """Count the array reads that step by one element along a variable, and the reads that step by rows.
+
+    A read steps by one element if its last index depends on the variable, by rows if another index does.
+    """
     last, others = 0, 0
-    for part in topological_order(list(bodies)):
-        if part.op == "apply" and isinstance(part.attribute, Access):
-            *first, index = (variable in child.free_variables for child in part.inputs[1:])
-            last += index
-            others += any(first)
+    for operand in topological_order(list(bodies)):
+        if operand.op == "apply" and isinstance(operand.attribute, Access):
+            *in_others, in_last = (variable in index.free_variables for index in operand.inputs[1:])
+            last += in_last
+            others += any(in_others)
     return last, others
 
 
-def plan_cpu_columns(
-    node: Node, reduction: Node, ranges_of: RangesOf, compute_units: int, strict: bool
-) -> KernelPlan | None:
-    """A reduction to many outputs, LANES of them at a time; None if it checks bounds."""
-    emitter, columns = Emitter(CpuDialect(strict), ranges_of), node.attribute[-1].range.size
-    rows = volume(node.attribute) // max(1, columns)
-    enough = BLOCKS_PER_UNIT * compute_units
-    lanes = next((n for n in LANES if rows * -(-columns // n) >= enough), LANES[-1])
-    loop = LoopReduction(emitter, reduction)
-    with emitter.block() as row:
-        emitter.delinearize(node.attribute[:-1], "row")
-        loop.start()
-        for variable in loop.variables:
-            emitter.blocks.append(Block())
-            emitter.define(variable, emitter.fresh(variable.name if variable.name.isalnum() else "i"))
-        emitter.blocks.append(Block())
-        emitter.delinearize(node.attribute[-1:], "column")
-        loop.combine_element()
-        element = emitter.blocks.pop().lines
-        lines = innermost_loops(emitter, loop, emitter.blocks.pop().lines, element)
-        for variable in reversed(loop.variables[:-1]):
-            inner = [*emitter.blocks.pop().lines, *lines]
-            lines = loop_lines(emitter, variable, inner)
-    if loop.may_poison:
-        return None
-    types = [storage_type(t) for t in loop.passed_types]
-    body = [
-        *row.lines,
-        *(f"{t} lanes{k}[{lanes}];" for k, t in enumerate(types)),
-        f"for (int lane = 0; lane < {lanes}; lane++) {{",
-        *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(loop.state)),
-        "}",
-        *lines,
-        "for (int lane = 0; lane < width; lane++) {",
-        f"    out0[row * columns + start + lane] = {loop.result([f'lanes{k}[lane]' for k in range(len(types))])[0]};",
-        "}",
-    ]
-    return block_plan(emitter, node, (columns, lanes), compute_units, body, False)
+def column_loops(
+    emitter: Emitter, accumulator: Accumulator, column: BoundVariable, reduced: tuple[BoundVariable, ...]
+) -> list[str]:
+    """The loops over the `reduced` variables, the last one innermost, and inside them the loop over the columns."""
+    variable, *inner = reduced
+    with emitter.scope() as scope:
+        emitter.bind_loop_variable(variable)
+        if inner:
+            loops = column_loops(emitter, accumulator, column, tuple(inner))
+        else:
+            with emitter.scope() as element:
+                emitter.delinearize((column,), "column")
+                accumulator.combine_element()
+    if inner:
+        return emitter.loop(variable, [*scope.lines, *loops])
+    return innermost_loops(emitter, accumulator, variable, scope.lines, element.lines)
 
 
-def innermost_loops(emitter: Emitter, loop: LoopReduction, hoisted: list[str], element: list[str]) -> list[str]:
-    """The loop over the last reduced variable around that over the outputs, ROWS elements at a time, and the rest."""
-    variable = loop.variables[-1]
-    one, several = [*hoisted, *lane_loop(loop, element)], [*hoisted, *element]
-    if variable.range.size < 2 * ROWS or len(several) > MAX_REPEATED_LINES:
-        return loop_lines(emitter, variable, one)
+def innermost_loops(
+    emitter: Emitter, accumulator: Accumulator, variable: BoundVariable, hoisted: list[str], element: list[str]
+) -> list[str]:
+    """The loop over the last reduced variable, UNROLLED values a round, around the loop over the columns.
+
+    `hoisted`: lines that do not depend on the column; `element`: the lines that combine one element.
+    """
+    single_round, repeated = [*hoisted, *lane_loop(accumulator, element)], [*hoisted, *element]
+    if variable.range.size < 2 * UNROLLED or len(repeated) > MAX_REPEATED_LINES:
+        return emitter.loop(variable, single_round)
     (low, high), name, first = emitter.loop_bounds(variable), emitter.variable_names[variable], emitter.fresh("first")
     inner: list[str] = []
-    for item in range(ROWS):
-        inner += ["{", f"    const {variable.type} {name} = {first} + {item};", *indented(several), "}"]
+    for item in range(UNROLLED):
+        inner += ["{", f"    const {variable.type} {name} = {first} + {item};", *indented(repeated), "}"]
     return [
         f"{variable.type} {first} = {low};",
-        f"for (; {first} + {ROWS - 1} < {high}; {first} += {ROWS}) {{",
-        *indented(lane_loop(loop, inner)),
+        f"for (; {first} + {UNROLLED - 1} < {high}; {first} += {UNROLLED}) {{",
+        *indented(lane_loop(accumulator, inner)),
         "}",
         f"for ({variable.type} {name} = {first}; {name} < {high}; {name}++) {{",
-        *indented(one),
+        *indented(single_round),
         "}",
     ]
 
 
-def lane_loop(loop: LoopReduction, element: list[str]) -> list[str]:
-    """The innermost loop: an element of each output of the block."""
-    types = [storage_type(t) for t in loop.passed_types]
+def lane_loop(accumulator: Accumulator, element: list[str]) -> list[str]:
+    """The loop over the columns of a tile, which combines an element into the accumulator of each column."""
+    types, state = accumulator.storage_types, accumulator.state
     return [
         VECTORIZE,
         "for (int lane = 0; lane < width; lane++) {",
         "    const int column = start + lane;",
-        *(f"    {t} {s} = lanes{k}[lane];" for k, (t, s) in enumerate(zip(types, loop.state, strict=True))),
+        *(f"    {t} {s} = lanes{k}[lane];" for k, (t, s) in enumerate(zip(types, state, strict=True))),
         *indented(element),
-        *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(loop.state)),
+        *(f"    lanes{k}[lane] = {s};" for k, s in enumerate(state)),
         "}",
     ]
 
 
-def block_plan(
-    emitter: Emitter, node: Node, sizes: tuple[int, int], compute_units: int, body: list[str], checks: bool
+def tiled_plan(
+    emitter: Emitter, node: Node, columns: int, tile: int, context: PlanContext, body: list[str], checks: bool
 ) -> KernelPlan:
-    """The kernel whose work-items run `body` for blocks of columns; the last one of a row overlaps that before it."""
-    columns, span = sizes
-    parts = -(-columns // span)
+    """Finish a kernel whose work-items run `body` for tiles of at most `tile` of the `columns` of a row.
+
+    In the text a row has `parts` tiles, and the tiles of all rows are numbered `block`. The last tile of a row overlaps
+    the tile before. `checks`: the body sets `worst` to the greatest poison of its elements.
+    """
+    parts = -(-columns // tile)
     blocks = volume(node.attribute) // columns * parts
-    per_item = -(-blocks // (ITEMS_PER_UNIT * compute_units))
+    per_item = -(-blocks // (ITEMS_PER_UNIT * context.properties.compute_units))
     lines = [
-        *emitter.blocks[0].lines,
+        *emitter.prologue,
         *(["int worst = 0;"] if checks else []),
         "const int begin = (int)thread_index() * per_item;",
         "for (int block = begin; block < min(begin + per_item, blocks); block++) {",
-        f"    const int row = block / parts, width = min({span}, columns);",
-        f"    const int start = min(block % parts * {span}, columns - width);",
+        f"    const int row = block / parts, width = min({tile}, columns);",
+        f"    const int start = min(block % parts * {tile}, columns - width);",
         *indented(body),
         "}",
         *(emitter.report_poison("worst") if checks else []),
     ]
-    arguments = {"columns": columns, "parts": parts, "blocks": blocks, "per_item": per_item}
-    return finish_plan(emitter, node, "map", arguments, output_types(node), lines, 1, -(-blocks // per_item))
+    sizes = {"columns": columns, "parts": parts, "blocks": blocks, "per_item": per_item}
+    return finish_plan(emitter, node, "map", sizes, output_types(node), lines, 1, -(-blocks // per_item))

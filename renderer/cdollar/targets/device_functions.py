@@ -1,4 +1,9 @@
-"""Emits device functions of a program (CUDA: __device__), with their loops and branches, in C or GLSL."""
+"""Emits the device functions that a kernel calls (CUDA: __device__), with their loops and branches, in C or GLSL.
+
+A device function is a C$ function with control flow; ir/device_function.py holds its structured statements, so the
+text needs no goto. A loop that exceeds MAX_DEVICE_ITERATIONS is stopped, and the function's result is poisoned with
+LOOP_LIMIT_STATUS: an int beside the value, which a kernel reports to the host (expression_emitter.py).
+"""
 
 from __future__ import annotations
 
@@ -9,21 +14,21 @@ from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
 from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import CDialect, indented, literal, operation_text
 
-MAX_DEVICE_ITERATIONS = 1 << 24  # iterations of one loop, after which it is stopped
+MAX_DEVICE_ITERATIONS = 1 << 24  # rounds of a loop, after which it is stopped
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
-DRIVER_LIMIT_STATUS = LOOP_LIMIT_STATUS + 1  # that of one whose loop the driver left
+DRIVER_LIMIT_STATUS = LOOP_LIMIT_STATUS + 1  # the poison of a value whose loop the GL driver left early
 
 
 def identifier(prefix: str, name: str) -> str:
-    """A valid identifier, of operators too; GLSL reserves those with two underscores in a row."""
+    """Return a valid identifier for any name, also an operator's, without two underscores, which GLSL reserves."""
     return re.sub(r"[\W_]+", "_", f"{prefix}_{name}", flags=re.ASCII)
 
 
 class FunctionTable:
-    """New names, and the device functions that a kernel calls; the emitters of kernels derive from it."""
+    """The device functions of one kernel's text, and its source of new names; the base of ExpressionEmitter."""
 
     def __init__(self, dialect: CDialect) -> None:
-        """Emit in a dialect."""
+        """Start without functions; `dialect` spells the text."""
         self.dialect = dialect
         self.function_names: dict[int, str] = {}
         self.function_text: list[str] = []
@@ -31,12 +36,12 @@ class FunctionTable:
         self.name_count = 0
 
     def fresh(self, prefix: str = "v") -> str:
-        """A new name."""
+        """Return a new name that starts with `prefix`."""
         self.name_count += 1
         return f"{prefix}{self.name_count}"
 
     def declare(self, lines: list[str], type_: str, value: str, prefix: str = "v", constant: bool = True) -> str:
-        """Append the declaration of a new constant, or variable, to lines; returns its name."""
+        """Append the declaration of a new constant, or variable, to `lines`; return its name."""
         name = self.fresh(prefix)
         lines.append(self.dialect.declaration(type_, name, value, constant))
         return name
@@ -44,18 +49,21 @@ class FunctionTable:
     def call_function(
         self, function: device_function.DeviceFunction, arguments: list[str], poison_argument: str, lines: list[str]
     ) -> tuple[str, ...]:
-        """Append a call to lines; returns the names of its components. Functions with loops take `poison_argument`."""
-        called = self.function_name(function)
-        text = f"{called}({', '.join([*arguments, poison_argument] if has_loops(function) else arguments)})"
+        """Append a call to `lines`; return the names of the result's components.
+
+        `poison_argument` is passed to functions with loops only.
+        """
+        name = self.function_name(function)
+        text = f"{name}({', '.join([*arguments, poison_argument] if has_loops(function) else arguments)})"
         types = component_types(function.result_type)
         if len(types) == 1:
             return (self.declare(lines, types[0], text),)
-        whole = self.fresh("r")
-        lines.append(f"R{called} {whole} = {text};")
-        return tuple(f"{whole}.c{k}" for k in range(len(types)))
+        result = self.fresh("r")
+        lines.append(f"R{name} {result} = {text};")
+        return tuple(f"{result}.c{k}" for k in range(len(types)))
 
     def function_name(self, function: device_function.DeviceFunction) -> str:
-        """The name of a device function, which is emitted at its first call, after the functions that it calls."""
+        """Return the name of a device function; its text is emitted once, after the text of its callees."""
         if function.unique_id not in self.function_names:
             name = identifier(f"u{len(self.function_names)}", function.name)
             self.function_names[function.unique_id] = name
@@ -64,20 +72,21 @@ class FunctionTable:
 
 
 class DeviceFunctionEmitter:
-    """Emits one device function under a name, for a kernel with the functions of `table`."""
+    """Emits one device function under `name`; `table` holds the functions that it calls."""
 
     def __init__(self, table: FunctionTable, function: device_function.DeviceFunction, name: str) -> None:
         """Name the function's parameters and locals."""
         self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
-        # Of each loop around a statement: the count of its rounds, and "" or the variable that holds it after the loop.
+        # For each loop around a statement: the variable that counts its rounds, and the variable that keeps this count
+        # after the loop ("" if the driver is trusted to run loops to their end).
         self._loops: list[tuple[str, str]] = []
         self.locals = {
             local: identifier(f"l{k}", local.name) for k, local in enumerate((*function.parameters, *function.locals))
         }
 
     def text(self) -> str:
-        """The function's definition, after that of the struct it returns, if it returns several components."""
+        """The function's definition, with the struct that it returns if it returns several components."""
         self.table.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
         parameters = [f"{s.type} {self.locals[s]}" for s in self.function.parameters]
         if has_loops(self.function):
@@ -96,7 +105,7 @@ class DeviceFunctionEmitter:
         return f"{struct}DEVICE {result} {self.name}({', '.join(parameters)}) {{\n{body}\n}}\n"
 
     def return_text(self, values: list[str]) -> str:
-        """A return statement."""
+        """The return statement for the values of the result's components."""
         if len(self.types) == 1:
             return f"return {values[0]};"
         stores = " ".join(f"result.c{k} = {v};" for k, v in enumerate(values))
@@ -132,8 +141,8 @@ class DeviceFunctionEmitter:
     def loop(self, statement: device_function.LoopOp) -> list[str]:
         """The lines of a loop.
 
-        Increment and test stand at the top of the body, so that `continue` reaches them; the same text is valid C and
-        GLSL.
+        The step and the test stand at the top of the body, so that `continue` reaches them; the same text is valid C
+        and GLSL.
         """
         count = self.table.fresh("round")
         left = self.table.fresh("left") if self.dialect.may_leave_loops else ""
@@ -152,20 +161,21 @@ class DeviceFunctionEmitter:
         if not left:
             return loop
         poison = f"{self.dialect.poison_variable} = {DRIVER_LIMIT_STATUS};"
-        return [f"int {left} = 0;", *loop, f"if ({left} == 0) {poison}"]  # a bool would be taken for true there
+        # `left` is 0 unless leave() ran. An int, since llvmpipe takes a bool for true here.
+        return [f"int {left} = 0;", *loop, f"if ({left} == 0) {poison}"]
 
     def leave(self) -> str:
-        """The statements that leave the innermost loop of the program."""
+        """The statements that leave the innermost loop of the C$ program, and keep its number of rounds, from 1."""
         count, left = self._loops[-1]
         return f"{left} = {count} + 1; break;" if left else "break;"
 
     def values(self, roots: tuple[Node, ...]) -> tuple[list[str], list[str]]:
-        """Lines that compute expressions, and the variables that hold them."""
+        """Return lines that compute expressions, and the names of the variables that hold their values."""
         emitted: dict[int, tuple[str, ...]] = {}
         lines: list[str] = []
         for node in topological_order(roots):
             emitted[id(node)] = self.node(node, [emitted[id(child)] for child in node.inputs], lines)
-        # A store assigns several locals at once: those that it reads are copied before the first one changes.
+        # A store assigns several locals at once: locals that it reads are copied before the first one changes.
         names = []
         for root in roots:
             name = emitted[id(root)][0]
@@ -175,7 +185,10 @@ class DeviceFunctionEmitter:
         return lines, names
 
     def node(self, node: Node, operands: list[tuple[str, ...]], lines: list[str]) -> tuple[str, ...]:
-        """Emit a node whose inputs are emitted; returns the variables of its components."""
+        """Append the computation of a node to `lines`; return the variables of its components.
+
+        `operands` are the variables of the components of each input.
+        """
         if node.op == "local":
             return (self.locals[node.attribute],)
         if node.op == "scalar":
@@ -190,7 +203,7 @@ class DeviceFunctionEmitter:
 
 
 def has_loops(function: device_function.DeviceFunction) -> bool:
-    """Whether a function, or one that it calls, has loops."""
+    """True if a function, or a function that it calls, has loops."""
     stack, nodes = list(function.body), []
     while stack:
         statement = stack.pop()

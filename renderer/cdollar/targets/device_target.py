@@ -1,6 +1,7 @@
-"""The targets `opencl` and `cuda`: plans kernels, launches them on a compute device and reads results back.
+"""The targets `opencl` and `cuda`: plan the kernels of a program's DAG and launch them on a compute device.
 
-Compiled kernels are cached by their source text; the device caches binaries on disk.
+open_target.py makes a DeviceTarget for a program; GraphTarget, its base, orders the kernels, uploads arrays and reads
+results back. Compiled kernels are cached by their source text; the device caches binaries on disk.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from renderer.cdollar.ir.dag import Dag, Node, without_lets
 from renderer.cdollar.ir.passes import PASSES, simplify
 from renderer.cdollar.ir.primitives import SCATTERS, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
-from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
+from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, RecordedLaunch, Representation
 from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types
 from renderer.cdollar.targets.map_kernels import plan_kernel
 from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
-from renderer.cdollar.targets.recording import RecordedLaunch
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import GeneratedSource
 
 STORAGE_DTYPES = {name: np.dtype(dtype) for name, dtype in (DTYPES | {"bool": np.uint8}).items()}
@@ -32,7 +33,7 @@ MAX_INDEX = 2**31  # the kernels of primitives count elements in int
 
 
 class DeviceTarget(GraphTarget):
-    """Evaluates nodes of one program on one compute device."""
+    """Evaluates nodes of one program on one compute device (renderer.gpu.Device)."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class DeviceTarget(GraphTarget):
         schedules: dict[str, Schedule] | None = None,
         strict: bool = False,
     ) -> None:
-        """`name` is that of the backend; `schedules` by KernelPlan.key.
+        """Evaluate nodes of `dag`; `name` is the device's backend, `schedules` are by KernelPlan.key.
 
         `strict` forbids contraction to fma, and reduces in the order of strict_order.py.
         """
@@ -51,6 +52,8 @@ class DeviceTarget(GraphTarget):
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
+        # After simplify, the first of PASSES, recognize replaces masked sums by prefix sums and scatters. These add in
+        # another order than sums, so `strict` omits recognize.
         self.passes = PASSES if strict else [simplify, recognize, *PASSES[1:]]
         self.primitives = PrimitiveKernels(device, self.launch_primitive, strict)
         self.unused_status = device.buffer(1, "i4").fill(0)
@@ -60,12 +63,12 @@ class DeviceTarget(GraphTarget):
         flat = np.ascontiguousarray(array, STORAGE_DTYPES[type_]).reshape(-1)
         return self.device.buffer(max(1, flat.size), flat.dtype).write(flat if flat.size else np.zeros(1, flat.dtype))
 
-    def time_seconds(self, work: Callable[[], Any]) -> float:
-        """Device time."""
+    def time_seconds(self, work: Callable[[], None]) -> float:
+        """Seconds that the device spends on `work`."""
         return self.device.time_seconds(work)
 
     def run_kernel(self, node: Node) -> Representation:
-        """Compute a function or a closed reduction whose inputs are computed."""
+        """Compute a function, or a reduction without free variables, whose inputs are computed."""
         outputs = self.allocate_outputs(node)
         if outputs.size:
             self.launch_plan(self.plan(node), outputs)
@@ -75,7 +78,9 @@ class DeviceTarget(GraphTarget):
         """Compute a primitive whose inputs are computed."""
         ranges, inputs = node.attribute.ranges, [self.representation_of(without_lets(child)) for child in node.inputs]
         check_index_range(max(inputs[0].size, math.prod(r.size for r in ranges)), node.attribute.name)
-        if self.launch_seconds is not None:  # their kernels add to what is there, so that none may run twice
+        # A primitive's kernels add to their outputs, so a launch cannot be repeated to be timed: run them once untimed,
+        # which compiles them, then time each launch once.
+        if self.launch_seconds is not None:
             timed, self.launch_seconds = self.launch_seconds, None
             self.launch_primitives(node)
             self.launch_seconds, self.may_repeat = timed, False
@@ -87,7 +92,7 @@ class DeviceTarget(GraphTarget):
         return Representation(ranges, [out], component_types(node.type.result))
 
     def launch_primitives(self, node: Node) -> Buffer:
-        """The result of a primitive."""
+        """Launch the kernels of a primitive; returns the buffer of its result."""
         inputs, ranges = [self.representation_of(without_lets(child)) for child in node.inputs], node.attribute.ranges
         (scalar,), source, count = component_types(node.type.result), inputs[0].buffers[0], inputs[0].size
         if node.attribute.name == "scan":
@@ -98,29 +103,32 @@ class DeviceTarget(GraphTarget):
             return self.primitives.scatter(node.attribute.name, source, values, sizes, scalar)
         return self.primitives.sort(source, count, inputs[0].types[0], pairs=node.attribute.name == "argsort")
 
-    def launch_primitive(self, kernel: Any, threads: int, arguments: list) -> None:
-        """Launch a kernel of a primitive, and keep it for runs that repeat this one."""
+    def launch_primitive(self, kernel: Kernel, threads: int, arguments: list[Any]) -> None:
+        """Launch a kernel of a primitive.
+
+        While a run is recorded, also append the launch to the recording, which replays it.
+        """
         if self.recording is not None:
             self.recording.launches.append(RecordedLaunch(kernel, threads, list(arguments), {}))
         self.launch(partial(kernel, threads, *arguments))
 
     def allocate_outputs(self, node: Node) -> Representation:
-        """Buffers for the result of a node."""
+        """New buffers for the result of a node."""
         outputs = Representation(self.output_ranges(node), [], output_types(node))
         outputs.buffers = [self.device.buffer(max(1, outputs.size), STORAGE_DTYPES[t]) for t in outputs.types]
         return outputs
 
     def plan(self, node: Node) -> KernelPlan:
-        """The kernel of a node, by its schedule if there is one."""
-        plan = plan_kernel(node, self.ranges_of, DEFAULT, self.device.properties, self.strict)
+        """Plan the kernel of a node, by its schedule if the schedule file has one; add it to the trace."""
+        plan = plan_kernel(node, self.stored_ranges, DEFAULT, self.device.properties, self.strict)
         if plan.key in self.schedules:
-            plan = plan_kernel(node, self.ranges_of, self.schedules[plan.key], self.device.properties, self.strict)
+            plan = plan_kernel(node, self.stored_ranges, self.schedules[plan.key], self.device.properties, self.strict)
         if self.trace is not None:
             self.trace.append(("kernel", node, plan))
         return plan
 
     def launch_plan(self, plan: KernelPlan, outputs: Representation) -> None:
-        """Launch the kernel of a plan, and the one that combines its partial results."""
+        """Launch the kernel of a plan, and the kernel that combines its partial results, if there is one."""
         status = self.unused_status
         if plan.writes_status:
             check = self.pending_check(plan)
@@ -139,21 +147,21 @@ class DeviceTarget(GraphTarget):
         return PendingCheck(lambda: int(word.read()[0]), plan, word)
 
     def launch_kernel(self, plan: KernelPlan, buffers: dict[str, list[Buffer]]) -> None:
-        """Launch one kernel; `buffers` are those that are no arrays of the program, by BufferArgument.kind."""
+        """Launch one kernel; `buffers`: outputs, partial results and the status word, by BufferArgument.kind."""
         kernel, threads = self.kernel(plan), plan.group_count * plan.group_size
         arguments = []
         for argument in plan.arguments:
             if isinstance(argument, BufferArgument):
                 array = argument.node
-                given = buffers[argument.kind] if array is None else self.representation_of(array).buffers
-                argument = given[argument.component]
+                components = buffers[argument.kind] if array is None else self.representation_of(array).buffers
+                argument = components[argument.component]
             arguments.append(argument)
         if self.recording is not None:
             self.recording.launches.append(RecordedLaunch(kernel, threads, arguments, plan.scalars))
         is_captured = self.captured_launches is not None
         self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
 
-    def kernel(self, plan: KernelPlan) -> Any:
+    def kernel(self, plan: KernelPlan) -> Kernel:
         """The compiled kernel of a plan."""
         constants = {"STRICT": 1} if self.strict else {}
         if plan.has_doubles:
@@ -161,7 +169,7 @@ class DeviceTarget(GraphTarget):
         source = GeneratedSource(f"cdollar_{hashlib.sha256(plan.text.encode()).hexdigest()[:12]}.cu", plan.text)
         return self.compiled((plan.text, plan.group_size), partial(self.compile, plan, source, constants))
 
-    def compile(self, plan: KernelPlan, source: GeneratedSource, constants: dict[str, int]) -> Any:
+    def compile(self, plan: KernelPlan, source: GeneratedSource, constants: dict[str, int]) -> Kernel:
         """Compile the kernel of a plan; UnavailableError where its groups do not fit the device."""
         kernel = self.device.kernel(source, plan.entry, group_size=plan.group_size, **constants)
         if plan.local_bytes and not kernel.reserve_local(plan.local_bytes):

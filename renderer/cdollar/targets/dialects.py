@@ -1,21 +1,26 @@
-"""Dialects of generated code: C for common/portable.h (CUDA, OpenCL), and GLSL."""
+"""Dialects of generated kernels: C with the macros of common/portable.h (CUDA, OpenCL), C for CPUs, and GLSL.
+
+A dialect spells declarations, literals, casts, array elements and operations; the emitters (expression_emitter.py)
+take a dialect and do not know the target. The texts of operations come from the table in ir/operations.py, with the
+exceptions by type in the tables below. Texts are Python formats: {0}, {1} are the operands, which are C variables.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, promoted_type
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, Number, promoted_type
 
-# The texts of operations that differ from those of the table in ir/operations.py, by scalar type.
+# Operations that are spelled differently for a scalar type than in ir/operations.py.
 INTEGER_TEXTS = {
     "/": "divide_{type}({0}, {1})", "%": "remainder_{type}({0}, {1})",
     "min": "({1} < {0} ? {1} : {0})", "max": "({1} > {0} ? {1} : {0})",
     "<<": "({0} << ({1} & {mask}))", ">>": "({0} >> ({1} & {mask}))",
 }  # fmt: skip
-# Overflow of signed integers is undefined in C, that of unsigned ones wraps; in GLSL both wrap.
+# In C overflow of signed integers is undefined and unsigned integers wrap; in GLSL both wrap.
 WRAPPING_TEXTS = {
     "+": "((int)((uint){0} + (uint){1}))", "-": "((int)((uint){0} - (uint){1}))",
     "*": "((int)((uint){0} * (uint){1}))", "neg": "((int)(0u - (uint){0}))",
@@ -46,72 +51,73 @@ def storage_type(type_: str) -> str:
 
 
 class CDialect:
-    """The dialect of common/portable.h."""
+    """C with the macros of common/portable.h, which OpenCL and CUDA compile; the base of the other dialects."""
 
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
     # Operations on signed integers that could overflow, by type.
     overflow_texts: ClassVar[dict[str, dict[str, str]]] = {"int": WRAPPING_TEXTS, "long": LONG_WRAPPING_TEXTS}
-    unrolls_loops = False  # whether the text has short reductions element by element
-    may_leave_loops = False  # before their conditions say so
-    keeps_rounding = True  # (a + b) - a is not simplified to b
-    first_index = "0"  # of load()
+    unrolls_loops = False  # True: the text repeats short reductions element by element
+    may_leave_loops = False  # True: drivers may leave loops before their conditions are false
+    keeps_rounding = True  # False: compilers may simplify (a + b) - a to b
+    first_index = "0"  # the index of load() for the first element
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
-    poison_parameter = "int *poison"  # of device functions with loops
-    poison_variable = "*poison"  # inside of them
-    # Reductions of bool without a branch, which LLVM's loops of lanes get wrong for several elements a round.
+    # Device functions with loops have a parameter for the poison, an int that a loop sets if it is stopped.
+    poison_parameter = "int *poison"
+    poison_variable = "*poison"  # the name of this parameter's value inside of the function
+    # Reductions of bool without branches: LLVM miscompiles `&&` in vectorized loops with several elements per round.
     reducers: ClassVar[dict[str, str]] = {"&&": "({0} & {1})", "||": "({0} | {1})"}
-    zero = ""  # an expression for 0.0, where the driver takes x + 0.0 for x and x * 0.0 for 0.0
-    poison_address = "&"  # before the variable that such a function sets
+    zero = ""  # an expression for 0.0, for drivers that simplify x + 0.0 to x and x * 0.0 to 0.0
+    poison_address = "&"  # the prefix of the variable that a call passes for poison_parameter
 
     def __init__(self, strict: bool = False) -> None:
-        """`strict`: reductions of floats in one order; in GLSL no contraction, correctly rounded / and sqrt."""
+        """`strict`: floats are reduced in one order; in GLSL nothing is contracted, and / and sqrt round correctly."""
         self.strict = strict
 
     def cast(self, target: str, text: str) -> str:
-        """A conversion."""
+        """The conversion of an expression to the scalar type `target`."""
         return f"(({target}){text})"
 
     def operation(self, name: str) -> str:
-        """The format of an operation of the table in ir/operations.py; C leaves open which zero fmin(0, -0) is."""
+        """The format of operation `name`. Under `strict` min and max are spelled out: C leaves fmin(0, -0) open."""
         exact = {"min": "({1} < {0} || {0} != {0} ? {1} : {0})", "max": "({1} > {0} || {0} != {0} ? {1} : {0})"}
         return exact.get(name, OPERATIONS[name].c) if self.strict else OPERATIONS[name].c
 
     def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
-        """Declares a variable; a constant is not assigned again."""
+        """The declaration of a variable; a `constant` is not assigned again."""
         return f"{'const ' if constant else ''}{type_} {name} = {value};"
 
     def load(self, buffer: str, index: str, type_: str) -> str:
-        """An element of an array."""
+        """The value of a buffer's element at `index`; `type_` is the scalar type of the array."""
         return self.loaded(type_, f"{buffer}[{index}]")
 
     def loaded(self, type_: str, element: str) -> str:
-        """The value of an element of an array."""
+        """The value of an array's stored element: a bool is stored as uchar, a half as ushort."""
         return {"bool": f"({element} != 0)", "half": f"half_to_float({element})"}.get(type_, element)
 
     def stored(self, type_: str, value: str) -> str:
-        """A value as an element of an array."""
+        """A value converted to the type in which arrays of scalar type `type_` store it."""
         return {"half": f"float_to_half({value})", "byte": f"((uchar){value})"}.get(type_, value)
 
 
 class CpuDialect(CDialect):
-    """For loops of processors: functions that vectorize, where their bits are not given."""
+    """C for CPUs: functions whose calls vectorize, unless `strict` prescribes their bits."""
 
     unrolls_loops = True
 
     def operation(self, name: str) -> str:
-        """The format of an operation; that of the driver is a call for each element."""
+        """The format of operation `name`; exp is ours, since the driver's exp is a call that prevents vectors."""
         return "exp_{type}({0})" if name == "exp" and not self.strict else super().operation(name)
 
 
 class GlslDialect(CDialect):
-    """Fragment shaders of GLSL 3.30 (4.00 for `precise`); arrays are textures, indexed by column and row."""
+    """GLSL 3.30 fragment shaders (4.00 for `precise`); arrays are textures, indexed by column and row."""
 
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
     overflow_texts: ClassVar[dict[str, dict[str, str]]] = {}
     reducers: ClassVar[dict[str, str]] = {}  # GLSL has no & of bool
-    may_leave_loops = True  # llvmpipe does after 65,535 rounds of all loops of an invocation, without a word
+    may_leave_loops = True  # llvmpipe leaves them after 65,535 rounds of all loops of an invocation, without an error
     keeps_rounding = False
     first_index = "0, 0"
     struct = "struct {name} {{ {members} }};"
@@ -120,32 +126,32 @@ class GlslDialect(CDialect):
     poison_address = ""
 
     @property
-    def zero(self) -> str:  # type: ignore[override]  # llvmpipe folds these in spite of `precise`
-        """The name of a uniform whose value is 0."""
+    def zero(self) -> str:  # type: ignore[override]  # llvmpipe folds operations with 0.0 in spite of `precise`
+        """The name of a uniform whose value is 0: no driver can simplify operations with it."""
         return "runtime_zero" if self.strict else ""
 
     def cast(self, target: str, text: str) -> str:
-        """A conversion."""
+        """The conversion of an expression to the scalar type `target`."""
         return f"{target}({text})"
 
     def operation(self, name: str) -> str:
-        """The format of an operation of the table in ir/operations.py."""
+        """The format of operation `name`; under `strict` / and sqrt are functions that round correctly."""
         exact = {"/": "strict_divide({0}, {1})", "sqrt": "strict_sqrt({0})"} if self.strict else {}
         return exact.get(name, OPERATIONS[name].glsl)
 
     def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
-        """Declares a variable."""
+        """The declaration of a variable."""
         precise = "precise " if self.strict and type_ == "float" else ""
         return f"{precise}{type_} {name} = {value};"
 
     def load(self, buffer: str, index: str, type_: str) -> str:
-        """An element of an array; `index` is the texel's column and row."""
+        """The value of a texture's element; `index` is the texel's column and row."""
         texel = f"texelFetch({buffer}, ivec2({index}), 0).x"
         return f"({texel} != 0u)" if type_ == "bool" else texel
 
 
 def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
-    """The start value of a reduction; that of min and max of floats is NaN, which they ignore beside a number."""
+    """The start value of reduction `name`, as a literal; NaN for min and max of floats, which ignore a NaN operand."""
     type_ = promoted_type(type_)
     if name not in ("min", "max"):
         return literal(NEUTRAL_ELEMENTS.get(name, 0), type_, dialect)
@@ -155,7 +161,7 @@ def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
     return dialect.nan
 
 
-def literal(number: Any, type_: str, dialect: CDialect) -> str:
+def literal(number: Number, type_: str, dialect: CDialect) -> str:
     """A number as a literal of a scalar type."""
     type_ = promoted_type(type_)
     if type_ == "bool":
@@ -186,7 +192,10 @@ def literal(number: Any, type_: str, dialect: CDialect) -> str:
 def operation_text(
     dialect: CDialect, name: str, type_: str, result: str, operands: list[str], can_overflow: bool = True
 ) -> str:
-    """One operation on variables of scalar type `type_`; `can_overflow`: an integer result may not fit its type."""
+    """The text of operation `name` on variables of scalar type `type_`, with a result of scalar type `result`.
+
+    `can_overflow`: False if interval arithmetic has shown that an integer result fits its type.
+    """
     if name == "select":
         return "({} ? {} : {})".format(*operands)
     if name == "convert" and result in ("half", "byte"):
@@ -203,5 +212,5 @@ def operation_text(
 
 
 def indented(lines: list[str]) -> list[str]:
-    """Lines of an inner block."""
+    """Lines indented by one level."""
     return ["    " + line for line in lines]

@@ -1,31 +1,28 @@
-"""Emits DAG nodes as expressions, in C (common/portable.h) or GLSL.
+"""Emits DAG nodes as expressions, in C (common/portable.h) or GLSL; emitter.py derives the kernels' emitters.
 
-Every value is a scalar variable; vectors and records are their components. An index that is not proven in bounds is
-clamped, and an int records the error (0: none, the number of the bounds check, or the loop-limit code). This error
-value propagates like LLVM's poison, without branches; `select`, `&&` and `||` drop that of the operand not taken, so
-`c ? a(i) : 0` is valid where c is false.
+Every scalar value is a variable of the text; a vector or record is one variable per component. An index that is not
+proven in bounds is clamped, and an int variable, the poison, records the error: 0 for none, else the number of the
+bounds check, LOOP_LIMIT_STATUS or DRIVER_LIMIT_STATUS. Poison propagates from operands to results as in LLVM, without
+branches; `select`, `&&` and `||` ignore the poison of an operand that is not taken, so `c ? a(i) : 0` is valid where c
+is false. At its end a kernel writes poison to the status word, which the host reads (graph_target.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
+from renderer.cdollar.ir import affine
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.types import DTYPES, INTEGERS, component_types
+from renderer.cdollar.ir.passes import order_within_space
+from renderer.cdollar.ir.types import Number, component_types
 from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
-from renderer.cdollar.targets.iteration_space import order_within_space
 
-INDEX_LIMIT = 2**31  # elements that are counted by int: more by long, in kernels that need it
-Bounds = tuple[int, int] | None
-RangesOf = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
+INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long
+StoredRanges = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
 
 
 @dataclass
@@ -42,8 +39,8 @@ class KernelInput:
 
 
 @dataclass
-class Block:
-    """Lines of one nesting level, the variables that it binds, and the values that it computes."""
+class Scope:
+    """A nesting level of the text: its bound variables, its lines, and the values computed in it, by id() of a node."""
 
     variables: frozenset[ir.BoundVariable] = frozenset()
     lines: list[str] = field(default_factory=list)
@@ -59,53 +56,76 @@ class EmittedValue:
 
     names: tuple[str, ...]
     poison: str | None = None
-    bounds: Bounds = None
+    bounds: affine.Bounds = None
 
 
 class ExpressionEmitter(FunctionTable):
-    """Emits expressions into nested blocks; collects the inputs, arguments and functions that the text needs."""
+    """Emits expressions into nested scopes; collects the inputs, arguments and functions that the text needs.
 
-    def __init__(self, dialect: CDialect, ranges_of: RangesOf) -> None:
-        """Emit in a dialect."""
+    A value is computed in the outermost scope in which all variables that it depends on are bound (loop-invariant code
+    motion). `scopes` are the kernel's body, then the open loops from the outside in. The caller that opens a scope
+    takes its lines at the end and puts them into a loop.
+    """
+
+    def __init__(self, dialect: CDialect, stored_ranges: StoredRanges) -> None:
+        """Start a kernel's text; `stored_ranges` returns the indices that the buffers of an array hold."""
         super().__init__(dialect)
-        self.ranges_of = ranges_of
-        self.blocks: list[Block] = [Block()]
+        self.stored_ranges = stored_ranges
+        self.scopes: list[Scope] = [Scope()]
         self.inputs: dict[ir.Node, KernelInput] = {}
-        self.scalars: dict[ir.Node, str] = {}  # closed reductions, which other kernels leave on the device
-        self.arguments: dict[Any, tuple[str, str, Any]] = {}  # by key: name, scalar type, number
+        self.scalars: dict[ir.Node, str] = {}  # reductions that other kernels computed, with the names of their buffers
+        self.arguments: dict[Hashable, tuple[str, str, Number]] = {}  # by key: name, scalar type, number
         self.check_sites: list[ir.Node] = []  # accesses by the number of their bounds check, from 1
         self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
 
     # Names and lines
 
-    def line(self, text: str) -> None:
-        """Append a line to the innermost block."""
-        self.blocks[-1].lines.append(text)
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the innermost scope."""
+        return self.scopes[-1].lines
+
+    @property
+    def prologue(self) -> list[str]:
+        """The lines of the kernel's body that do not depend on a thread's elements."""
+        return self.scopes[0].lines
+
+    def emit(self, *lines: str) -> None:
+        """Append lines to the innermost scope."""
+        self.lines.extend(lines)
 
     @contextmanager
-    def block(self) -> Iterator[Block]:
-        """A block inside the innermost one; its lines are not appended to that."""
-        outer = self.blocks
-        inner = Block()
-        self.blocks = [*outer, inner]
+    def scope(self) -> Iterator[Scope]:
+        """Open a scope inside the innermost one."""
+        scope = Scope()
+        outer, self.scopes = self.scopes, [*self.scopes, scope]
         try:
-            yield inner
+            yield scope
         finally:
-            self.blocks = outer
+            self.scopes = outer
 
-    def argument(self, key: Any, type_: str, number: Any, prefix: str) -> str:
-        """A scalar argument of the kernel, one for each key."""
+    @contextmanager
+    def within(self, scope: Scope) -> Iterator[None]:
+        """Emit into an open scope as if it were the innermost one."""
+        inner, self.scopes = self.scopes, self.scopes[: 1 + next(k for k, s in enumerate(self.scopes) if s is scope)]
+        try:
+            yield
+        finally:
+            self.scopes = inner
+
+    def argument(self, key: Hashable, type_: str, number: Number, prefix: str) -> str:
+        """The name of the scalar argument for `key`, which is added at its first use, with its type and its value."""
         return self.arguments.setdefault(key, (f"{prefix}{len(self.arguments)}", type_, number))[0]
 
-    def define(self, variable: ir.BoundVariable, name: str) -> None:
-        """Bind a variable to a name in the innermost block."""
-        block = self.blocks[-1]
-        block.variables = block.variables | {variable}
+    def bind(self, variable: ir.BoundVariable, name: str) -> None:
+        """Bind a variable to a name of the text in the innermost scope."""
+        scope = self.scopes[-1]
+        scope.variables = scope.variables | {variable}
         self.variable_names[variable] = name
 
     def delinearize(self, variables: tuple[ir.BoundVariable, ...], linear_index: str) -> None:
-        """Bind variables to the coordinates of a linear index in their box, the last one fastest."""
+        """Bind variables to the coordinates of a row-major linear index in the box of their ranges."""
         rest = linear_index
         for position in range(len(variables) - 1, -1, -1):
             variable = variables[position]
@@ -117,25 +137,25 @@ class ExpressionEmitter(FunctionTable):
                 low = self.argument((variable.unique_id, "low"), "int", variable.range.low, "l")
                 value = f"{value} + {low}"
             value = f"({value})" if variable.type == "int" else self.dialect.cast("uint", f"({value})")
-            self.define(variable, self.declare(self.blocks[-1].lines, variable.type, value, "at"))
+            self.bind(variable, self.declare(self.lines, variable.type, value, "at"))
 
     # Values
 
-    def hoist_target(self, node: ir.Node) -> Block:
-        """The outermost block that binds all variables of a node."""
+    def hoist_target(self, node: ir.Node) -> Scope:
+        """The outermost scope in which all variables that a node depends on are bound."""
         missing = set(node.free_variables)
-        for block in self.blocks:
-            missing -= block.variables
+        for scope in self.scopes:
+            missing -= scope.variables
             if not missing:
-                return block
+                return scope
         raise AssertionError(f"{node}: {missing} are not bound here")
 
     def lookup(self, node: ir.Node) -> EmittedValue:
-        """The value of a node that was emitted."""
+        """The value of a node that is already emitted."""
         return self.hoist_target(node).values[id(node)]
 
     def value(self, root: ir.Node) -> EmittedValue:
-        """Emit a node, each part in the outermost block that can hold it."""
+        """Emit a node and the nodes that it depends on, each in its hoist_target(); return the node's value."""
         for node in order_within_space(root):
             values = self.hoist_target(node).values
             if id(node) not in values:
@@ -143,42 +163,47 @@ class ExpressionEmitter(FunctionTable):
         return self.lookup(root)
 
     def compute(self, node: ir.Node) -> EmittedValue:
-        """Emit a node whose inputs are emitted."""
+        """Emit a node whose inputs are already emitted."""
         self.has_doubles |= "double" in ir.scalar_types(node)
         if node.op == "scalar":
-            return EmittedValue((self.number(node),), bounds=bounds_of_number(node))
+            return EmittedValue((self.number(node),), bounds=affine.bounds_of_number(node))
         if node.op == "variable":
-            return EmittedValue((self.variable_names[node.attribute],), bounds=bounds_of_range(node.attribute.range))
+            return EmittedValue(
+                (self.variable_names[node.attribute],), bounds=affine.bounds_of_range(node.attribute.range)
+            )
         if node.op == "let":
             return self.lookup(node.inputs[0])
         if node.op == "reduce":
             return self.reduce(node)
         if isinstance(node.attribute, ir.Component):
-            whole = self.lookup(node.inputs[0])
-            return EmittedValue((whole.names[node.attribute.index],), whole.poison)
+            components = self.lookup(node.inputs[0])
+            return EmittedValue((components.names[node.attribute.index],), components.poison)
         if isinstance(node.attribute, ir.Access):
             return self.access(node)
         return self.call(node) if isinstance(node.attribute, ir.UserCall) else self.operation(node)
 
     def number(self, node: ir.Node) -> str:
-        """A literal, or an argument for a number of the host."""
+        """A literal for a constant; a kernel argument for a number that the host passes in each run."""
         if isinstance(node.attribute, ir.RuntimeScalar):
             return self.argument(node.attribute, node.type, node.attribute.number, "x")
         return literal(node.attribute.number, node.type, self.dialect)
 
     def operation(self, node: ir.Node) -> EmittedValue:
-        """Emit an operation of the table."""
+        """Emit an operation of the table in ir/operations.py."""
         operands = [self.lookup(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
-        bounds = bounds_of_operation(node, [o.bounds for o in operands])
+        bounds = affine.bounds_of_operation(node, [o.bounds for o in operands])
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names, bounds is None)
         name = self.declare(self.hoist_target(node).lines, node.type, text)
         return EmittedValue((name,), self.propagate_poison(node, operands, names), bounds)
 
     def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
-        """Emit the poison of an operation's result, without that of the operand that is not taken."""
+        """Emit the poison of an operation's result; return its variable, or None if no operand has poison.
+
+        `operands` are the values of the inputs, `names` their variables.
+        """
         poisons = [o.poison for o in operands]
-        block = self.hoist_target(node)
+        lines = self.hoist_target(node).lines
         if not any(poisons):
             return None
         if node.attribute == "select":
@@ -186,30 +211,30 @@ class ExpressionEmitter(FunctionTable):
         elif node.attribute in ("&&", "||") and poisons[1]:
             taken = f"({names[0] if node.attribute == '&&' else f'!{names[0]}'} ? {poisons[1]} : 0)"
         else:
-            return self.merge_poison(poisons, block)
+            return self.merge_poison(poisons, lines)
         if poisons[0]:
             taken = f"({poisons[0]} != 0 ? {poisons[0]} : {taken})"
-        return self.declare(block.lines, "int", taken, "poison", constant=False)
+        return self.declare(lines, "int", taken, "poison", constant=False)
 
-    def merge_poison(self, poisons: list[str | None], block: Block) -> str | None:
-        """Emit the first poison that is not 0; None if there is none."""
+    def merge_poison(self, poisons: list[str | None], lines: list[str]) -> str | None:
+        """Append a variable with the first poison that is not 0 to `lines`; return it, or None without poisons."""
         present = [p for p in poisons if p]
         if len(present) < 2:
             return present[0] if present else None
         text = present[0]
         for other in present[1:]:
             text = f"({text} != 0 ? {text} : {other})"
-        return self.declare(block.lines, "int", text, "poison", constant=False)
+        return self.declare(lines, "int", text, "poison", constant=False)
 
     def report_poison(self, poison: str | None) -> list[str]:
-        """Lines of a kernel that report poison to the host."""
+        """Return the lines that write a poison to the status word, where the host reads it; [] for None."""
         self.writes_status |= poison is not None
         return [f"if ({poison} != 0) atomic_max(status, {poison});"] if poison else []
 
     # Arrays
 
-    def input_of(self, function: ir.Node) -> KernelInput:
-        """The input for an array, added at its first use."""
+    def kernel_input(self, function: ir.Node) -> KernelInput:
+        """The kernel's input for an array, which is added at its first use."""
         if function not in self.inputs:
             types = component_types(function.type.result)
             self.inputs[function] = KernelInput(function, f"f{len(self.inputs)}", types)
@@ -217,22 +242,22 @@ class ExpressionEmitter(FunctionTable):
         return self.inputs[function]
 
     def size_name(self, source: KernelInput, dimension: int) -> str:
-        """The argument with the size of an array's dimension."""
-        range_ = self.ranges_of(source.function)[dimension]
+        """The name of the argument with the size of an array's dimension."""
+        range_ = self.stored_ranges(source.function)[dimension]
         return self.argument((source.name, "n", dimension), "int", range_.size, "n")
 
     def first_index(self, source: KernelInput, dimension: int) -> str:
-        """The text of the first index of an array's dimension: an argument."""
-        range_ = self.ranges_of(source.function)[dimension]
+        """The name of the argument with the first index of an array's dimension."""
+        range_ = self.stored_ranges(source.function)[dimension]
         return self.argument((source.name, "low", dimension), "int", range_.low, "o")
 
     def access(self, node: ir.Node) -> EmittedValue:
         """Emit loads of an array's components at indices."""
-        source, block = self.input_of(ir.without_lets(node.inputs[0])), self.hoist_target(node)
+        source, lines = self.kernel_input(ir.without_lets(node.inputs[0])), self.hoist_target(node).lines
         positions: list[str] = []
         poisons: list[str | None] = []
         zero: list[str] = []  # conditions for which border mode `zero` applies
-        ranges = self.ranges_of(source.function)
+        ranges = self.stored_ranges(source.function)
         for dimension, (index, border) in enumerate(zip(node.inputs[1:], node.attribute.borders, strict=True)):
             value = self.lookup(index)
             position = value.names[0]
@@ -241,7 +266,7 @@ class ExpressionEmitter(FunctionTable):
             if ranges[dimension].low != 0:
                 position = f"({position} - {self.first_index(source, dimension)})"
             poisons.append(value.poison)
-            if not is_proven_in_bounds(index, ranges[dimension]):
+            if not affine.is_proven_in_bounds(index, ranges[dimension]):
                 size = self.size_name(source, dimension)
                 position = self.clamped_index(position, size, border, node, poisons, zero)
             positions.append(position)
@@ -256,33 +281,40 @@ class ExpressionEmitter(FunctionTable):
             text = self.load(source, component, type_, row, last, size)
             if zero:
                 text = f"({' || '.join(zero)} ? {literal(0, type_, self.dialect)} : {text})"
-            names.append(self.declare(block.lines, type_, text))
-        return EmittedValue(tuple(names), self.merge_poison(poisons, block))
+            names.append(self.declare(lines, type_, text))
+        return EmittedValue(tuple(names), self.merge_poison(poisons, lines))
 
     def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
-        """An element of an array: by the linear index of all dimensions but the last, the last index and its size."""
+        """The value of an array's element in `row` at index `last`.
+
+        `row` is the linear index of all dimensions but the last; `size` is the size of the last dimension.
+        """
         linear = last if row == "0" else f"({row} * {size} + {last})"
         return self.dialect.load(source.buffer(component), linear, type_)
 
     def clamped_index(
         self, position: str, size: str, border: str | None, node: ir.Node, poisons: list[str | None], zero: list[str]
     ) -> str:
-        """A position in 0..size: by its border mode, or clamped, with poison if it was outside."""
+        """The text of an index in 0..size: mapped by the border mode, or clamped.
+
+        Without a border mode, an index outside appends its poison to `poisons`; under the mode `zero`, its condition to
+        `zero`, since the loaded value is then 0.
+        """
         if border in ("wrap", "mirror"):
             return f"{border}_index({position}, {size})"
-        block = self.hoist_target(node)
-        name = self.declare(block.lines, "int", position, "i")
+        lines = self.hoist_target(node).lines
+        name = self.declare(lines, "int", position, "i")
         outside = f"({name} < 0 || {name} >= {size})"
         if border == "zero":
             zero.append(outside)
         elif border is None:
             self.check_sites.append(node)
             text = f"{outside} ? {len(self.check_sites)} : 0"
-            poisons.append(self.declare(block.lines, "int", text, "poison", constant=False))
+            poisons.append(self.declare(lines, "int", text, "poison", constant=False))
         return f"clamp_index({name}, {size})"
 
     def reduce(self, node: ir.Node) -> EmittedValue:
-        """Emit a reduction inside a kernel."""
+        """Emit a reduction inside a kernel; the emitters of kernels implement this (emitter.py)."""
         raise NotImplementedError
 
     def load_scalar_result(self, node: ir.Node) -> EmittedValue:
@@ -291,7 +323,7 @@ class ExpressionEmitter(FunctionTable):
         names = []
         for component, type_ in enumerate(ir.scalar_types(node)):
             text = self.dialect.load(f"{name}_{component}", self.dialect.first_index, type_)
-            names.append(self.declare(self.blocks[0].lines, type_, text))
+            names.append(self.declare(self.prologue, type_, text))
         return EmittedValue(tuple(names))
 
     # Device functions
@@ -299,49 +331,17 @@ class ExpressionEmitter(FunctionTable):
     def call(self, node: ir.Node) -> EmittedValue:
         """Emit a call of a device function."""
         operands = [self.lookup(child) for child in node.inputs]
-        function, block = node.attribute.function, self.hoist_target(node)
+        function, lines = node.attribute.function, self.hoist_target(node).lines
         poisons = [o.poison for o in operands]
         argument = ""
         if has_loops(function):
-            poison = self.declare(block.lines, "int", "0", "poison", constant=False)
+            poison = self.declare(lines, "int", "0", "poison", constant=False)
             poisons.append(poison)
             argument = self.dialect.poison_address + poison
-        names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)
-        return EmittedValue(names, self.merge_poison(poisons, block))
+        names = self.call_function(function, [o.names[0] for o in operands], argument, lines)
+        return EmittedValue(names, self.merge_poison(poisons, lines))
 
 
 def index_type(count: int) -> str:
-    """The scalar type that counts so many elements."""
+    """The scalar type of an index among `count` elements: int or long."""
     return "int" if count < INDEX_LIMIT else "long"
-
-
-def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:
-    """Whether an index lies in a range for all values of its variables."""
-    bounds = index_bounds(index)
-    return bounds is not None and bounds[0] >= range_.low and bounds[1] < range_.high
-
-
-def bounds_of_number(node: ir.Node) -> Bounds:
-    """The bounds of a literal; a number of the host is no part of a kernel's text."""
-    is_literal = node.type in INTEGERS and not isinstance(node.attribute, ir.RuntimeScalar)
-    return (int(node.attribute.number),) * 2 if is_literal else None
-
-
-def bounds_of_range(range_: Any) -> Bounds:
-    """The bounds of a bound variable."""
-    return (range_.low, range_.high - 1) if isinstance(range_, ir.Range) and range_.size else None
-
-
-def bounds_of_operation(node: ir.Node, operands: list[Bounds]) -> Bounds:
-    """The bounds of an operation on integers by interval arithmetic; None if they are unknown or leave 32 bits."""
-    if node.type not in INTEGERS or None in operands:
-        return None
-    (a, b), (c, d) = operands[0], operands[-1]  # type: ignore[misc]  # none is None
-    intervals = {
-        "+": (a + c, b + d), "-": (a - d, b - c), "neg": (-b, -a), "convert": (a, b),
-        "*": (min(a * c, a * d, b * c, b * d), max(a * c, a * d, b * c, b * d)),
-    }  # fmt: skip
-    low, high = intervals.get(node.attribute, (1, 0))
-    limits = np.iinfo(DTYPES[node.type])
-    lowest, highest = int(limits.min), int(limits.max)
-    return (low, high) if lowest <= low <= high <= highest else None

@@ -1,7 +1,10 @@
-"""Targets that run a DAG as a sequence of kernels or passes: what compute devices and GLSL have in common.
+"""The base of the targets that run a DAG as a sequence of kernels (DeviceTarget) or fragment passes (GlslTarget).
 
-Functions and closed reductions are computed in dependency order, after the array regions that they access are uploaded.
-Representations (one buffer per component) are cached by DAG node.
+run() takes a functional node, a function of bound variables whose evaluation is an array. After the passes over the DAG
+(ir/passes.py), every function and every closed reduction (one without free variables) that is left becomes a kernel.
+Kernels run in dependency order, after the regions of host arrays that they access are uploaded. The result of a node is
+its Representation, one buffer per component, cached by node. A run can be recorded (runtime/recorded_call.py), so that
+a later call with other arguments repeats its launches without parsing, checking, planning or compiling.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,32 +26,30 @@ from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.passes import PASSES, Pass, is_computed_function, run_passes
-from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
-from renderer.cdollar.targets.device_functions import (
-    DRIVER_LIMIT_STATUS,
-    LOOP_LIMIT_STATUS,
-    MAX_DEVICE_ITERATIONS,
-    has_loops,
-)
+from renderer.cdollar.ir.types import DTYPES, Number, component_types
+from renderer.cdollar.targets import device_functions
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
-from renderer.cdollar.targets.memory import check_memory
-from renderer.cdollar.targets.numpy_reductions import check_not_empty
-from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded
-from renderer.cdollar.targets.numpy_target import NumpyTarget
-from renderer.cdollar.targets.poison import HINT
-from renderer.cdollar.targets.recording import Recording, Upload
+from renderer.cdollar.targets.numpy.simt import LoopLimitExceeded
+from renderer.cdollar.targets.numpy.spaces import HINT
+from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_memory, check_not_empty
 from renderer.errors import UnavailableError
+from renderer.gpu import Buffer
+from renderer.gpu.device import Kernel
+from renderer.gpu.gl import Texture
 
-MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # launches that --explain times, and when it has enough
-CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
+MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # the most launches of a kernel that --explain times, and their total time
+CHUNK_BYTES = 256 << 20  # the bytes of host arrays that a reduction uploads at a time
+
+
+Compiled = TypeVar("Compiled")  # a kernel or a pass
 
 
 @dataclass
 class Representation:
-    """Buffers of the components, with their scalar types, over a box of indices."""
+    """The result of a node on the device: a buffer per component, with its scalar type, over a box of indices."""
 
     ranges: tuple[ir.Range, ...]
-    buffers: list[Any]
+    buffers: list[Any]  # Buffers, or Textures of GLSL
     types: tuple[str, ...]
 
     @property
@@ -64,13 +65,13 @@ class Representation:
 
 @dataclass
 class DeviceArray:
-    """An evaluated function that stays on the device; read lazily."""
+    """The data of an evaluated function that stays on the device; the host reads it at the first use."""
 
     target: GraphTarget
     representation: Representation
     host: list[np.ndarray] = field(default_factory=list)
 
-    def read(self, box: tuple) -> list[np.ndarray]:
+    def read(self, box: tuple[slice | np.ndarray, ...]) -> list[np.ndarray]:
         """The components at NumPy indices."""
         if not self.host:
             self.host = self.target.read_back(self.representation)
@@ -79,42 +80,94 @@ class DeviceArray:
 
 @dataclass(frozen=True)
 class PendingCheck:
-    """A status word, read after a run: a bounds check that failed, or a loop that was stopped."""
+    """A kernel's status word, to be read after the run: the number of a failed bounds check, a loop limit, or 0."""
 
     read_status: Callable[[], int]
     plan: KernelPlan
-    word: Any = None  # the buffer of the status, where launches are recorded
+    word: Any = None  # the buffer of the status word; None for GLSL
+
+
+@dataclass
+class RecordedLaunch:
+    """A launch of a recorded run; `scalars`: the numbers of the program among its arguments, by position."""
+
+    kernel: Kernel
+    threads: int
+    arguments: list[Any]
+    scalars: dict[int, ir.RuntimeScalar]
+    bound: Any = None  # the launch with its arguments converted
+    is_stable: bool = False  # whether the last launch had these arguments too
+
+    def set(self, position: int, argument: object) -> None:
+        """Replace an argument."""
+        if self.arguments[position] is argument:
+            return
+        self.arguments[position] = argument
+        if self.bound is not None and self.kernel.sets_single_arguments:
+            self.bound.set(position, argument)
+        else:
+            self.bound, self.is_stable = None, False
+
+    def __call__(self) -> None:
+        """Launch. Arguments are converted once while they stay the same; a device may replace single arguments."""
+        if self.bound is not None:
+            self.bound()
+        elif self.is_stable or self.kernel.sets_single_arguments:
+            self.bound = self.kernel.bind_launch(self.threads, *self.arguments)
+            self.bound()
+        else:
+            self.is_stable = True
+            self.kernel(self.threads, *self.arguments)
+
+
+@dataclass
+class Upload:
+    """A region of an array parameter that was uploaded: `box` are NumPy indices, one buffer a component."""
+
+    node: ir.Node
+    box: tuple[slice, ...]
+    buffers: list[Any]  # Buffers, or Textures of GLSL, whose runs are not recorded
+
+
+@dataclass
+class Recording:
+    """A recorded run. `is_complete` is False if the host read results during it: such a run cannot be repeated."""
+
+    launches: list[RecordedLaunch] = field(default_factory=list)
+    uploads: list[Upload] = field(default_factory=list)
+    checks: list[PendingCheck] = field(default_factory=list)
+    is_complete: bool = True
 
 
 class GraphTarget(Target):
     """Runs DAGs; a subclass allocates buffers and runs kernels."""
 
     passes: Sequence[Pass] = PASSES
-    max_memory_bytes: int | None = None  # of the device; None: that of the host
+    max_memory_bytes: int | None = None  # the memory of the device; None: of the host
     strict = False
     may_repeat = True  # whether launches may be repeated to time them
 
     def __init__(self, dag: ir.Dag) -> None:
-        """Evaluate nodes of a program."""
+        """Start without results; `dag` is the program's."""
         super().__init__()
         self.dag = dag
         self.numpy = NumpyTarget(dag)  # for numbers that need no kernel
         self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
         self.required_regions: WeakKeyDictionary[ir.Node, tuple[ir.Range, ...]] = WeakKeyDictionary()
-        self.captured_launches: list[Callable[[], Any]] | None = None
+        self.captured_launches: list[Callable[[], None]] | None = None
         self.checks: list[PendingCheck] = []  # of this run
-        self.recording: Recording | None = None  # of the runs until it is taken away
+        self.recording: Recording | None = None  # records runs while it is set
         self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
 
     # What a subclass implements
 
     @abstractmethod
-    def upload(self, array: np.ndarray, type_: str) -> Any:
-        """A buffer with one component of an array."""
+    def upload(self, array: np.ndarray, type_: str) -> Buffer | Texture:
+        """Return a new buffer with one component of an array; `type_` is its scalar type."""
 
     @abstractmethod
-    def time_seconds(self, work: Callable[[], Any]) -> float:
-        """The time that the launches of work() take."""
+    def time_seconds(self, work: Callable[[], None]) -> float:
+        """The seconds that the launches of work() take on the device."""
 
     @abstractmethod
     def run_kernel(self, node: ir.Node) -> Representation:
@@ -127,16 +180,14 @@ class GraphTarget(Target):
 
     # The interface of targets
 
-    def evaluate_scalars(self, nodes: list[ir.Node]) -> list:
-        """The numbers of nodes without free variables; those that need no reduction are computed on the host."""
+    def evaluate_scalars(self, nodes: list[ir.Node]) -> list[Number]:
+        """The numbers of nodes without free variables; NumPy computes them if no node needs an array or a reduction."""
         if not any(node.needs_evaluation for node in nodes):
             return self.numpy.evaluate_scalars(nodes)
-        record = Record("numbers", tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes)))
-        function = self.dag.function((), tuple(nodes), FunctionType(record, ()))
-        return [array.item() for array in self.evaluate(function)]
+        return [array.item() for array in self.evaluate(self.dag.numbers(tuple(nodes)))]
 
     def materialize(self, function: FunctionValue) -> FunctionValue:
-        """A function evaluated over its domain, as an array that stays on the device."""
+        """Evaluate a function over its domain; return it as an array that stays on the device."""
         node = function.node
         if isinstance(node.attribute, ir.ArraySource):
             return function
@@ -166,8 +217,8 @@ class GraphTarget(Target):
 
     # Running
 
-    def compiled(self, key: Hashable, compile_: Callable[[], Any]) -> Any:
-        """A kernel or pass, compiled at its first use."""
+    def compiled(self, key: Hashable, compile_: Callable[[], Compiled]) -> Compiled:
+        """The kernel or pass for `key`; compile_() makes it at the first use."""
         if key in self.kernels:
             self.counters.cache_hits += 1
         else:
@@ -177,7 +228,7 @@ class GraphTarget(Target):
             self.counters.compile_seconds += time.perf_counter() - started
         return self.kernels[key]
 
-    def launch(self, launch: Callable[[], Any]) -> None:
+    def launch(self, launch: Callable[[], None]) -> None:
         """Launch a kernel or pass, and keep it while launches are captured."""
         if self.launch_seconds is None:
             launch()
@@ -187,17 +238,17 @@ class GraphTarget(Target):
         if self.captured_launches is not None:
             self.captured_launches.append(launch)
 
-    def time_launch(self, launch: Callable[[], Any]) -> float:
-        """The least time of a few launches; one where a second one would change the result."""
+    def time_launch(self, launch: Callable[[], None]) -> float:
+        """The least time of a few launches, in seconds; of one launch if another would change the result."""
         if self.may_repeat:
-            launch()  # drivers compile at the first one
+            launch()  # some drivers compile at the first launch
         seconds = [self.time_seconds(launch)]
         while self.may_repeat and len(seconds) < MAX_TIMED and sum(seconds) < MAX_TIMED_SECONDS:
             seconds.append(self.time_seconds(launch))
         return min(seconds)
 
     def read_back(self, representation: Representation) -> list[np.ndarray]:
-        """The components as NumPy arrays."""
+        """Copy the components to NumPy arrays of the representation's shape."""
         self.interrupt_recording()
         flat = [buffer.read().reshape(-1)[: representation.size] for buffer in representation.buffers]
         return [
@@ -206,12 +257,15 @@ class GraphTarget(Target):
         ]
 
     def interrupt_recording(self) -> None:
-        """The host takes part in this run, which therefore cannot be repeated."""
+        """Mark the recording incomplete: the host takes part in this run, so it cannot be repeated."""
         if self.recording is not None:
             self.recording.is_complete = False
 
     def run(self, node: ir.Node) -> Representation:
-        """Compute a functional node over its domain, and all that it depends on."""
+        """Compute a functional node over its domain, and the nodes that it depends on.
+
+        Raises ProgramError for a failed bounds check or an endless loop, UnavailableError without enough memory.
+        """
         (root,), remarks = run_passes(self.dag, (ir.without_lets(node),), self.passes)
         root = ir.without_lets(root)
         if self.trace is not None:
@@ -235,7 +289,10 @@ class GraphTarget(Target):
         return self.representation_of(root)
 
     def infer_required_regions(self, roots: list[ir.Node]) -> None:
-        """The region of each host array that accesses can read; only these are uploaded."""
+        """Find the region of each host array that accesses under `roots` can read; only this region is uploaded.
+
+        A region that has grown since the last run drops the uploaded one.
+        """
         regions: dict[ir.Node, list[tuple[ir.Range, ...]]] = {}
         for node in ir.topological_order(roots):
             if node.op == "apply" and isinstance(node.attribute, ir.Access):
@@ -255,20 +312,18 @@ class GraphTarget(Target):
                 self.required_regions[function] = hull
                 self.representations.pop(function, None)
 
-    def ranges_of(self, function: ir.Node) -> tuple[ir.Range, ...]:
+    def stored_ranges(self, function: ir.Node) -> tuple[ir.Range, ...]:
         """The indices that a function's buffers hold."""
-        if function.op == "primitive":
-            return function.attribute.ranges
-        if not isinstance(function.attribute, ir.ArraySource):
-            return tuple(v.range for v in function.attribute)
-        if function in self.representations:
-            return self.representations[function].ranges
-        return self.required_regions.get(function, function.attribute.ranges)
+        if isinstance(function.attribute, ir.ArraySource):
+            if function in self.representations:
+                return self.representations[function].ranges
+            return self.required_regions.get(function, function.attribute.ranges)
+        return ir.domain_ranges(function)
 
     def representation_of(self, node: ir.Node) -> Representation:
         """The representation of a node that was computed, or of an array, which is uploaded at its first use."""
         if node not in self.representations:
-            ranges, types = self.ranges_of(node), component_types(node.type.result)
+            ranges, types = self.stored_ranges(node), component_types(node.type.result)
             check_memory(tuple(r.size for r in ranges), types, "an array", self.max_memory_bytes)
             lows = [r.low for r in node.attribute.ranges]
             box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
@@ -280,44 +335,44 @@ class GraphTarget(Target):
         return self.representations[node]
 
     def output_ranges(self, node: ir.Node) -> tuple[ir.Range, ...]:
-        """The domain of a node that is to be computed; raises if it is too large or reduces nothing."""
+        """The domain of a node to compute; raises if its array is too large or a reduction has no elements."""
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
         check_memory(tuple(r.size for r in ranges), output_types(node), "an array", self.max_memory_bytes)
-        for part in ir.topological_order([node]):
-            if part.op == "reduce":
-                check_not_empty(part, self.dag.spans)
+        for operand in ir.topological_order([node]):
+            if operand.op == "reduce":
+                check_not_empty(operand, self.dag.spans)
         return ranges
 
-    def raise_failed_checks(self, checks: list[PendingCheck]) -> None:
+    def raise_failed_checks(self, checks: Sequence[PendingCheck]) -> None:
         """Raise the first error that a kernel reported."""
         for check in checks:
             status, plan = check.read_status(), check.plan
-            if status == DRIVER_LIMIT_STATUS:
+            if status == device_functions.DRIVER_LIMIT_STATUS:
                 raise UnavailableError("--target glsl: this driver leaves long loops early; another target does not")
-            if status == LOOP_LIMIT_STATUS:
-                raise LoopLimitExceeded(looping_function_under(plan.node), MAX_DEVICE_ITERATIONS)
+            if status == device_functions.LOOP_LIMIT_STATUS:
+                raise LoopLimitExceeded(looping_function_under(plan.node), device_functions.MAX_DEVICE_ITERATIONS)
             if status:
                 access = plan.check_sites[status - 1]
-                ranges = " x ".join(map(str, self.ranges_of(ir.without_lets(access.inputs[0]))))
+                ranges = " x ".join(map(str, self.stored_ranges(ir.without_lets(access.inputs[0]))))
                 message = f"an index is outside of the domain {ranges}"
                 raise ProgramError("CS0317", self.dag.spans[access], message, HINT)
 
     # Reductions of host arrays that are larger than a chunk
 
     def run_reduction(self, node: ir.Node) -> Representation:
-        """Compute a closed reduction, chunk by chunk if it reads much of the host; of nothing, the host knows it."""
+        """Compute a closed reduction: over large host arrays chunk by chunk, over an empty range on the host."""
         if any(variable.range.size == 0 for variable in node.attribute[1]):
             return self.uploaded_result(node, self.numpy.reduce_empty(node, node.attribute[0]))
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
             return self.run_kernel(node)
-        is_fold, state = node.attribute[0].name == "fold", None
+        is_fold, state = node.attribute[0].is_fold, None
         for chunk in chunks:
             numbers = self.reduce_chunk(node, chunk, state)
             state = numbers if is_fold else self.numpy.combine_box(node, state, numbers, (1,), 0)
         return self.uploaded_result(node, self.numpy.result(node, state))
 
-    def uploaded_result(self, node: ir.Node, value: Any) -> Representation:
+    def uploaded_result(self, node: ir.Node, value: NodeValue) -> Representation:
         """The representation of a closed reduction whose value the host knows."""
         components, types = value if isinstance(node.type, tuple) else [value], output_types(node)
         self.interrupt_recording()
@@ -338,18 +393,18 @@ class GraphTarget(Target):
             needed += element * math.prod(r.size for r in region)
         limit = CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
         count = -(-needed // limit)
-        whole = variables[0].range
-        if count <= 1 or whole.size < 2 or self.strict or reduction.name in ("argmin", "argmax"):
-            return [whole]
-        step = -(-whole.size // count)
-        return [ir.Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]
+        full = variables[0].range
+        if count <= 1 or full.size < 2 or self.strict or reduction.is_arg_extremum:
+            return [full]
+        step = -(-full.size // count)
+        return [ir.Range(low, min(low + step, full.high)) for low in range(full.low, full.high, step)]
 
-    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list | None) -> list:
+    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list[np.ndarray] | None) -> list[np.ndarray]:
         """The result of a reduction over one chunk; a fold starts from the state."""
         reduction, (first, *others) = node.attribute
         variable = ir.BoundVariable(first.name, first.type, chunk, True)
         inputs = ir.substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
-        if reduction.name == "fold" and state is not None:
+        if reduction.is_fold and state is not None:
             starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(state, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
@@ -360,19 +415,19 @@ class GraphTarget(Target):
         return numbers
 
     def forget_host_arrays(self, node: ir.Node) -> None:
-        """Free the uploaded regions of the host arrays that a node reads."""
+        """Drop the uploaded regions of the host arrays that a node reads, which frees their memory."""
         for function in host_arrays_under(node):
             self.representations.pop(function, None)
             self.required_regions.pop(function, None)
 
 
 def is_closed_and_finite(node: ir.Node) -> bool:
-    """Whether a function depends on no outer variable and has a finite domain."""
+    """True if a function depends on no outer variable and has a finite domain."""
     return not node.free_variables and all(isinstance(v.range, ir.Range) for v in node.attribute)
 
 
 def is_host_array(node: ir.Node) -> bool:
-    """Whether a function is an array in host memory or in a file."""
+    """True if a function is an array in host memory or in a file."""
     return isinstance(node.attribute, ir.ArraySource) and not isinstance(node.attribute.data, DeviceArray)
 
 
@@ -383,15 +438,16 @@ def host_arrays_under(node: ir.Node) -> list[ir.Node]:
 
 def looping_function_under(node: ir.Node) -> DeviceFunction:
     """A device function with loops that a node calls."""
-    for part in ir.topological_order([node]):
-        caller = part.attribute[0] if part.op == "reduce" else part.attribute
-        if isinstance(caller, (ir.UserCall, ir.Reduction)) and caller.function and has_loops(caller.function):
-            return caller.function
+    for operand in ir.topological_order([node]):
+        caller = operand.attribute[0] if operand.op == "reduce" else operand.attribute
+        function = caller.function if isinstance(caller, (ir.UserCall, ir.Reduction)) else None
+        if function is not None and device_functions.has_loops(function):
+            return function
     raise AssertionError("no loop is under this node")
 
 
 def accessed_region(node: ir.Node, ranges: tuple[ir.Range, ...]) -> tuple[ir.Range, ...]:
-    """The box of indices that an access can read: all of a dimension whose index is not affine."""
+    """The box of indices that an access can read: in a dimension whose index has no known bounds, all of them."""
     region = []
     for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
         bounds = index_bounds(index) if border is None else None

@@ -1,4 +1,9 @@
-"""Kernel plans: the text of a kernel, its launch size and its arguments, which all kinds of kernels have in common."""
+"""Kernel plans: the C text of a kernel for a node of the DAG, its launch size and its arguments.
+
+map_kernels.plan_kernel() chooses the kind of kernel for a node. The planners of maps, reductions, matrix products and
+CPU loops emit the kernel's body and call finish_plan(), which adds the parameters. DeviceTarget compiles a plan's
+text (OpenCL C or CUDA C++) and launches it.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,44 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
-from renderer.cdollar.ir.operations import argument_of
+from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.types import PROMOTED, FunctionType
 from renderer.cdollar.targets.dialects import indented, storage_type
-from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.expression_emitter import index_type
+from renderer.cdollar.targets.expression_emitter import ExpressionEmitter, StoredRanges, index_type
+from renderer.cdollar.targets.schedule import Schedule
+from renderer.gpu import DeviceProperties
 
 BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "matmul", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
 
 
 @dataclass(frozen=True)
+class PlanContext:
+    """The input of every planner beside the node.
+
+    `stored_ranges` returns the index ranges of the buffer that holds an array or the result of another kernel.
+    `strict`: float sums and products are combined in the order of strict_order.py, and no multiplication and addition
+    are contracted to fma.
+    """
+
+    stored_ranges: StoredRanges
+    schedule: Schedule
+    properties: DeviceProperties
+    strict: bool = False
+
+    @property
+    def is_cpu(self) -> bool:
+        """True if a work-item runs alone, with vector instructions in its loops."""
+        return self.properties.scalar_threads
+
+
+@dataclass(frozen=True)
 class BufferArgument:
-    """A buffer: a component of an array or scalar that `node` is, of partial results or outputs, or the status word."""
+    """A buffer parameter of a kernel; DeviceTarget passes the buffer at the launch.
+
+    A value of several components (a record, a vector) has a buffer for each; `component` is the number of this one,
+    from 0. `node` is the array, or the result of another kernel, that a buffer of kind "array" holds.
+    """
 
     kind: BufferKind
     component: int = 0
@@ -30,11 +60,13 @@ class BufferArgument:
 
 @dataclass
 class KernelPlan:
-    """A kernel for `node`, a function of bound variables or a closed reduction.
+    """A kernel for `node`: a function of bound variables, or a reduction without free variables.
 
-    Sizes and numbers of the program are arguments, so that the same text serves all of them. A reduction writes
-    `partial_count` partial results of `partial_types`, which the kernel `combine` combines. `entry` is the kernel in
-    the text, `local_bytes` what a group needs beyond the local arrays that it declares.
+    Sizes and numbers of the program are arguments, so that one text serves all of their values. A reduction that
+    several groups share writes `partial_count` partial results of `partial_types`; the kernel `combine` combines them.
+    `entry` is the name of the kernel in the text, `local_bytes` the local memory of a group beyond the arrays that the
+    text declares. `check_sites[n - 1]` is the array access whose bounds check writes n to the status word if it fails.
+    `reason` says why this kind of kernel was chosen, for --explain.
     """
 
     node: Node
@@ -56,28 +88,29 @@ class KernelPlan:
 
     @property
     def key(self) -> str:
-        """The hash that names a kernel in a schedule file: of its text by the default schedule."""
+        """A hash of the kind and the text; a schedule file names a kernel by its key under the default schedule."""
         return hashlib.sha256(f"{self.kind}\n{self.text}".encode()).hexdigest()[:16]
 
 
-# The C types of variables: long has 32 bits in some compilers; half and byte are the types of elements only.
+# C types of local variables, by C$ type, where they differ: C's long has 32 bits in some compilers; half and byte are
+# types of array elements only, and variables hold their values in wider types.
 REGISTERS = PROMOTED | {"long": "int64"}
 
 
 def in_registers(text: str) -> str:
-    """A kernel's text with the C types of variables in the place of the language's."""
+    """Return a kernel's text with C$'s type names replaced by the C types of REGISTERS."""
     return re.sub(rf"\b({'|'.join(REGISTERS)})\b", lambda match: REGISTERS[match[0]], text)
 
 
 def output_types(node: Node) -> tuple[str, ...]:
-    """The scalar types of the components of a function or a reduction."""
+    """The scalar types of the components of a function's elements, or of a reduction's value."""
     if isinstance(node.type, FunctionType):
         return tuple(body.type for body in node.inputs)
     return scalar_types(node)
 
 
 def finish_plan(
-    emitter: Emitter,
+    emitter: ExpressionEmitter,
     node: Node,
     kind: KernelKind,
     sizes: dict[str, int],
@@ -87,13 +120,13 @@ def finish_plan(
     group_count: int,
     inputs: tuple[str, ...] = (),
 ) -> KernelPlan:
-    """The plan of a kernel whose text an emitter has emitted.
+    """Return the plan of a kernel from its body, the lines that `emitter` has emitted.
 
-    Its parameters are the `sizes`, the status word, the partial results in0, in1, ... with the types `inputs`, out0,
-    out1, ... with the types `outputs`, the arrays that it reads, and numbers of the program.
+    The kernel's parameters are, in this order: the `sizes`; the status word; partial results in0, in1, ... of the types
+    `inputs`; results out0, out1, ... of the types `outputs`; the arrays that the body reads; numbers of the program.
     """
     parameters = [*(f"{index_type(size)} {name}" for name, size in sizes.items()), "GLOBAL int *status"]
-    arguments: list[Any] = [argument_of(size, index_type(size)) for size in sizes.values()]
+    arguments: list[Any] = [kernel_argument(size, index_type(size)) for size in sizes.values()]
     arguments.append(BufferArgument("status"))
 
     def add_buffers(name: str, types: tuple[str, ...], kind: BufferKind, array: Node | None = None) -> None:
@@ -113,7 +146,7 @@ def finish_plan(
         if isinstance(key, RuntimeScalar):
             scalars[len(arguments)] = key
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
-        arguments.append(argument_of(number, type_))
+        arguments.append(kernel_argument(number, type_))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
     lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
     text = in_registers("\n".join(lines) + "\n")
@@ -124,5 +157,5 @@ def finish_plan(
 
 
 def volume(variables: tuple[BoundVariable, ...]) -> int:
-    """The number of points of a box."""
+    """The number of points of the box of the variables' ranges."""
     return math.prod(v.range.size for v in variables)

@@ -1,153 +1,135 @@
-"""Kernels of functions (maps), and the choice among the kinds of kernels.
+"""Chooses the kind of kernel for a node of the DAG, and plans maps: kernels that compute each element independently.
 
-A kernel computes a function of bound variables (its result is an array) or a reduction to one value.
+DeviceTarget and the autotuner call plan_kernel(). A kernel computes a "function" node, whose result is an array with an
+element for each point of its bound variables' box, or a "reduce" node, whose result is one value. If the elements are
+reductions, several threads may share each one (reduction_kernels.py), or the function may be a matrix product
+(matmul_kernels.py). On CPUs cpu_kernels.py plans loops that the compiler vectorizes.
 """
 
 from __future__ import annotations
 
 import math
 
-from renderer.cdollar.ir.dag import (
-    Access,
-    BoundVariable,
-    Component,
-    Node,
-    inputs_outside_functions,
-    topological_order,
-    without_lets,
-)
-from renderer.cdollar.targets.cpu_kernels import (
-    count_reads,
-    has_neighbor_outputs,
-    has_rows,
-    plan_cpu_columns,
-    plan_cpu_map,
-)
+from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.targets.cpu_kernels import count_reads, plan_cpu_columns, plan_cpu_map
 from renderer.cdollar.targets.dialects import CDialect, indented, storage_type
-from renderer.cdollar.targets.emitter import Emitter, emitter_of
-from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
-from renderer.cdollar.targets.matmul_kernels import (
-    choose_tile_size,
-    plan_cpu_matmul,
-    plan_plain_matmul,
-    plan_tiled_matmul,
-)
-from renderer.cdollar.targets.matrix_product import match_matrix_product
+from renderer.cdollar.targets.emitter import choose_emitter
+from renderer.cdollar.targets.expression_emitter import StoredRanges, index_type
+from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, output_types, volume
+from renderer.cdollar.targets.matmul_kernels import MIN_DEPTH, match_matrix_product, plan_matmul
 from renderer.cdollar.targets.reduction_kernels import GroupShape, plan_reduction
-from renderer.cdollar.targets.schedule import DEFAULT, Schedule
+from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
 
-MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a work-group for each
-MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a work-group
-MIN_GROUP_ROW_LENGTH = 32  # elements of a row that several threads of a GPU reduce, however many rows there are
-THREADS_PER_UNIT = 1024  # of one output each, below which columns are reduced by several
-MIN_MATMUL_DEPTH = 4
-MIN_ROW_LENGTH = 64  # elements of a row that a work-item of a CPU reduces with vectors
+MAX_REDUCTION_OUTPUTS = 4096  # several threads share a long reduction if there are at most so many outputs
+MIN_REDUCTION_LENGTH = 512  # the fewest elements of a long reduction
+MIN_GROUP_ROW_LENGTH = 32  # the fewest elements of a row that several threads share for any number of rows
+THREADS_PER_UNIT = 1024  # several threads share a column if a compute unit has fewer outputs than this
+MIN_ROW_LENGTH = 64  # the fewest elements of a row that a work-item of a CPU reduces with vectors
 
 
 def plan_kernel(
-    node: Node, ranges_of: RangesOf, schedule: Schedule, properties: DeviceProperties, strict: bool = False
+    node: ir.Node, stored_ranges: StoredRanges, schedule: Schedule, properties: DeviceProperties, strict: bool = False
 ) -> KernelPlan:
-    """The kernel that computes a function or a closed reduction on a device; `strict`: in the order of strict_order."""
+    """Plan the kernel that computes a function or a reduction without free variables; for the rest see PlanContext."""
+    context = PlanContext(stored_ranges, schedule, properties, strict)
     if node.op == "reduce":
-        return plan_reduction(node, node, ranges_of, schedule, properties, strict)
-    product = None if strict or needs_long(node, ranges_of) else match_matrix_product(node)
-    if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
-        plan = plan_plain_matmul(product, ranges_of, properties) if schedule == DEFAULT else None
-        if plan is not None:
-            return plan
-        if properties.scalar_threads:
-            return plan_cpu_matmul(product, ranges_of, properties)
-        if schedule == DEFAULT:
-            schedule = choose_tile_size(product, properties.compute_units)
-        return plan_tiled_matmul(product, ranges_of, schedule)
-    reduction, units = whole_reduction(node), properties.compute_units
-    if properties.scalar_threads and reduction is not None and has_neighbor_outputs(node, reduction, strict):
-        plan = plan_cpu_columns(node, reduction, ranges_of, units, strict)
-        if plan is not None:
-            return plan
-    is_split = reduction is not None and not reduction.attribute[0].ordered
-    is_split &= index_type(volume(node.attribute)) == "int"
-    if reduction is not None and is_split and properties.scalar_threads and is_row_reduction(reduction):
-        return plan_reduction(node, reduction, ranges_of, schedule, properties, strict)
-    if reduction is not None and is_split and not properties.scalar_threads:
-        shape = group_shape(node, reduction, schedule, units)
-        if shape is not None:
-            return plan_reduction(node, reduction, ranges_of, schedule, properties, strict, shape)
-    if properties.scalar_threads and has_rows(node):
-        plan = plan_cpu_map(node, ranges_of, units, strict)
-        if plan is not None:
-            return plan
-    return plan_map(node, ranges_of, schedule, properties.scalar_threads, strict)
+        return plan_reduction(node, node, context)
+    product = None if strict or needs_long(node, stored_ranges) else match_matrix_product(node)
+    if product is not None and volume(product.inner) >= MIN_DEPTH:
+        return plan_matmul(product, context)
+    reduction = reduction_of_all_components(node)
+    plan = plan_shared_reductions(node, reduction, context) if reduction is not None else None
+    if plan is None and context.is_cpu:
+        plan = plan_cpu_map(node, context)
+    return plan or plan_map(node, context)
 
 
-def needs_long(node: Node, ranges_of: RangesOf) -> bool:
-    """Whether a kernel writes, reads or reduces more elements than int counts."""
+def plan_shared_reductions(node: ir.Node, reduction: ir.Node, context: PlanContext) -> KernelPlan | None:
+    """Plan a function whose elements are reductions; None if one thread, or a map on a CPU, should compute each."""
+    plan = plan_cpu_columns(node, reduction, context) if context.is_cpu else None
+    if plan is not None or reduction.attribute[0].ordered or index_type(volume(node.attribute)) == "long":
+        return plan
+    if context.is_cpu:
+        return plan_reduction(node, reduction, context) if is_row_reduction(reduction) else None
+    shape = group_shape(node, reduction, context)
+    return plan_reduction(node, reduction, context, shape) if shape is not None else None
+
+
+def needs_long(node: ir.Node, stored_ranges: StoredRanges) -> bool:
+    """True if a kernel writes, reads or reduces more elements than an int can count."""
     counts = [volume(node.attribute)] if node.op == "function" else []
-    for part in topological_order(node.inputs, inputs_outside_functions):
-        if part.op == "reduce":
-            counts.append(volume(part.attribute[1]))
-        elif part.op == "apply" and isinstance(part.attribute, Access):
-            counts.append(math.prod(r.size for r in ranges_of(without_lets(part.inputs[0]))))
+    for operand in ir.topological_order(node.inputs, ir.inputs_outside_functions):
+        if operand.op == "reduce":
+            counts.append(volume(operand.attribute[1]))
+        elif operand.op == "apply" and isinstance(operand.attribute, ir.Access):
+            counts.append(math.prod(r.size for r in stored_ranges(ir.without_lets(operand.inputs[0]))))
     return any(index_type(count) == "long" for count in counts)
 
 
-def group_shape(node: Node, reduction: Node, schedule: Schedule, compute_units: int) -> GroupShape | None:
-    """How the groups of a GPU reduce the outputs of a reduction; None if each is worth one thread only."""
+def group_shape(node: ir.Node, reduction: ir.Node, context: PlanContext) -> GroupShape | None:
+    """Choose how a GPU's work-group divides the reductions of `node`; None gives each output one thread."""
     outputs, elements = volume(node.attribute), volume(reduction.attribute[1])
-    operator, variables = reduction.attribute
+    (operator, variables), group_size = reduction.attribute, context.schedule.group_size
     along_outputs, _ = count_reads(reduction.inputs, node.attribute[-1])
     if along_outputs == 0 and elements >= MIN_GROUP_ROW_LENGTH and reads_rows(reduction, variables[-1]):
-        return GroupShape.of_rows(elements, schedule.group_size)
+        return GroupShape.for_rows(elements, group_size)
     if elements < MIN_REDUCTION_LENGTH:
         return None
-    if along_outputs and operator.function is None and outputs < THREADS_PER_UNIT * compute_units:
-        return GroupShape.of_columns(schedule.group_size)
-    return GroupShape.of_rows(elements, schedule.group_size) if outputs <= MAX_REDUCTION_OUTPUTS else None
+    if along_outputs and operator.function is None and outputs < THREADS_PER_UNIT * context.properties.compute_units:
+        return GroupShape.for_columns(group_size)
+    return GroupShape.for_rows(elements, group_size) if outputs <= MAX_REDUCTION_OUTPUTS else None
 
 
-def reads_rows(reduction: Node, variable: BoundVariable) -> bool:
-    """Whether some read takes neighbors along a reduced variable, in a row of its own for each output."""
-    for part in topological_order(list(reduction.inputs)):
-        if part.op == "apply" and isinstance(part.attribute, Access):
-            *rows, last = (child.free_variables for child in part.inputs[1:])
+def reads_rows(reduction: ir.Node, variable: ir.BoundVariable) -> bool:
+    """True if an array is read along its rows.
+
+    The last index of the read depends on `variable`, a reduced variable; an index before it, on a variable of outputs.
+    """
+    for operand in ir.topological_order(list(reduction.inputs)):
+        if operand.op == "apply" and isinstance(operand.attribute, ir.Access):
+            *rows, last = (index.free_variables for index in operand.inputs[1:])
             if variable in last and any(row - frozenset(reduction.attribute[1]) for row in rows):
                 return True
     return False
 
 
-def is_row_reduction(reduction: Node) -> bool:
-    """Whether a work-item of a CPU reduces neighbors in memory, many enough to be worth a work-group."""
+def is_row_reduction(reduction: ir.Node) -> bool:
+    """True if a reduction adds neighbors in memory, many enough for the vectors of a CPU's work-item."""
     operator, variables = reduction.attribute
-    is_plain = operator.function is None and not operator.name.startswith("arg")
     is_long = len(variables) == 1 and volume(variables) >= MIN_ROW_LENGTH
-    return is_plain and is_long and count_reads(reduction.inputs, variables[0])[1] == 0
+    return operator.is_operator and is_long and count_reads(reduction.inputs, variables[0])[1] == 0
 
 
-def whole_reduction(node: Node) -> Node | None:
-    """The reduction whose components are exactly those of a function; None for other functions."""
+def reduction_of_all_components(node: ir.Node) -> ir.Node | None:
+    """The reduction that computes all components of a function's elements, in order; None for other functions."""
     body = node.inputs[0]
-    reduction = body.inputs[0] if isinstance(body.attribute, Component) else body
+    reduction = body.inputs[0] if isinstance(body.attribute, ir.Component) else body
     if reduction.op != "reduce" or not reduction.free_variables:
         return None
     if isinstance(reduction.type, tuple):
-        whole = [((reduction,), Component(k)) for k in range(len(reduction.type))]
-        return reduction if [(b.inputs, b.attribute) for b in node.inputs] == whole else None
+        components = [((reduction,), ir.Component(k)) for k in range(len(reduction.type))]
+        return reduction if [(b.inputs, b.attribute) for b in node.inputs] == components else None
     return reduction if node.inputs == (reduction,) else None
 
 
-def plan_map(
-    node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool, strict: bool = False
-) -> KernelPlan:
-    """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
-    types, count = output_types(node), volume(node.attribute)
+def plan_map(node: ir.Node, context: PlanContext) -> KernelPlan:
+    """Plan a kernel in which a thread computes one element of `node`.
+
+    In an elementwise function of numbers of at most 4 bytes, a GPU's thread computes `items_per_thread` elements, in
+    vectors of four.
+    """
+    types, count, schedule = output_types(node), volume(node.attribute), context.schedule
     index = index_type(count)
-    emitter = emitter_of(node.attribute, node.inputs, ranges_of, CDialect(strict))
-    element = emitter.element(node.attribute, lambda: emit_outputs(emitter, node))
-    vectors, vector = 0 if scalar_threads or index == "long" else schedule.items_per_thread // 4, []
+    emitter = choose_emitter(node.attribute, node.inputs, context.stored_ranges, CDialect(context.strict))
+
+    def emit() -> None:
+        emitter.emit(*emitter.report_poison(emitter.emit_stores(node)))
+
+    element = emitter.element(node.attribute, emit)
+    vectors, vector = 0 if context.is_cpu or index == "long" else schedule.items_per_thread // 4, []
     if vectors:
-        vector = emitter.vector(node.attribute, lambda: emit_outputs(emitter, node), types)
+        vector = emitter.vector(node.attribute, emit, types)
     if vector:
         loop = vector_loop(types, vectors, vector, element)
     else:
@@ -158,19 +140,9 @@ def plan_map(
             *indented(element),
             "}",
         ]
-    lines = [*emitter.blocks[0].lines, *loop]
+    lines = [*emitter.prologue, *loop]
     group_count = -(-count // (schedule.group_size * (4 * vectors if vector else 1)))
     return finish_plan(emitter, node, "map", {"count": count}, types, lines, schedule.group_size, group_count)
-
-
-def emit_outputs(emitter: Emitter, node: Node) -> None:
-    """Emit a function's body and the stores of its components."""
-    values = [emitter.value(body) for body in node.inputs]
-    poison = emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
-    for k, value in enumerate(values):
-        target = f"out{k}_vector.{emitter.component}" if emitter.component else f"out{k}[linear_index]"
-        emitter.line(f"{target} = {emitter.dialect.stored(node.inputs[k].type, value.names[0])};")
-    emitter.blocks[-1].lines += emitter.report_poison(poison)
 
 
 def vector_loop(types: tuple[str, ...], vectors: int, vector: list[str], element: list[str]) -> list[str]:

@@ -1,4 +1,8 @@
-"""Opens targets by name: NumPy, a compute device, or GLSL passes."""
+"""Opens a target by name. A target evaluates a program's DAG: NumPy, a compute device, or OpenGL passes (GLSL).
+
+`rayfold run`, the interactive prompt and C$ functions in Python call target_factory() with the value of --target, the
+program's path (for its schedule file) and --strict, and make a target from each compiled DAG.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pathlib import Path
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import BACKENDS, Device, DeviceInfo, list_backend, open_device
@@ -21,15 +25,16 @@ TargetFactory = Callable[[Dag], Target]
 
 
 def schedule_file(program: Path) -> Path:
-    """The path of a program's schedules: beside it."""
+    """The path of a program's schedule file: PROGRAM.schedule.toml in the program's folder."""
     return program.with_suffix(".schedule.toml")
 
 
 def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> TargetFactory:
-    """A function that makes the target of a program.
+    """Return a function that makes a target from a program's DAG.
 
-    Without a name: the best GPU, or NumPy where there is none. Raises UnavailableError, and UserError for a name that
-    is none of a target.
+    `name` is one of TARGETS; None takes the first GPU that opens, or NumPy if none does. `program` is the path whose
+    schedule file the kernels use. `strict` fixes the order of float sums (strict_order.py). Raises UserError for an
+    unknown name, and UnavailableError if the named target does not run on this machine.
     """
     if name not in (None, *TARGETS):
         raise UserError(f"target is {format_value(name)}; allowed are {', '.join(TARGETS)}")
@@ -38,7 +43,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if name == "numpy":
         return reference
     if name == "glsl":
-        from renderer.cdollar.targets.glsl_target import GlslTarget  # no other target needs OpenGL
+        from renderer.cdollar.targets.glsl.target import GlslTarget  # no other target needs OpenGL
         from renderer.gpu.gl import GlContext
 
         gl = GlContext.headless()
@@ -60,12 +65,12 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
 
 @cache
 def _open(device_id: str) -> Device:
-    """The device of a process: results of one function are given to another without a copy."""
+    """Open a device, once in a process: C$ functions on one device share results without a copy."""
     return open_device(device_id)
 
 
 def _candidates(name: str | None, reasons: list[str]) -> Iterator[DeviceInfo]:
-    """The devices of a backend, or every GPU, found when their turn comes; adds the reason if a backend has none."""
+    """Yield the devices of backend `name`, or every GPU if None; append to `reasons` why a named backend has none."""
     for backend in BACKENDS if name is None else (name,):
         devices, reason = list_backend(backend)
         yield from devices if name is not None else (d for d in devices if d.device_type == "gpu")

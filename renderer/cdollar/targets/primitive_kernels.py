@@ -1,56 +1,51 @@
-"""The primitives of ir/primitives.py on compute devices: prefix sums, radix sort, scatters.
+"""Launches the kernels of primitives (ir/primitives.py) on a device, for DeviceTarget: prefix sums, sorts, scatters.
 
-One text for CUDA and OpenCL, shaders/cdollar/primitives.cu. Float prefix sums are added in one order on every device,
-that of numpy_primitives.py. Sums by key of floats are added in the order of the elements if `strict`.
+A scatter combines the values that have the same integer key; a bin is the result of one key. The kernels are in
+shaders/cdollar/scan.cu and scatter.cu, and shaders/common/radix_sort.cu. Float prefix sums are added in one order on
+every device, and in targets/numpy/primitives.py. Under `strict`, a scatter adds floats in the order of the elements.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from renderer.cdollar.targets.radix_sort import KINDS, MAX_KEYS, RadixSort
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
-from renderer.gpu.warps import has_ballot
+from renderer.gpu.device import Kernel
+from renderer.gpu.radix_sort import Launch, RadixSort, has_onesweep
 
-BLOCK, GROUP_SIZE, LOCAL_BINS = 4096, 256, 4096
-MAX_PRIVATE_BINS = 1 << 22  # of all work-items of a CPU together
+BLOCK, GROUP_SIZE = 4096, 256  # elements and threads of a group; scan.cu has both
+LOCAL_BINS = 4096  # keys whose results a group first combines in local memory
+MAX_PRIVATE_BINS = 1 << 22  # bins of all work-items of a CPU together
+MAX_CPU_ITEMS = 64  # work-items of a scatter on a CPU
 SUM_TYPES = {"int": "uint", "uint": "uint", "float": "float", "double": "double"}  # unsigned sums wrap
 STORED = {"int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
 OPERATIONS = {"scatter_add": 0, "scatter_mul": 1, "scatter_max": 2, "scatter_min": 3}
+Constants = dict[str, int | str]
 
 
 class PrimitiveKernels:
-    """Launches of primitives on one device; `launch(kernel, threads, arguments)` runs each of them."""
+    """Launches primitives on one device; `launch(kernel, threads, arguments)` runs each kernel."""
 
-    def __init__(self, device: Device, launch: Callable[[Any, int, list], None], strict: bool = False) -> None:
-        """Compile nothing yet; `strict`: sums by key are added in the order of the elements."""
+    def __init__(self, device: Device, launch: Launch, strict: bool = False) -> None:
+        """`strict`: scatters add floats in the order of the elements."""
         self.device, self.launch, self.strict = device, launch, strict
-        self.radix = RadixSort(device, launch)
         self.is_scalar = device.properties.scalar_threads
-        self.parts = min(device.properties.compute_units, 64) if self.is_scalar else 0
 
-    def kernel(self, entry: str, group_size: int, constants: dict[str, Any]) -> Any:
-        """A kernel of the file; `constants` hold the part (SCAN, SORT, RADIX or SCATTER) with its types."""
-        more = {"DOUBLES": 1} if "double" in constants.values() else {}
-        file, scalar = "cdollar/primitives.cu", int(self.is_scalar)
-        return self.device.kernel(file, entry, group_size=group_size, SCALAR=scalar, **more, **constants)
+    def kernel(self, file: str, entry: str, group_size: int, constants: Constants) -> Kernel:
+        """The kernel `entry` of a file of shaders/cdollar, compiled with `constants`."""
+        doubles = {"DOUBLES": 1} if "double" in constants.values() else {}
+        return self.device.kernel(f"cdollar/{file}", entry, group_size=group_size, **doubles, **constants)
 
-    def run(self, entry: str, groups: int, arguments: list, **constants: Any) -> None:
-        """Launch one group for each part of the work; a work-item on CPUs."""
-        group_size = 1 if self.is_scalar else GROUP_SIZE
-        self.launch(self.kernel(entry, group_size, constants), groups * group_size, arguments)
-
-    def map(self, entry: str, count: int, arguments: list, **constants: Any) -> None:
-        """Launch a thread for each of `count` elements."""
-        self.launch(self.kernel(entry, GROUP_SIZE, constants), count, arguments)
+    def launch_scatter(self, entry: str, threads: int, arguments: list[Any], constants: Constants) -> None:
+        """Launch a kernel of scatter.cu."""
+        self.launch(self.kernel("scatter.cu", entry, GROUP_SIZE, constants), threads, arguments)
 
     # Prefix sums
 
     def scan(self, source: Buffer, rows: int, length: int, scalar: str) -> Buffer:
-        """The inclusive prefix sums of rows, in a new buffer."""
+        """The inclusive prefix sums of each of `rows` rows of `length` numbers of type `scalar`, in a new buffer."""
         type_ = SUM_TYPES[scalar]
         out = self.device.buffer(max(1, rows * length), STORED[type_])
         if not rows * length:
@@ -58,55 +53,29 @@ class PrimitiveKernels:
         blocks, offsets = -(-length // BLOCK), source
         if blocks > 1:
             totals = self.device.buffer(rows * blocks, STORED[type_])
-            self.run("scan", rows * blocks, [length, blocks, source, source, totals], SCAN=1, SUM=type_, WRITES=0)
+            self.scan_blocks(rows, [length, blocks, source, source, totals], type_, writes=False)
             offsets = self.scan(totals, rows, blocks, scalar)
-        self.run("scan", rows * blocks, [length, blocks, source, offsets, out], SCAN=1, SUM=type_, WRITES=1)
+        self.scan_blocks(rows, [length, blocks, source, offsets, out], type_, writes=True)
         return out
+
+    def scan_blocks(self, rows: int, arguments: list[Any], type_: str, writes: bool) -> None:
+        """Scan each block of each row if `writes`, else only sum it; a group, or on CPUs a work-item, takes a block."""
+        group_size = 1 if self.is_scalar else GROUP_SIZE
+        constants: Constants = {"SUM": type_, "WRITES": int(writes), "SCALAR": int(self.is_scalar)}
+        blocks = arguments[1]
+        self.launch(self.kernel("scan.cu", "scan", group_size, constants), rows * blocks * group_size, arguments)
 
     # Sorting
 
     def sort(self, source: Buffer, count: int, scalar: str, pairs: bool) -> Buffer:
-        """The sorted elements, or the indices of the sorted elements."""
-        if scalar not in ("int", "uint", "float"):
+        """The sorted elements, or, if `pairs`, the indices of the sorted elements. UnavailableError for double."""
+        if scalar == "double":
             raise UnavailableError(f"devices sort int, uint and float, not {scalar}; --target numpy does")
-        out = self.device.buffer(max(1, count), "i4" if pairs else {"int": "i4", "uint": "u4", "float": "f4"}[scalar])
-        if not count:
-            return out
-        if self.has_onesweep(count):
-            (self.radix.argsort if pairs else self.radix.sort)(source, count, scalar, out)
-            return out
-        constants = {"SORT": 1, "PAIRS": int(pairs), "EQUAL_ZEROS": int(pairs)} | KINDS[scalar]
-        keys, order = self.new_pair(count, pairs)
-        self.map("make_keys", count, [count, source, keys, order], **constants)
-        keys, order = self.radix_sort(keys, order, count, 32, pairs)
-        if pairs:
-            return order
-        self.map("make_elements", count, [count, keys, out], **constants)
+        out = self.device.buffer(max(1, count), "i4" if pairs else STORED[scalar])
+        if count:
+            sort = RadixSort(self.device, count, "indices" if pairs else "elements", scalar, launch=self.launch)
+            sort(source, elements_out=None if pairs else out, values_out=out if pairs else None)
         return out
-
-    def has_onesweep(self, count: int) -> bool:
-        """Whether radix_sort.py sorts so many keys here."""
-        return count <= MAX_KEYS and has_ballot(self.device)
-
-    def new_pair(self, count: int, pairs: bool) -> tuple[Buffer, Buffer]:
-        """Buffers for keys and their order; one that is not used has one element."""
-        return self.device.buffer(count, "u4"), self.device.buffer(count if pairs else 1, "u4")
-
-    def radix_sort(self, keys: Buffer, order: Buffer, count: int, bits: int, pairs: bool) -> tuple[Buffer, Buffer]:
-        """Keys of so many bits in increasing order, stable, and their order with them; the buffers are overwritten."""
-        digit_bits = 8 if self.is_scalar else 4
-        parts = min(self.parts, -(-count // BLOCK)) if self.is_scalar else -(-count // BLOCK)
-        per_part = -(-count // parts) if self.is_scalar else BLOCK
-        other = self.new_pair(count, pairs)
-        constants = {"RADIX": 1, "BITS": digit_bits, "PAIRS": int(pairs)}
-        for shift in range(0, bits, digit_bits):
-            counts = self.device.buffer(parts << digit_bits, "u4")
-            self.run("radix_count", parts, [count, parts, per_part, shift, keys, counts], **constants)
-            places = self.scan(counts, 1, parts << digit_bits, "uint")
-            arguments = [count, parts, per_part, shift, places, keys, order, *other]
-            self.run("radix_move", parts, arguments, **constants)
-            (keys, order), other = other, (keys, order)
-        return keys, order
 
     # Scatters
 
@@ -115,74 +84,84 @@ class PrimitiveKernels:
     ) -> Buffer:
         """The sums (or products, maxima, minima: `name`) of the values, 1 without values, of each key.
 
-        `sizes`: the number of elements, that of keys, and the least key.
+        `sizes`: the number of elements, the number of keys (bins), and the least key.
         """
         count, bins, low = sizes
         is_extremum = name in ("scatter_max", "scatter_min")
         type_ = scalar if is_extremum else SUM_TYPES[scalar]
-        constants: dict[str, Any] = {"SCATTER": 1, "SUM": type_, "COUNTS": int(values is None)}
-        is_free = type_ == "uint" or is_extremum and type_ != "double" or type_ == "float" and not self.strict
-        constants |= {"LOCAL_BINS": LOCAL_BINS, "IS_FLOAT": int(type_ == "float"), "OPERATION": OPERATIONS[name]}
-        constants["ATOMICS"] = int(is_free and name != "scatter_mul" and not self.is_scalar)
-        # Keys of floats in their order, for which devices have atomic maxima
-        constants["KEYED"] = int(is_extremum and type_ == "float" and bool(constants["ATOMICS"]))
-        constants["START"] = start_word(name, "key" if constants["KEYED"] else type_)
+        is_any_order = type_ == "uint" or is_extremum or not self.strict and type_ == "float"
+        has_atomics = is_any_order and type_ != "double" and name != "scatter_mul" and not self.is_scalar
+        # Devices have atomic maxima of integers only: floats become integers in their order.
+        is_keyed = is_extremum and type_ == "float" and has_atomics
+        constants: Constants = {
+            "SUM": type_,
+            "COUNTS": int(values is None),
+            "LOCAL_BINS": LOCAL_BINS,
+            "IS_FLOAT": int(type_ == "float"),
+            "OPERATION": OPERATIONS[name],
+            "ATOMICS": int(has_atomics),
+            "KEYED": int(is_keyed),
+            "START": start_word(name, "key" if is_keyed else type_),
+        }
         out = self.device.buffer(max(1, bins), STORED[type_])
-        if not count or not bins:
-            if bins:
-                self.map("clear", bins, [bins, out], **constants | {"KEYED": 0, "START": start_word(name, type_)})
+        if not bins:
             return out
-        given = values or out
+        if not count:
+            self.launch_scatter("clear", bins, [bins, out], constants | {"KEYED": 0, "START": start_word(name, type_)})
+            return out
+        elements = values or out  # without values the kernels count, and do not read this argument
         if self.is_scalar:
-            self.scatter_on_cpu(keys, given, out, sizes, constants)
-        elif constants["ATOMICS"]:
-            self.map("clear", bins, [bins, out], **constants)
-            groups = min(-(-count // BLOCK), 8 * self.device.properties.compute_units)
-            self.map("scatter_atomic", groups * GROUP_SIZE, [count, bins, low, keys, given, out], **constants)
-            if constants["KEYED"]:
-                self.map("decode", bins, [bins, out], **constants)
+            self.scatter_on_cpu(keys, elements, out, sizes, constants)
+        elif has_atomics:
+            self.launch_scatter("clear", bins, [bins, out], constants)
+            threads = GROUP_SIZE * min(-(-count // BLOCK), 8 * self.device.properties.compute_units)
+            self.launch_scatter("scatter_atomic", threads, [count, bins, low, keys, elements, out], constants)
+            if is_keyed:
+                self.launch_scatter("decode", bins, [bins, out], constants)
         else:
-            self.scatter_sorted(keys, given, out, sizes, constants)
+            self.scatter_sorted(keys, elements, out, sizes, constants)
         return out
 
     def scatter_on_cpu(
-        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: dict
+        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: Constants
     ) -> None:
-        """Work-items have bins of their own, which are added, or, where these are many, a part of the bins.
+        """Scatter with a row of all bins for each work-item, then add the rows; or divide many bins among work-items.
 
-        In `strict` order one work-item adds all: that is faster than several that each look at every key for theirs.
+        In `strict` order one work-item adds all values: several would each have to read every key to find theirs.
         """
         count, bins, low = sizes
-        is_any_order = constants["SUM"] == "uint" or constants["OPERATION"] >= OPERATIONS["scatter_max"]
-        is_any_order |= not self.strict
-        parts = min(self.parts, -(-count // BLOCK)) if is_any_order else 1
-        by_bins = bins * parts > MAX_PRIVATE_BINS
-        is_shared = by_bins or parts == 1
-        sums = out if is_shared else self.device.buffer(bins * parts, STORED[constants["SUM"]])
-        arguments = [count, bins, low, parts, int(by_bins), keys, values, sums]
-        self.launch(self.kernel("scatter", 1, constants), parts, arguments)
+        is_extremum = constants["OPERATION"] in (OPERATIONS["scatter_max"], OPERATIONS["scatter_min"])
+        is_any_order = constants["SUM"] == "uint" or is_extremum or not self.strict
+        items = min(self.device.properties.compute_units, MAX_CPU_ITEMS, -(-count // BLOCK)) if is_any_order else 1
+        by_bins = bins * items > MAX_PRIVATE_BINS
+        sums = out if by_bins or items == 1 else self.device.buffer(bins * items, STORED[str(constants["SUM"])])
+        arguments = [count, bins, low, items, int(by_bins), keys, values, sums]
+        self.launch(self.kernel("scatter.cu", "scatter", 1, constants), items, arguments)
         if sums is not out:
-            self.map("add_parts", bins, [bins, parts, sums, out], **constants)
+            self.launch_scatter("add_rows", bins, [bins, items, sums, out], constants)
 
     def scatter_sorted(
-        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: dict
+        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: Constants
     ) -> None:
-        """Elements are sorted by their bins; a thread combines those of a bin in their order."""
+        """Sort the elements by bin; then a thread, or a warp for float sums, combines each bin in order."""
         count, bins, low = sizes
-        places, order = self.new_pair(count, True)
-        self.map("make_places", count, [count, bins, low, keys, places, order], **constants)
+        element_bins, bits = self.device.buffer(count, "u4"), max(1, math.ceil(math.log2(bins + 1)))
+        self.launch_scatter("find_bins", count, [count, bins, low, keys, element_bins], constants)
         counts = self.scatter("scatter_add", keys, None, sizes, "uint")
-        ends, bits = self.scan(counts, 1, bins, "uint"), max(1, math.ceil(math.log2(bins + 1)))
-        if constants["SUM"] == "float" and not constants["OPERATION"] and self.has_onesweep(count):
-            moved = self.device.buffer(count, "f4")
-            self.radix.sort_values(places, values, count, bits, moved)
-            self.run("add_runs", -(-bins * 32 // GROUP_SIZE), [bins, ends, moved, out], **constants)
+        ends = self.scan(counts, 1, bins, "uint")
+        is_float_sum = constants["SUM"] == "float" and constants["OPERATION"] == OPERATIONS["scatter_add"]
+        if is_float_sum and has_onesweep(self.device, count):
+            sorted_values = self.device.buffer(count, "f4")
+            sort = RadixSort(self.device, count, "values", bits=bits, launch=self.launch)
+            sort(element_bins, values, values_out=sorted_values)
+            self.launch_scatter("add_runs", 32 * bins, [bins, ends, sorted_values, out], constants)
             return
-        _, order = self.radix_sort(places, order, count, bits, True)
-        self.map("add_sorted", bins, [bins, ends, order, values, out], **constants)
+        order = self.device.buffer(count, "u4")
+        RadixSort(self.device, count, "indices", bits=bits, launch=self.launch)(element_bins, values_out=order)
+        self.launch_scatter("add_sorted", bins, [bins, ends, order, values, out], constants)
 
 
 def start_word(name: str, type_: str) -> str:
-    """What a key without values has: a number or a macro of primitives.cu."""
+    """The result of a key without values: a number or a macro of scatter.cu."""
     number = {"scatter_add": "0", "scatter_mul": "1"}.get(name)
     return number or f"{'LOWEST' if name == 'scatter_max' else 'HIGHEST'}_{type_}"

@@ -1,7 +1,10 @@
-"""Reductions by several threads for each output, which combine their results by a tree in local memory.
+"""Plans kernels of reductions in which several threads, or several groups of threads, share an output.
 
-On GPUs a group has several short rows, one long row or part of one, or neighboring columns (GroupShape). Where several
-groups have one output, a second kernel combines their partial results, in order.
+map_kernels.py calls plan_reduction() for a reduction to one value, and for an array whose elements (outputs) are
+reductions. The elements that an output reduces are split into ranges, the chunks. On GPUs the threads of a work-group
+reduce a chunk and combine their values by a tree in local memory: a group takes several short rows, a chunk of one long
+row, or neighboring columns (GroupShape). On CPUs, in folds, and under --strict (strict_order.py), an independent
+thread reduces a chunk. If an output has several chunks, a second kernel combines their partial results in order.
 """
 
 from __future__ import annotations
@@ -9,47 +12,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.targets.accumulator import Accumulator
 from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented, neutral_text, storage_type
-from renderer.cdollar.targets.emitter import Emitter, LoopReduction, emitter_of
-from renderer.cdollar.targets.expression_emitter import RangesOf, index_type
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, volume
-from renderer.cdollar.targets.schedule import Schedule
-from renderer.cdollar.targets.strict_order import BLOCK, chunk_size, depends_on_order
-from renderer.gpu import DeviceProperties
+from renderer.cdollar.targets.emitter import Emitter, choose_emitter
+from renderer.cdollar.targets.expression_emitter import index_type
+from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, volume
+from renderer.cdollar.targets.strict_order import BLOCK, adds_in_blocks, chunk_size, takes_one_thread
 
 COMBINE_GROUP_SIZE = 256
-LONE_GROUP_SIZE = 64  # of a GPU's threads that work alone
-CPU_GROUPS_PER_UNIT = 4
-CPU_THREADS_PER_UNIT = 16  # which take the outputs in turn: a group costs as much as a short row
-LANES = (64, 16)  # states of a work-item of a CPU: of long rows, of others
-MIN_LONG_ROW = 4096  # elements
-STREAMS = (8, 4)  # neighborhoods of memory that a work-item of a CPU reads in turn: of long parts, of others
-MIN_LONG_PART = 1 << 16  # elements
-MAX_REPEATED_LINES = 10  # of an element that is in the text so often
+SERIAL_GROUP_SIZE = 64  # independent threads of a group on GPUs
+CPU_CHUNKS_PER_UNIT = 4  # chunks per core
+CPU_THREADS_PER_UNIT = 16  # work-items per core; each takes several chunks, as its start costs as much as a short row
+LANES = (64, 16)  # accumulators of a CPU's work-item: for long chunks, for others
+MIN_LONG_ROW = 4096  # elements of a long chunk for LANES
+STREAMS = (8, 4)  # ranges of a chunk that a CPU's work-item reads alternately: for long chunks, for others
+MIN_LONG_CHUNK = 1 << 16  # elements of a long chunk for STREAMS
+MAX_REPEATED_LINES = 10  # an element with more lines of text is not repeated for each stream
 MIN_ELEMENTS_PER_THREAD = 16
-MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # of a GPU for a row, and how many elements are worth one of them
+MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # the fewest threads of a GPU that reduce a row; the elements for each thread
 COLUMNS = 32  # neighboring columns of a group
 
 
 @dataclass(frozen=True)
 class GroupShape:
-    """A group of `threads` for each of `outputs` outputs; those of one output are `stride` threads apart."""
+    """A GPU's group: `outputs` outputs with `threads` threads each, `stride` apart in the group."""
 
     threads: int
     outputs: int = 1
     stride: int = 1
 
     @classmethod
-    def of_rows(cls, elements: int, group_size: int) -> GroupShape:
-        """Threads for rows of so many elements, which lie beside one another: as many as have some work each."""
+    def for_rows(cls, elements: int, group_size: int) -> GroupShape:
+        """The shape for rows of neighboring elements: about a thread per ROW_ELEMENTS elements of a row."""
         threads = min(MIN_ROW_THREADS, group_size)
         while threads < group_size and 2 * threads * ROW_ELEMENTS <= elements:
             threads *= 2
         return cls(threads, group_size // threads)
 
     @classmethod
-    def of_columns(cls, group_size: int) -> GroupShape:
-        """Threads for neighboring columns: those of one row of them read neighboring elements."""
+    def for_columns(cls, group_size: int) -> GroupShape:
+        """The shape for neighboring columns: COLUMNS neighboring threads read neighboring elements of a row."""
         return cls(group_size // COLUMNS, COLUMNS, COLUMNS)
 
     @property
@@ -58,7 +60,7 @@ class GroupShape:
         return self.threads * self.outputs
 
     def lines(self) -> list[str]:
-        """Lines that define the thread of an output, `lane`, and the output of the group, `slot`."""
+        """Lines that define `lane`, the index of the thread among its output's, and `slot`, its output in the group."""
         if self.outputs == 1:
             return ["const int lane = (int)local_index(), slot = 0;"]
         first, second = ("lane", "slot") if self.stride > 1 else ("slot", "lane")
@@ -66,85 +68,102 @@ class GroupShape:
         return [f"const int {first} = (int)local_index() / {inner}, {second} = (int)local_index() % {inner};"]
 
 
-def plan_reduction(
-    node: Node,
-    reduction: Node,
-    ranges_of: RangesOf,
-    schedule: Schedule,
-    properties: DeviceProperties,
-    strict: bool = False,
-    shape: GroupShape | None = None,
-) -> KernelPlan:
-    """Threads for each value of a reduction; `node` is a function whose body it is, or the reduction itself.
+@dataclass(frozen=True)
+class Split:
+    """The division of each output's elements into `partials` chunks of `chunk` elements, each with a partial result.
 
-    `shape` is that of the groups of a GPU, by default one output each. In the order of strict_order.py every thread
-    works alone, with whole blocks; so do those of a processor.
+    `threads` threads of a group reduce a chunk; 1 is an independent thread. `in_blocks`: the chunks are complete blocks
+    of strict_order.py, reduced in its order.
     """
-    outer = node.attribute if node is not reduction else ()
-    operator, variables = reduction.attribute
-    outputs, elements, scalar_threads = volume(outer), volume(variables), properties.scalar_threads
-    in_blocks = strict and depends_on_order(operator, reduction.type)
-    is_ordered = operator.ordered or strict and operator.function is not None
+
+    chunk: int
+    partials: int
+    threads: int
+    in_blocks: bool
+
+
+def split_elements(reduction: Node, outputs: int, context: PlanContext, shape: GroupShape) -> Split:
+    """Choose chunks so that every compute unit gets work; `outputs` is the number of reductions of the kernel."""
+    (operator, variables), properties = reduction.attribute, context.properties
+    elements = volume(variables)
+    if adds_in_blocks(operator, reduction.type, context.strict):
+        chunk = chunk_size(elements)
+        return Split(chunk, -(-elements // chunk), 1, True)
+    if takes_one_thread(operator, context.strict):
+        return Split(elements, 1, 1, False)
+    threads, outputs_per_group = (1, 1) if context.is_cpu else (shape.threads, shape.outputs)
+    groups_per_unit = CPU_CHUNKS_PER_UNIT if context.is_cpu else context.schedule.groups_per_unit
+    partials = -(-properties.compute_units * groups_per_unit // -(-outputs // outputs_per_group))
+    partials = max(1, min(partials, -(-elements // (threads * MIN_ELEMENTS_PER_THREAD))))
+    chunk = -(-elements // partials)
+    return Split(chunk, -(-elements // chunk), threads, False)
+
+
+def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: GroupShape | None = None) -> KernelPlan:
+    """Plan the kernel of `reduction`; `node` is the function whose body is the reduction, or the reduction itself.
+
+    `shape` says which outputs a GPU's work-group reduces; by default a group reduces one output. The plan has a second
+    kernel, `combine`, if an output has several partial results.
+    """
+    outer = node.attribute if node is not reduction else ()  # the variables of the outputs
+    (operator, variables), schedule = reduction.attribute, context.schedule
+    outputs, elements, is_cpu = volume(outer), volume(variables), context.is_cpu
     shape = shape or GroupShape(schedule.group_size)
-    alone = in_blocks or is_ordered or scalar_threads
-    threads, partials = 1 if alone else shape.threads, 1
-    if in_blocks:
-        partials = -(-elements // chunk_size(elements))
-    elif not is_ordered:
-        groups_per_unit = CPU_GROUPS_PER_UNIT if scalar_threads else schedule.groups_per_unit
-        groups = outputs if scalar_threads else -(-outputs // shape.outputs)
-        partials = -(-properties.compute_units * groups_per_unit // groups)
-        partials = max(1, min(partials, -(-elements // (threads * MIN_ELEMENTS_PER_THREAD))))
-    chunk = chunk_size(elements) if in_blocks else -(-elements // partials)
-    partials = -(-elements // chunk)
-    contiguous = operator.function is not None or operator.name.startswith("arg") or alone
-    dialect = (CpuDialect if scalar_threads else CDialect)(strict)
-    emitter = Emitter(dialect, ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of, dialect)
+    split = split_elements(reduction, outputs, context, shape)
+    is_serial = is_cpu or split.in_blocks or takes_one_thread(operator, context.strict)
+    keeps_order = is_serial or not operator.is_operator
+    dialect = (CpuDialect if is_cpu else CDialect)(context.strict)
+    if outer:
+        emitter = Emitter(dialect, context.stored_ranges)
+    else:
+        emitter = choose_emitter(variables, reduction.inputs, context.stored_ranges, dialect)
     emitter.delinearize(outer, "output")
-    state = LoopReduction(emitter, reduction, chunk if in_blocks else None)
-    state.start()
-    is_whole = partials == 1  # the result is known
-    places, group_size = outputs * partials, 1 if scalar_threads else LONE_GROUP_SIZE if alone else shape.size
-    per_thread = -(-places // (CPU_THREADS_PER_UNIT * properties.compute_units)) if scalar_threads else 1
-    index = index_type(max(elements, places + per_thread))
-    if scalar_threads and not in_blocks and operator.function is None and not state.is_arg_extremum:
-        loops = lane_loops(emitter, state, chunk, index)
-    elif contiguous:
-        loops = contiguous_loop(emitter, state, threads, index)
+    accumulator = Accumulator(emitter, reduction, split.chunk if split.in_blocks else None)
+    accumulator.start()
+    is_final = split.partials == 1  # else the kernel `combine` computes the results
+    results, group_size = outputs * split.partials, 1 if is_cpu else SERIAL_GROUP_SIZE if is_serial else shape.size
+    per_thread = -(-results // (CPU_THREADS_PER_UNIT * context.properties.compute_units)) if is_cpu else 1
+    index = index_type(max(elements, results + per_thread))
+    # The loops over a chunk. In the text `output` and `partial` are the indices of the thread's output and of its
+    # chunk, `place` is the index of the partial result.
+    if is_cpu and not split.in_blocks and operator.is_operator:
+        loops = lane_loops(emitter, accumulator, split.chunk, index)
+    elif keeps_order:
+        loops = contiguous_loop(emitter, accumulator, split.threads, index)
     else:
-        loops = strided_loops(emitter, state, schedule, threads, index)
-    if alone:
-        head = lone_thread(index, shape.stride > 1)
-        passed = state.result(state.state) if in_blocks else state.state
-        loops += stores(final(emitter, state, state.state) if is_whole else passed)
-        group_count = -(-places // (group_size * per_thread))
+        loops = strided_loops(emitter, accumulator, schedule.items_per_thread, split.threads, index)
+    if is_serial:
+        # Threads that differ by 1 have neighboring outputs in columns, else neighboring chunks of an output.
+        output, chunk = ("% outputs", "/ outputs") if shape.stride > 1 else ("/ partials", "% partials")
+        head = [f"const {index} output = unit {output}, partial = unit {chunk}, place = output * partials + partial;"]
+        partial = accumulator.result(accumulator.state) if split.in_blocks else accumulator.state
+        loops += stores(accumulator.stored_result(accumulator.state) if is_final else partial)
+        group_count = -(-results // (group_size * per_thread))
     else:
-        head, group_count = group_of_threads(shape, index), -(-outputs // shape.outputs) * partials
-        shared = [f"shared{k}[local_index()]" for k in range(len(state.passed_types))]
-        results = stores(final(emitter, state, shared) if is_whole else shared, "lane == 0 && unit < outputs")
-        loops += [*tree(state, state.state, contiguous, str(threads), shape), *results]
-    types = state.types if is_whole else state.passed_types
-    lines = [*head, *emitter.blocks[0].lines, *loops, *emitter.report_poison(state.result_poison)]
-    if alone:
-        lines = [*lone_loop(index), *indented(lines), "}"]
-    sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": min(chunk, elements)}
-    sizes |= {"per_thread": per_thread} if alone else {}
+        head, group_count = group_of_threads(shape, index), -(-outputs // shape.outputs) * split.partials
+        shared = [f"shared{k}[local_index()]" for k in range(len(accumulator.partial_types))]
+        values = accumulator.stored_result(shared) if is_final else shared
+        loops += tree(accumulator, accumulator.state, keeps_order, str(split.threads), shape)
+        loops += stores(values, "lane == 0 && unit < outputs")
+    types = accumulator.types if is_final else accumulator.partial_types
+    lines = [*head, *emitter.prologue, *loops, *emitter.report_poison(accumulator.result_poison)]
+    if is_serial:
+        lines = [*serial_loop(index), *indented(lines), "}"]
+    sizes = {"outputs": outputs, "partials": split.partials, "elements": elements, "chunk": min(split.chunk, elements)}
+    sizes |= {"per_thread": per_thread} if is_serial else {}
     plan = finish_plan(emitter, node, "reduction", sizes, types, lines, group_size, group_count)
-    if is_whole:
+    if is_final:
         return plan
-    plan.partial_types, plan.partial_count = state.passed_types, places
-    combine = plan_combine_in_order if in_blocks else plan_combine
-    plan.combine = combine(node, reduction, outputs, partials, group_size)
+    plan.partial_types, plan.partial_count = accumulator.partial_types, results
+    if split.in_blocks:
+        plan.combine = plan_combine_in_order(node, reduction, outputs, split.partials, group_size)
+    else:
+        plan.combine = plan_combine(node, reduction, outputs, split.partials)
     return plan
 
 
-def final(emitter: Emitter, state: LoopReduction, values: list[str]) -> list[str]:
-    """The result's components as elements of arrays."""
-    return [emitter.dialect.stored(t, v) for t, v in zip(state.types, state.result(values), strict=True)]
-
-
-def lone_loop(index: str) -> list[str]:
-    """Lines that begin the loop over the places of a thread that works alone.
+def serial_loop(index: str) -> list[str]:
+    """Lines that begin the loop over the chunks of an independent thread.
 
     Each size has the type that holds it, int or long; OpenCL's min() takes two numbers of one type: hence the casts.
     """
@@ -155,19 +174,8 @@ def lone_loop(index: str) -> list[str]:
     ]
 
 
-def lone_thread(index: str, outputs_first: bool) -> list[str]:
-    """Lines that define the output and the part of it of a thread that works alone.
-
-    `outputs_first`: neighboring threads have neighboring outputs, else neighboring parts.
-    """
-    output, partial = ("% outputs", "/ outputs") if outputs_first else ("/ partials", "% partials")
-    return [
-        f"const {index} output = unit {output}, partial = unit {partial}, place = output * partials + partial;",
-    ]
-
-
 def group_of_threads(shape: GroupShape, index: str) -> list[str]:
-    """Lines that define the output of a thread of a group, and its part; those behind the last output repeat it."""
+    """Lines that define the output and the chunk of a group's thread; threads past the last output repeat that one."""
     return [
         *shape.lines(),
         f"const {index} unit = ({index})(group_index() / (uint)partials) * {shape.outputs} + slot;",
@@ -177,14 +185,14 @@ def group_of_threads(shape: GroupShape, index: str) -> list[str]:
 
 
 def stores(values: list[str], condition: str = "") -> list[str]:
-    """Lines that store the results of a thread, if a condition holds."""
+    """Lines that store the results of a thread, if `condition` holds."""
     lines = [f"out{k}[place] = {value};" for k, value in enumerate(values)]
     return [f"if ({condition}) {{", *indented(lines), "}"] if condition else lines
 
 
-def contiguous_loop(emitter: Emitter, loop: LoopReduction, threads: int, index: str) -> list[str]:
-    """A loop in which each thread reduces a contiguous range, which keeps the order of the elements."""
-    element = indented(emitter.element(loop.variables, loop.combine_element))
+def contiguous_loop(emitter: Emitter, accumulator: Accumulator, threads: int, index: str) -> list[str]:
+    """A loop in which each thread reduces a contiguous range, so that a tree over the threads keeps the order."""
+    element = indented(emitter.element(accumulator.variables, accumulator.combine_element))
     lines = [f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);"]
     if threads == 1:
         return [*lines, f"for ({index} linear_index = from; linear_index < until; linear_index++) {{", *element, "}"]
@@ -198,20 +206,23 @@ def contiguous_loop(emitter: Emitter, loop: LoopReduction, threads: int, index: 
     ]
 
 
-def lane_loops(emitter: Emitter, loop: LoopReduction, chunk: int, index: str) -> list[str]:
-    """Loops of a work-item of a CPU with independent states, `lanes`, so that the compiler vectorizes them."""
-    lanes, streams = LANES[chunk < MIN_LONG_ROW], STREAMS[chunk < MIN_LONG_PART]
-    types = [storage_type(t) for t in loop.passed_types]
-    element = emitter.element(loop.variables, loop.combine_element)
-    names = [f"lanes{k}" for k in range(len(types))]
-    loads = [f"{t} {state} = {lane}[lane];" for t, state, lane in zip(types, loop.state, names, strict=True)]
-    stores = [f"{lane}[lane] = {state};" for state, lane in zip(loop.state, names, strict=True)]
-    starts = [f"{lane}[lane] = {state};" for lane, state in zip(names, loop.state, strict=True)]
-    pairs = [f"{lane}[lane]" for lane in names], [f"{lane}[lane + apart]" for lane in names]
+def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: str) -> list[str]:
+    """Loops of a CPU's work-item over a chunk with an accumulator per vector lane, for the compiler to vectorize.
+
+    The arrays `lanes0`, `lanes1`, ... hold the accumulators. Long chunks are read as several streams at once, for
+    memory bandwidth; a loop without vectors reduces the last elements, and a tree combines the lanes.
+    """
+    lanes, streams = LANES[chunk < MIN_LONG_ROW], STREAMS[chunk < MIN_LONG_CHUNK]
+    element = emitter.element(accumulator.variables, accumulator.combine_element)
+    types, state = accumulator.storage_types, accumulator.state
+    arrays = [f"lanes{k}" for k in range(len(types))]
+    loads = [f"{t} {s} = {array}[lane];" for t, s, array in zip(types, state, arrays, strict=True)]
+    stores = [f"{array}[lane] = {s};" for array, s in zip(arrays, state, strict=True)]
+    pairs = [f"{array}[lane]" for array in arrays], [f"{array}[lane + apart]" for array in arrays]
 
     def tiles(items: int, end: str) -> list[str]:
-        """The loop over whole tiles of so many elements a lane, `stride` apart: each is one stream of the memory."""
-        inner: list[str] = []  # without a loop, which would have to be unrolled before this one is vectorized
+        """The loop over full tiles of `items` elements a lane, `stride` apart: each item is one stream of memory."""
+        inner: list[str] = []  # the items are repeated in the text: a loop over items would prevent vectors
         for item in range(items):
             offset = f"first + {item} * stride + lane" if item else "first + lane"
             inner += ["{", f"    const {index} linear_index = {offset};", *indented(element), "}"]
@@ -227,8 +238,8 @@ def lane_loops(emitter: Emitter, loop: LoopReduction, chunk: int, index: str) ->
     is_short = len(element) <= MAX_REPEATED_LINES
     return [
         f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);",
-        *(f"{t} {lane}[{lanes}];" for t, lane in zip(types, names, strict=True)),
-        f"for (int lane = 0; lane < {lanes}; lane++) {{ {' '.join(starts)} }}",
+        *(f"{t} {array}[{lanes}];" for t, array in zip(types, arrays, strict=True)),
+        f"for (int lane = 0; lane < {lanes}; lane++) {{ {' '.join(stores)} }}",
         f"const {index} stride = {f'(until - from) / {streams * lanes} * {lanes}' if is_short else '0'};",
         f"{index} first = from;",
         *(tiles(streams, "from + stride") if is_short else []),
@@ -239,34 +250,36 @@ def lane_loops(emitter: Emitter, loop: LoopReduction, chunk: int, index: str) ->
         "}",
         f"for (int apart = {lanes // 2}; apart > 0; apart /= 2) {{",
         "    for (int lane = 0; lane < apart; lane++) {",
-        *indented(indented(loop.combine_passed(*pairs))),
+        *indented(indented(accumulator.combine_partials(*pairs))),
         "    }",
         "}",
-        *loop.combine_passed(loop.state, [f"{lane}[0]" for lane in names]),
+        *accumulator.combine_partials(state, [f"{array}[0]" for array in arrays]),
     ]
 
 
-def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule, threads: int, type_: str) -> list[str]:
-    """Loops in which neighboring threads read neighboring elements, as vectors of four where possible.
+def strided_loops(emitter: Emitter, accumulator: Accumulator, unroll: int, threads: int, type_: str) -> list[str]:
+    """Loops in which neighboring threads read neighboring elements (coalesced), as vectors of four where possible.
 
-    Groups take tiles in turn, so that those that run at the same time read neighboring memory.
+    Groups take tiles in turn, so that groups that run at the same time read neighboring memory. `unroll` is the number
+    of elements, or vectors, of a thread in a tile; `threads` the threads of a group for an output; `type_` the C type
+    of indices.
     """
-    element = emitter.element(loop.variables, loop.combine_element)
-    vector = emitter.vector(loop.variables, loop.combine_element)
+    element = emitter.element(accumulator.variables, accumulator.combine_element)
+    vector = emitter.vector(accumulator.variables, accumulator.combine_element)
     if vector:
         return [
             f"const {type_} vectors = elements / 4;",
-            *tiled_loops("vector_index", "vectors", vector, schedule.items_per_thread, threads, type_),
+            *tiled_loops("vector_index", "vectors", vector, unroll, threads, type_),
             f"for ({type_} linear_index = 4 * vectors + lane; partial == 0 && linear_index < elements; "
             f"linear_index += {threads}) {{",
             *indented(element),
             "}",
         ]
-    return tiled_loops("linear_index", "elements", element, schedule.items_per_thread, threads, type_)
+    return tiled_loops("linear_index", "elements", element, unroll, threads, type_)
 
 
 def tiled_loops(index: str, limit: str, body: list[str], unroll: int, threads: int, type_: str) -> list[str]:
-    """The loop of threads over every `partials`-th tile of `unroll` indices a thread, and over the partial tile."""
+    """A loop over every `partials`-th tile of `unroll` indices a thread, then a loop over the incomplete last tile."""
     first, tile = f"{index}0", unroll * threads
     return [
         f"{type_} {first} = partial * {tile} + lane;",
@@ -282,10 +295,10 @@ def tiled_loops(index: str, limit: str, body: list[str], unroll: int, threads: i
     ]
 
 
-def tree(state: LoopReduction, values: list[str], ordered: bool, threads: str, shape: GroupShape) -> list[str]:
-    """A tree over `values` of the `threads` of each output in local memory; its result is that of lane 0.
+def tree(accumulator: Accumulator, values: list[str], ordered: bool, threads: str, shape: GroupShape) -> list[str]:
+    """Lines that combine the `values` of an output's `threads` by a tree in local memory; lane 0 gets the result.
 
-    `ordered` combines neighbors first, which keeps the order of the elements.
+    `ordered` combines neighboring threads first, which keeps the order of the elements.
     """
     element, other = ([f"shared{k}[{index}]" for k in range(len(values))] for index in ("index", "next"))
     steps, condition = f"int step = {shape.threads // 2}; step > 0; step /= 2", "lane < step"
@@ -293,30 +306,39 @@ def tree(state: LoopReduction, values: list[str], ordered: bool, threads: str, s
         steps = f"int step = 1; step < {shape.threads}; step *= 2"
         condition = f"lane % (2 * step) == 0 && lane + step < {threads}"
     return [
-        *(f"LOCAL_ARRAY({storage_type(t)}, shared{k}, GROUP_SIZE);" for k, t in enumerate(state.passed_types)),
+        *(f"LOCAL_ARRAY({t}, shared{k}, GROUP_SIZE);" for k, t in enumerate(accumulator.storage_types)),
         *(f"shared{k}[local_index()] = {value};" for k, value in enumerate(values)),
         "BARRIER();",
         f"for ({steps}) {{",
         f"    const int index = (int)local_index(), next = index + step{f' * {shape.stride}' * (shape.stride > 1)};",
         f"    if ({condition}) {{",
-        *indented(indented(state.combine_passed(element, other))),
+        *indented(indented(accumulator.combine_partials(element, other))),
         "    }",
         "    BARRIER();",
         "}",
     ]
 
 
-def plan_combine(node: Node, reduction: Node, outputs: int, partials: int, _: int) -> KernelPlan:
-    """The kernel that combines the partial results of a reduction, in order: a work-group for each output.
+def finish_combine(
+    accumulator: Accumulator, node: Node, sizes: dict[str, int], body: list[str], group_size: int, groups: int
+) -> KernelPlan:
+    """The plan of a kernel that combines the partial results of `node`."""
+    outputs, inputs = accumulator.types, accumulator.partial_types
+    return finish_plan(
+        accumulator.emitter, node, "combine_partials", sizes, outputs, body, group_size, groups, inputs=inputs
+    )  # fmt: skip
 
-    Every thread combines a range of partial results, then a tree combines the threads that had any.
+
+def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> KernelPlan:
+    """Plan the kernel that combines each output's partial results in order, with a work-group for each output.
+
+    Every thread combines a range of partial results, then a tree combines the values of the threads.
     """
-    emitter = Emitter(CDialect(), lambda function: ())
-    state = LoopReduction(emitter, reduction)
-    count = range(len(state.passed_types))
+    accumulator = Accumulator(Emitter(CDialect(), lambda function: ()), reduction)
+    count = range(len(accumulator.partial_types))
     values, nexts = [f"value{k}" for k in count], [f"next{k}" for k in count]
-    types = [storage_type(t) for t in state.passed_types]
-    results = final(emitter, state, [f"shared{k}[0]" for k in count])
+    types = accumulator.storage_types
+    results = accumulator.stored_result([f"shared{k}[0]" for k in count])
     lines = [
         "const int output = (int)group_index(), lane = (int)local_index();",
         "const int chunk = (partials + GROUP_SIZE - 1) / GROUP_SIZE, threads = (partials + chunk - 1) / chunk;",
@@ -325,61 +347,62 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int, _: in
         *(f"{t} {v} = in{k}[start];" for k, (v, t) in enumerate(zip(values, types, strict=True))),
         "for (int partial = begin + 1; partial < end; partial++) {",
         *(f"    const {t} {n} = in{k}[partial];" for k, (n, t) in enumerate(zip(nexts, types, strict=True))),
-        *indented(state.combine_passed(values, nexts)),
+        *indented(accumulator.combine_partials(values, nexts)),
         "}",
-        *tree(state, values, True, "threads", GroupShape(COMBINE_GROUP_SIZE)),
+        *tree(accumulator, values, True, "threads", GroupShape(COMBINE_GROUP_SIZE)),
         "if (lane == 0) {",
         *(f"    out{k}[output] = {result};" for k, result in enumerate(results)),
         "}",
     ]
-    return finish_plan(
-        emitter, node, "combine_partials", {"partials": partials}, state.types, lines, COMBINE_GROUP_SIZE,
-        outputs, inputs=state.passed_types,
-    )  # fmt: skip
+    return finish_combine(accumulator, node, {"partials": partials}, lines, COMBINE_GROUP_SIZE, outputs)
 
 
 def plan_combine_in_order(node: Node, reduction: Node, outputs: int, partials: int, group_size: int) -> KernelPlan:
-    """The kernel that combines partial results in the order of strict_order.py: by a thread or a group."""
+    """Plan the kernel that combines each output's partial results in the order of strict_order.py.
+
+    A group combines more than one block of partial results, unless groups have one thread (CPUs); else a thread does.
+    """
     if group_size > 1 and partials > BLOCK:
         return plan_combine_blocks(node, reduction, outputs, partials)
     emitter = Emitter(CDialect(strict=True), lambda function: ())
-    state = LoopReduction(emitter, reduction, partials)
-    state.start()
-    type_ = storage_type(state.types[0])
+    accumulator = Accumulator(emitter, reduction, partials)
+    accumulator.start()
+    type_ = storage_type(accumulator.types[0])
     lines = [
         "const int output = (int)thread_index();",
         "if (output >= outputs) return;",
-        *emitter.blocks[0].lines,
+        *emitter.prologue,
         "for (int partial = 0; partial < partials; partial++) {",
         f"    const {type_} next = in0[output * partials + partial];",
-        *indented(state.combine(state.state, ["next"], "")),
+        *indented(accumulator.combine(accumulator.state, ["next"], "")),
         "}",
-        f"out0[output] = {final(emitter, state, state.state)[0]};",
+        f"out0[output] = {accumulator.stored_result(accumulator.state)[0]};",
     ]
-    sizes, groups = {"outputs": outputs, "partials": partials}, -(-outputs // group_size)
-    return finish_plan(
-        emitter, node, "combine_partials", sizes, state.types, lines, group_size, groups, inputs=state.passed_types
-    )
+    sizes = {"outputs": outputs, "partials": partials}
+    return finish_combine(accumulator, node, sizes, lines, group_size, -(-outputs // group_size))
 
 
 def plan_combine_blocks(node: Node, reduction: Node, outputs: int, partials: int) -> KernelPlan:
-    """A group for each output: a thread combines a block of partial results, then one of what the others have."""
+    """Plan plan_combine_in_order()'s kernel with a group for each output.
+
+    In every level of the tree of blocks, each thread combines one block of the values of the level below.
+    """
     emitter = Emitter(CDialect(strict=True), lambda function: ())
-    state = LoopReduction(emitter, reduction, BLOCK)
-    state.start()
+    accumulator = Accumulator(emitter, reduction, BLOCK)
+    accumulator.start()
     assert partials <= BLOCK * COMBINE_GROUP_SIZE, partials
-    type_, (total,) = storage_type(state.types[0]), state.state
-    neutral = neutral_text(reduction.attribute[0].name, state.types[0], emitter.dialect)
+    type_, (total,) = storage_type(accumulator.types[0]), accumulator.state
+    neutral = neutral_text(reduction.attribute[0].name, accumulator.types[0], emitter.dialect)
 
     def block(source: str) -> list[str]:
-        """The loop over the block of a thread."""
+        """The loop over a thread's block."""
         bounds = f"int k = lane * {BLOCK}; k < min((lane + 1) * {BLOCK}, count); k++"
-        return [f"for ({bounds}) {total} = {state.combined(total, source)};"]
+        return [f"for ({bounds}) {total} = {accumulator.combined(total, source)};"]
 
     lines = [
         "const int output = (int)group_index(), lane = (int)local_index();",
         f"LOCAL_ARRAY({type_}, shared, GROUP_SIZE);",
-        *emitter.blocks[0].lines,
+        *emitter.prologue,
         "int count = partials;",
         *block("in0[output * partials + k]"),
         f"for (count = (count + {BLOCK - 1}) / {BLOCK}; count > 1; count = (count + {BLOCK - 1}) / {BLOCK}) {{",
@@ -389,9 +412,6 @@ def plan_combine_blocks(node: Node, reduction: Node, outputs: int, partials: int
         *indented(block("shared[k]")),
         "    BARRIER();",
         "}",
-        f"if (lane == 0) out0[output] = {final(emitter, state, [total])[0]};",
+        f"if (lane == 0) out0[output] = {accumulator.stored_result([total])[0]};",
     ]
-    return finish_plan(
-        emitter, node, "combine_partials", {"partials": partials}, state.types, lines, COMBINE_GROUP_SIZE,
-        outputs, inputs=state.passed_types,
-    )  # fmt: skip
+    return finish_combine(accumulator, node, {"partials": partials}, lines, COMBINE_GROUP_SIZE, outputs)

@@ -1,8 +1,10 @@
-"""Schedules: work-group size, tile sizes and unrolling of each kernel (the paper's configuration file).
+"""Schedules: the work-group size, tile sizes and unrolling of a kernel.
 
-They are read from PROGRAM.schedule.toml, which `run --tune` writes:
+As in Halide, a schedule changes a kernel's speed, not its results. The kernel planners (map_kernels.plan_kernel)
+take one schedule for each kernel. A program's schedules are read from PROGRAM.schedule.toml, which
+`rayfold run --tune` writes (autotuner.py); kernels that the file does not name take DEFAULT:
 
-[kernels."3f2a..."]    # KernelPlan.key by the default schedule
+[kernels."3f2a..."]    # KernelPlan.key: a hash of the kernel's text under the default schedule
 tile_rows = 64
 thread_rows = 4
 """
@@ -12,20 +14,20 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import InputError
-from renderer.files import read_toml
 from renderer.plain import format_value
+from renderer.system.files import read_toml
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of one kernel.
+    """The schedule of one kernel.
 
-    tile_rows x tile_columns is the output tile of a work-group and tile_depth its extent along k; a thread computes
-    thread_rows x thread_columns of it. `items_per_thread` is the elements per thread of a map and the unroll factor of
-    a reduction; `groups_per_unit` the work-groups per compute unit of a reduction.
+    In a matrix product, tile_rows x tile_columns is the output tile of a work-group, tile_depth the extent of a tile
+    along k, and thread_rows x thread_columns the output elements of a thread. `items_per_thread` is the elements per
+    thread of a map and the unroll factor of a reduction; `groups_per_unit` the work-groups of a reduction per compute
+    unit.
     """
 
     group_size: int = 256
@@ -44,7 +46,8 @@ ALLOWED = {
     "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
 }  # fmt: skip
 DEFAULT = Schedule()
-# Tiles from large to small, for products that do not fill the device with large ones.
+# Changes of DEFAULT for matrix products, from large tiles to small: matmul_kernels.choose_tile_size() takes the first
+# that gives nearly every compute unit a tile, else the last.
 TILE_SIZES: tuple[dict[str, int], ...] = (
     {"tile_rows": 256, "tile_depth": 8}, {"tile_depth": 8}, {"tile_columns": 64, "thread_columns": 4},
     {"tile_rows": 64, "tile_columns": 64, "thread_rows": 4, "thread_columns": 4},
@@ -68,7 +71,7 @@ MAP_CANDIDATES: list[dict[str, int]] = [
 
 
 def read_schedules(path: Path) -> dict[str, Schedule]:
-    """The schedules of a program's kernels by key; none if the file does not exist. Raises InputError."""
+    """Read a schedule file: schedules by KernelPlan.key, {} if the file does not exist. Raises InputError."""
     if not os.path.exists(path):
         return {}
     table = read_toml(path)
@@ -78,8 +81,12 @@ def read_schedules(path: Path) -> dict[str, Schedule]:
     return {str(key): parse_schedule(f"{path}: kernels.{key}", entries) for key, entries in kernels.items()}
 
 
-def parse_schedule(location: str, entries: Any) -> Schedule:
-    """A schedule from its table in a file."""
+def parse_schedule(location: str, entries: object) -> Schedule:
+    """Check a kernel's table and return its schedule; errors start with `location`, the table's file and name.
+
+    Raises InputError for an unknown entry, a value that is not in ALLOWED, or a tile for which the number of threads
+    is not in 16..1024.
+    """
     if not isinstance(entries, dict):
         raise InputError(f"{location} must be a table")
     for name, value in entries.items():
@@ -90,7 +97,7 @@ def parse_schedule(location: str, entries: Any) -> Schedule:
             raise InputError(f"{location}.{name} = {format_value(value)}; allowed are {allowed}")
     s = replace(DEFAULT, **entries)
     threads = s.tile_rows // s.thread_rows * (s.tile_columns // s.thread_columns)
-    if not 16 <= threads <= 1024 or s.tile_depth * (s.tile_rows + s.tile_columns + 8) * 8 > 160 * 1024:
+    if not 16 <= threads <= 1024:
         raise InputError(
             f"{location}: a tile of {s.tile_rows} x {s.tile_columns} x {s.tile_depth} by {threads} threads does not fit"
         )
@@ -98,7 +105,7 @@ def parse_schedule(location: str, entries: Any) -> Schedule:
 
 
 def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str]) -> str:
-    """The file that --tune writes: what differs from the default schedule."""
+    """Format the schedule file: for each kernel its comment, and the entries that differ from DEFAULT."""
     lines = ["# Schedules of this program's kernels; written by `run --tune`, read by every run of the program.", ""]
     for key, schedule in schedules.items():
         lines.append(f'[kernels."{key}"]  # {comments.get(key, "")}'.rstrip("# "))

@@ -1,13 +1,13 @@
-"""The one order of `--strict` sums and products of floats: a tree of blocks of 64 neighbors, added from left to right.
+"""The order of operations of float sums and products under `--strict`: a tree of blocks of 64, alike on every target.
 
-Elements are counted in row-major order of the reduced variables. A block starts from the neutral element; the values of
-64 blocks are the elements of a block of the next level, up to one last block. A thread that owns whole blocks needs no
-other thread, so that every division of the work among threads gives the same bits.
+Elements are numbered in row-major order of the reduced variables. A block of the first level combines 64 neighboring
+elements from left to right, starting from the neutral element; a block of the next level combines the values of 64
+blocks in the same way, up to one block at the top. The result therefore has the same bits however the work is divided
+among threads, if each thread takes complete blocks. The NumPy target reduces with BlockTree; the kernels' text follows
+the same order (accumulator.py), with chunk_size() elements a thread (reduction_kernels.py).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -15,16 +15,21 @@ from renderer.cdollar.ir.dag import Reduction
 from renderer.cdollar.ir.types import FLOATS
 
 BLOCK = 64
-MAX_PARTIALS = 16384  # partial results that one thread combines
+MAX_PARTIALS = 16384  # partial results of one output at most
 
 
-def depends_on_order(reduction: Reduction, type_: str | tuple[str, ...]) -> bool:
-    """Whether the bits of a reduction depend on the order of its elements: sums and products of floats."""
-    return reduction.name in ("+", "*") and type_ in FLOATS
+def adds_in_blocks(reduction: Reduction, type_: str | tuple[str, ...], strict: bool) -> bool:
+    """True if a reduction of type `type_` takes the order of this module: float sums and products, if `strict`."""
+    return strict and reduction.name in ("+", "*") and type_ in FLOATS
+
+
+def takes_one_thread(reduction: Reduction, strict: bool) -> bool:
+    """True if one thread combines all elements in turn: in a fold, or, if `strict`, with any user function."""
+    return reduction.ordered or strict and reduction.function is not None
 
 
 def level_count(length: int) -> int:
-    """The levels of blocks above so many elements, at least one."""
+    """The number of levels of blocks over `length` elements, at least one."""
     levels, size = 1, BLOCK
     while size < length:
         levels, size = levels + 1, size * BLOCK
@@ -32,7 +37,7 @@ def level_count(length: int) -> int:
 
 
 def chunk_size(length: int) -> int:
-    """The elements, a whole block of some level, of a thread: at most MAX_PARTIALS threads, at least one."""
+    """The elements that a thread reduces: the least power of BLOCK that gives at most MAX_PARTIALS partial results."""
     chunk = BLOCK
     while -(-length // chunk) > MAX_PARTIALS:
         chunk *= BLOCK
@@ -40,33 +45,36 @@ def chunk_size(length: int) -> int:
 
 
 class BlockTree:
-    """Reduces rows of arrays, given one after another, along their first axis in the order of this module."""
+    """Reduces arrays along their first axis in the order of this module; push() takes their rows in batches."""
 
-    def __init__(self, combine: Callable, neutral: float, dtype: type, length: int) -> None:
-        """`combine` is a ufunc, `length` the number of rows that will be given."""
+    def __init__(self, combine: np.ufunc, neutral: float, dtype: type, length: int) -> None:
+        """Start from `neutral`: `combine` adds or multiplies, `length` is the number of rows that push() will get."""
         self.combine, self.neutral, self.dtype = combine, dtype(neutral), dtype
         self.levels: list[np.ndarray] = [np.asarray(self.neutral)] * level_count(length)
-        self.counts = [0] * len(self.levels)  # elements of the block of each level that is not full
+        self.counts = [0] * len(self.levels)  # elements in the open block of each level
 
     def push(self, rows: np.ndarray, level: int = 0) -> None:
-        """Add the next rows (m, ...) of a level."""
+        """Combine the next rows (m, ...) into a level: elements in level 0, values of blocks in the levels above.
+
+        A block that becomes full is pushed to the level above; the last level has one block without a limit.
+        """
         rows, is_last = np.asarray(rows, self.dtype), level == len(self.levels) - 1
         while len(rows):
             if self.counts[level] == 0 and len(rows) >= BLOCK and not is_last:
-                whole = len(rows) // BLOCK * BLOCK
-                self.push(self.reduce_blocks(rows[:whole]), level + 1)
+                taken = len(rows) // BLOCK * BLOCK
+                self.push(self.reduce_blocks(rows[:taken]), level + 1)
             else:
-                whole = len(rows) if is_last else min(len(rows), BLOCK - self.counts[level])
-                for row in rows[:whole]:
+                taken = len(rows) if is_last else min(len(rows), BLOCK - self.counts[level])
+                for row in rows[:taken]:
                     self.levels[level] = self.combine(self.levels[level], row)
-                self.counts[level] += whole
+                self.counts[level] += taken
                 if self.counts[level] == BLOCK and not is_last:
                     self.push(self.levels[level][None], level + 1)
                     self.levels[level], self.counts[level] = np.asarray(self.neutral), 0
-            rows = rows[whole:]
+            rows = rows[taken:]
 
     def reduce_blocks(self, rows: np.ndarray) -> np.ndarray:
-        """The value of each block of rows (m * BLOCK, ...)."""
+        """Reduce rows (m * BLOCK, ...) to the values (m, ...) of their blocks."""
         blocks = rows.reshape((-1, BLOCK, *rows.shape[1:]))
         values = np.full(blocks[:, 0].shape, self.neutral)
         for row in range(BLOCK):
@@ -74,7 +82,7 @@ class BlockTree:
         return values
 
     def value(self) -> np.ndarray:
-        """The value of all rows: the blocks that are not full end, from the lowest level."""
+        """Return the reduction of all rows: combine the open blocks, from the lowest level up."""
         total = self.levels[0]
         for level in self.levels[1:]:
             total = self.combine(level, total)

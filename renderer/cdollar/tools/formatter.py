@@ -1,7 +1,7 @@
-"""The formatter: one way of spaces and indentation for C$ programs. Line breaks, words and comments stay.
+"""The formatter of C$ programs (`rayfold cdollar format`, the language server): rewrites spaces and indentation.
 
-As gofmt it leaves lines where the author broke them. Formatting twice is formatting once, and the tokens of the result
-are those of the source, which is checked.
+As in gofmt, line breaks stay where the author set them. Formatting is idempotent. format_text checks that the result
+has the tokens and comments of the source.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ OPEN, CLOSE = "([{", ")]}"
 BEFORE_PARENTHESIS = ("if", "for", "while", "return", "in", "new", "const")  # words with a space before a parenthesis
 CONTROL = ("if", "for", "while")
 UNARY = ("-", "+", "!", "~")
+NO_SPACE_AFTER, NO_SPACE_BEFORE = ("(", "[", ".", "!", "~"), (")", "]", ",", ";", ".")
 OPERANDS = ("identifier", "integer", "real", "hex", "string")
 
 
@@ -29,28 +30,33 @@ class Piece:
 
     @property
     def spaced(self) -> bool:
-        """Whether there are some."""
+        """True if the source has a space before the piece."""
         return self.spaces > 0
+
+    @property
+    def written_gap(self) -> str:
+        """One space if the source has spaces before the piece, else none."""
+        return " " if self.spaced else ""
 
 
 class Context:
-    """The brackets that are open, and what of them the next token must know."""
+    """State between tokens: open brackets, pending `?`, and kinds of the last parenthesis and operator."""
 
     def __init__(self) -> None:
         self.brackets: list[str] = []
-        self.questions = [0]  # of `? :` that wait for their colon, by bracket
-        self.control_ends: list[bool] = []  # whether a parenthesis is that of `if`, `for` or `while`
-        self.last_control = False  # whether the last closed one was
-        self.last_unary = False  # whether the last operator has one operand
+        self.questions = [0]  # the number of `?` without their `:`, outside of brackets and in each open bracket
+        self.control_ends: list[bool] = []  # for each open bracket: True if it belongs to `if`, `for` or `while`
+        self.last_control = False  # the entry of control_ends for the last closed bracket
+        self.last_unary = False  # True if the last operator is unary
 
     def enter(self, text: str, is_control: bool) -> None:
-        """An opening bracket."""
+        """Enters an opening bracket."""
         self.brackets.append(text)
         self.questions.append(0)
         self.control_ends.append(is_control)
 
     def leave(self) -> None:
-        """A closing bracket."""
+        """Leaves the innermost bracket."""
         if self.brackets:
             self.brackets.pop()
             self.questions.pop()
@@ -58,14 +64,14 @@ class Context:
 
     @property
     def in_slice(self) -> bool:
-        """Whether a colon here is that of a slice: in square brackets, and no `?` waits for one."""
+        """True if a colon here belongs to a slice: in square brackets, without a pending `?`."""
         return bool(self.brackets) and self.brackets[-1] == "[" and not self.questions[-1]
 
 
 def format_text(text: str, name: str = "program") -> str:
-    """The formatted text of a program. Raises ProgramError where the text has no tokens."""
+    """The formatted text of a program; raises ProgramError for characters that form no token."""
     source = SourceFile(name, text)
-    tokenize(source)  # raises for what is no token
+    tokenize(source)  # raises ProgramError
     given = split_lines(text)
     lines: list[str] = []
     context, depths = Context(), [0]
@@ -84,13 +90,13 @@ def format_text(text: str, name: str = "program") -> str:
             inside = bool(context.brackets) and context.brackets[-1] != "{"
             is_continued = not inside and words[-1].text not in (";", "{", "}", ",")
     result = "\n".join(lines).rstrip("\n") + "\n" if any(lines) else ""
-    if words_of(given) != words_of(split_lines(result)):
+    if tokens_and_comments(given) != tokens_and_comments(split_lines(result)):
         raise ProgramError("CS0101", Span(source, 0, 1), "this program cannot be formatted without changing it")
     return result
 
 
 def split_lines(text: str) -> list[list[Piece]]:
-    """The pieces of each line; a comment of several lines belongs to its first."""
+    """The pieces of each line; a comment of several lines belongs to the first of these lines."""
     lines: list[list[Piece]] = [[]]
     position, spaces = 0, 0
     while position < len(text):
@@ -109,26 +115,27 @@ def split_lines(text: str) -> list[list[Piece]]:
     return lines
 
 
-def words_of(lines: list[list[Piece]]) -> list[tuple[str, str]]:
+def tokens_and_comments(lines: list[list[Piece]]) -> list[tuple[str, str]]:
     """The tokens and comments of some lines."""
     return [(piece.kind, piece.text) for line in lines for piece in line]
 
 
 def indentation(pieces: list[Piece], depths: list[int]) -> int:
-    """The depth of a line; `depths` has that of each open bracket's inside, and gains what the line opens.
+    """The indentation depth of a line.
 
-    Brackets that one line opens indent what follows once.
+    `depths` holds the depth inside each open bracket; the brackets of the line are pushed and popped. Several brackets
+    that one line opens indent the next lines by one level.
     """
     leading = 0
     while leading < len(pieces) and pieces[leading].kind == "punctuator" and pieces[leading].text in CLOSE:
         leading += 1
-    own = depths[max(0, len(depths) - 1 - leading)]
+    depth = depths[max(0, len(depths) - 1 - leading)]
     for piece in pieces:
         if piece.kind == "punctuator" and piece.text in OPEN:
-            depths.append(own + 1)
+            depths.append(depth + 1)
         elif piece.kind == "punctuator" and piece.text in CLOSE and len(depths) > 1:
             depths.pop()
-    return own
+    return depth
 
 
 def join(pieces: list[Piece], context: Context) -> str:
@@ -138,13 +145,13 @@ def join(pieces: list[Piece], context: Context) -> str:
         before = pieces[k - 1] if k else None
         if before is not None:
             line += gap(pieces, k, context)
-        note(pieces, k, context)
+        update_context(pieces, k, context)
         line += piece.text
     return line
 
 
-def note(pieces: list[Piece], k: int, context: Context) -> None:
-    """Keep what the tokens after piece k need to know."""
+def update_context(pieces: list[Piece], k: int, context: Context) -> None:
+    """Update the context for the tokens after piece k."""
     piece, before = pieces[k], pieces[k - 1] if k else None
     if piece.kind != "punctuator":
         return
@@ -160,7 +167,7 @@ def note(pieces: list[Piece], k: int, context: Context) -> None:
 
 
 def is_operand(piece: Piece | None, context: Context) -> bool:
-    """Whether a piece ends an operand, so that an operator behind it has two."""
+    """True if a piece ends an operand, so that an operator after it is binary."""
     if piece is None:
         return False
     if piece.kind in OPERANDS:
@@ -169,85 +176,67 @@ def is_operand(piece: Piece | None, context: Context) -> bool:
 
 
 def gap(pieces: list[Piece], k: int, context: Context) -> str:
-    """The space between two pieces of a line."""
+    """The space before piece k of a line, which is not the first."""
     left, right = pieces[k - 1], pieces[k]
     if right.kind == "comment":
         return " " * max(2, right.spaces) if right.text.startswith("//") else " "  # comments may be aligned
     if left.kind == "comment":
         return " "
-    if left.text == "operator" or (k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]")):
-        return " " if left.text == "operator" and left.spaced or right.spaced and left.text == "operator" else ""
+    if left.text == "operator":
+        return " " if left.spaced or right.spaced else ""
+    if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
+        return ""
     if left.kind == right.kind == "punctuator":
-        return between_punctuators(left, right, context)
+        return gap_between_punctuators(left, right, context)
     if left.kind == "punctuator":
-        return behind_punctuator(left, right, context)
+        return gap_after_punctuator(left, right, context)
     if right.kind == "punctuator":
-        return before_punctuator(left, right, context)
+        return gap_before_punctuator(left, right, context)
     return " "
 
 
-def between_punctuators(left: Piece, right: Piece, context: Context) -> str:
+def gap_between_punctuators(left: Piece, right: Piece, context: Context) -> str:
     """The space between two punctuators."""
     if left.text == "{" or right.text == "}":
         return "" if left.text + right.text == "{}" else " "
     if left.text == "," and right.text == ")" or left.text == "+" and context.last_unary:
-        return " " if right.spaced else ""  # a(i, ), and the sum of paper 1: + (a(i, k) * b(k, j))
-    if right.text in (")", "]", ",", ";", "."):
-        return ""
-    if left.text in ("(", "[", ".", "!", "~"):
+        return right.written_gap  # a(i, ), and the sum of paper 1: + (a(i, k) * b(k, j))
+    if left.text in NO_SPACE_AFTER or right.text in NO_SPACE_BEFORE:
         return ""
     if left.text in (")", "]") and right.text in ("[", "("):
-        control = left.text == ")" and (context.last_control or right.spaced)
-        return " " if control else ""
-    if left.text == "," and right.text == ":":
+        return " " if left.text == ")" and (context.last_control or right.spaced) else ""
+    if left.text == "]" and right.text in ("<", ">") or left.text in ("<", ">") and right.text in ("[", "("):
+        return right.written_gap
+    if right.text == "{" or left.text == "," and right.text == ":":
         return " "
-    if left.text == "]" and right.text in ("<", ">"):
-        return " " if right.spaced else ""
-    if right.text in ("[", "(") and left.text in ("<", ">"):
-        return " " if right.spaced else ""
-    if right.text == "{":
-        return " "
-    if left.text == ":" and context.in_slice or right.text == ":" and context.in_slice:
-        return ""
-    if ".." in (left.text, right.text):
-        return ""
-    if right.text in ("++", "--"):
+    if context.in_slice and ":" in (left.text, right.text) or ".." in (left.text, right.text):
         return ""
     would_join = left.text in ("+", "-") and right.text.startswith(left.text)
-    return "" if left.text in UNARY and context.last_unary and not would_join else " "
+    is_tight = right.text in ("++", "--") or left.text in UNARY and context.last_unary and not would_join
+    return "" if is_tight else " "
 
 
-def behind_punctuator(left: Piece, right: Piece, context: Context) -> str:
+def gap_after_punctuator(left: Piece, right: Piece, context: Context) -> str:
     """The space between a punctuator and a word or number."""
-    if left.text in ("(", "[", ".", "!", "~"):
+    if left.text in NO_SPACE_AFTER or left.text == ":" and context.in_slice:
         return ""
     if left.text == "..":
         return " " if right.text.startswith(".") else ""
     if left.text in UNARY and context.last_unary:
-        return " " if left.text == "+" and right.spaced else ""
-    if left.text in ("++", "--"):
-        return " " if right.spaced else ""
-    if left.text == ":" and context.in_slice:
-        return ""
-    if left.text == ")":
-        return " " if context.last_control or right.spaced else ""
-    if left.text in ("<", ">", "]"):
-        return " " if right.spaced or left.text == "]" else ""
+        return right.written_gap if left.text == "+" else ""
+    if left.text in ("++", "--", "<", ">") or left.text == ")" and not context.last_control:
+        return right.written_gap
     return " "
 
 
-def before_punctuator(left: Piece, right: Piece, context: Context) -> str:
+def gap_before_punctuator(left: Piece, right: Piece, context: Context) -> str:
     """The space between a word or number and a punctuator."""
-    if right.text in (")", "]", ",", ";", ".", "++", "--"):
-        return " " if left.text in KEYWORDS and right.text in ("++", "--") else ""
+    if right.text in NO_SPACE_BEFORE or right.text == ":" and context.in_slice:
+        return ""
+    if right.text in ("[", "++", "--"):
+        return " " if left.text in KEYWORDS else ""
     if right.text == "..":
         return " " if left.text.endswith(".") else ""
     if right.text == "(":
         return " " if left.text in BEFORE_PARENTHESIS else ""
-    if right.text == "[":
-        return " " if left.text in KEYWORDS else ""
-    if right.text in ("<", ">"):
-        return " " if right.spaced else ""
-    if right.text == ":" and context.in_slice:
-        return ""
-    return " "
+    return right.written_gap if right.text in ("<", ">") else " "

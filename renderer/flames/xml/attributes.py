@@ -1,4 +1,7 @@
-"""Parsing of XML attributes, with errors and warnings that name file, element, attribute and value."""
+"""Parses numbers in attributes of .flame files; errors and warnings name file, element, attribute and value.
+
+The other modules of xml/ share one AttributeParser for each file, which collects warnings.
+"""
 
 import math
 from collections import Counter
@@ -12,7 +15,7 @@ from renderer.plain import format_value
 class AttributeParser:
     """Parses the attributes of one file; `location` is the prefix of error messages.
 
-    It collects warnings, and in `ignored` what changes the picture and is not drawn, as format_ignored() takes it.
+    `warnings`: sentences, each once. `ignored`: label -> count of attributes that change the picture and are not drawn.
     """
 
     def __init__(self, path: Path | str):
@@ -31,7 +34,7 @@ class AttributeParser:
             self.warnings.append(sentence)
 
     def numbers(self, name: str, text: str, count: int | None = None) -> list[float]:
-        """The finite numbers of an attribute; exactly `count` if given."""
+        """The finite numbers of an attribute, separated by white space; fails unless there are `count`, if given."""
         try:
             values = [_number(word) for word in text.split()]
         except ValueError:
@@ -43,12 +46,12 @@ class AttributeParser:
         return values
 
     def number(self, name: str, text: str) -> float:
-        """The finite number of an attribute."""
+        """The finite number of an attribute; fails if there is not exactly one."""
         return self.numbers(name, text, 1)[0]
 
 
 def _number(word: str) -> float:
-    """A number as programs write it: also with a decimal comma, and with a comma between numbers."""
+    """A number as programs write it: also with a decimal comma, or followed by a comma. Raises ValueError."""
     try:
         return float(word)
     except ValueError:

@@ -1,6 +1,7 @@
-"""What programs other than flam3 write into .flame files: bookkeeping, and what changes the picture unless neutral.
+"""Attributes that programs other than flam3 write into .flame files, and which of them are reported as not drawn.
 
-The names are those that Apophysis 7X, Fractorium (Ember), JWildfire and FLAM3H write; a table row says what is neutral.
+read.py calls these functions with the attributes of flames and xforms, as Apophysis 7X, Fractorium (Ember), JWildfire
+and FLAM3H name them. An attribute is bookkeeping (QUIET), or changes the picture unless it has its neutral value.
 """
 
 import re
@@ -11,8 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
-from renderer.flames.stamps import OF_PALETTE
-from renderer.flames.variations import parameter_owners
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.solid import parse_solid
 
@@ -24,7 +24,7 @@ FLAM3_FILTERS = {
     "mitchell": "catrom", "blackman": "hanning", "catrom": "hamming", "hanning": "lanczos2", "hamming": "lanczos3",
     "lanczos3": "mitchell", "lanczos2": "blackman",
 }  # fmt: skip
-# Attributes of a <flame> -> (the value at which they do nothing, what is said otherwise).
+# Attributes of a <flame> -> (neutral value, label of the report for other values).
 FLAME_NEUTRAL = {
     **dict.fromkeys(("balancing_red", "balancing_green", "balancing_blue"), ("1", "color balance")),
     "post_symmetry_type": ("NONE", "post symmetry"),
@@ -39,7 +39,7 @@ FLAME_NEUTRAL = {
     "motion_blur_length": ("0", "motion blur of JWildfire"),
     "logscale_k2": ("0", "logscale_k2"),
 }  # fmt: skip
-# Attributes of an <xform> in the same way; a * stands for any text.
+# Attributes of an <xform> -> the same.
 XFORM_NEUTRAL = {
     "color_type": ("DIFFUSION", "color_type"),
     "wfield_type": ("NONE", "weighting field"),
@@ -54,22 +54,22 @@ VARIATION_ALIASES = {
     "bwraps2": "bwraps",
 }  # fmt: skip
 STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre_", "post_")}
-# Parameters of which only some values are drawn: the end of the name -> those values, None for any but empty text.
+# Parameters with values that are not drawn: end of the name -> the drawn values, None if only empty text is.
 DRAWN_VALUES = {
     "nBlur_numStripes": (0,), "nBlur_exactCalc": (0,), "smartcrop_cropmode": (0, 1), "smartcrop_static": (2,),
     "_colormap_filename": None, "_displ_map_filename": None, "post_depth": (0,),
     "dla3d_wf_node_obj_filename": None, "dla3d_wf_junct_obj_filename": None,
 }  # fmt: skip
-# Texts that variations have beside their numbers.
+# Attributes that hold texts of variations, such as formulas and file names.
 VARIATION_TEXTS = re.compile(
     r"text_wf_(?:text|font_name)|\w+_wf_(?:\w+_)?(?:colormap|displ_map|obj)_filename|\w+plot[23]d_wf_[xyz]?formula|gpattern_string"
 )
-# Ends of parameters' names in earlier versions of JWildfire, whose names differ in case too.
+# Ends of parameters' names in earlier versions of JWildfire, in lower case -> ends of today's names.
 EARLIER_PARAMETERS = {"_red_fac": "_redf", "_green_fac": "_greenf", "_blue_fac": "_bluef", "_leves": "_levels"} | {
     "dc_voronoise_px": "dc_voronoise_deltax", "dc_voronoise_py": "dc_voronoise_deltay",
     "dc_starsfield_z_distance": "dc_starsfield_zdistance", "dc_vortex_flow_strength": "dc_vortex_flowstrength",
 }  # fmt: skip
-# Parameters that files of plugins for Apophysis write by names without their variation's.
+# Variation -> its parameters that plugins for Apophysis write without the variation's name.
 UNPREFIXED = {
     "pixel_flow": ("angle", "len", "width", "seed", "enable_dc"),
     "octagon": ("octa_x", "octa_y", "octa_z", "octa_mode"),
@@ -91,7 +91,7 @@ FLAME_QUIET = re.compile(
 
 
 def is_neutral(text: str, neutral: str) -> bool:
-    """Whether a value is the neutral one: equal words, or equal numbers however they are written."""
+    """True if a value equals the neutral one: the same words, or equal numbers in any notation."""
     words, wanted = text.split(), neutral.split()
     try:
         return len(words) == len(wanted) and all(map(_equal, words, wanted))
@@ -99,12 +99,12 @@ def is_neutral(text: str, neutral: str) -> bool:
         return text.strip().lower() == neutral.lower()
 
 
-def _equal(one: str, two: str) -> bool:
-    return abs(float(one) - float(two)) < 1e-9
+def _equal(word: str, other: str) -> bool:
+    return abs(float(word) - float(other)) < 1e-9
 
 
 def flame_ignored(name: str, text: str) -> str:
-    """What is said of an attribute of a <flame> that nothing reads; the empty text for bookkeeping."""
+    """The label to report an unread attribute of a <flame> by; empty for bookkeeping and neutral values."""
     if name in FLAME_NEUTRAL:
         neutral, label = FLAME_NEUTRAL[name]
         return "" if is_neutral(text, neutral) else label
@@ -114,7 +114,7 @@ def flame_ignored(name: str, text: str) -> str:
 
 
 def xform_ignored(name: str, text: str) -> str | None:
-    """What is said of an attribute of an <xform>: the empty text for bookkeeping, None where it may be a variation."""
+    """The label to report an unread attribute of an <xform> by; empty for bookkeeping, None for possible variations."""
     if VARIATION_TEXTS.fullmatch(REPEAT.sub("", name).removeprefix("pre_").removeprefix("post_")):
         return ""
     if name in XFORM_NEUTRAL:
@@ -124,27 +124,27 @@ def xform_ignored(name: str, text: str) -> str | None:
 
 
 def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
-    """An xform's attributes, in which what other programs write differently has the table's names.
+    """An xform's attributes with other programs' names and forms replaced by variation_table()'s.
 
-    Parameters without their variation's name get it; a waves2 that waves z is waves2_z; JWildfire's prepost_circlize is
-    one variation before the others and its inverse after them.
+    Parameters get their variation's name before them; waves2 with a scale of z becomes waves2_z; JWildfire's
+    prepost_circlize becomes its inverse before the other variations (pre_) and itself after them (post_).
     """
-    found = {name: text for name, text in attributes.items() if name not in DRAWS_NOTHING}
+    renamed = {name: text for name, text in attributes.items() if name not in DRAWS_NOTHING}
     for owner, names in UNPREFIXED.items():
-        for name in names if owner in found else ():
-            if name in found:
-                found[f"{owner}_{name.removeprefix('octa_')}"] = found.pop(name)
+        for name in names if owner in renamed else ():
+            if name in renamed:
+                renamed[f"{owner}_{name.removeprefix('octa_')}"] = renamed.pop(name)
     for stage in ("", "pre_", "post_"):
-        if not is_neutral(found.get(f"{stage}waves2_scalez", "0"), "0"):
-            found = _renamed(found, f"{stage}waves2", f"{stage}waves2_z")
-    if "prepost_circlize" in found:
-        inverse = dict(found, prepost_circlize_reverse=str(int(is_neutral(found.get(CIRCLIZE_REVERSE, "0"), "0"))))
+        if not is_neutral(renamed.get(f"{stage}waves2_scalez", "0"), "0"):
+            renamed = _renamed(renamed, f"{stage}waves2", f"{stage}waves2_z")
+    if "prepost_circlize" in renamed:
+        inverse = dict(renamed, prepost_circlize_reverse=str(int(is_neutral(renamed.get(CIRCLIZE_REVERSE, "0"), "0"))))
         before, after = (
             _renamed(table, "prepost_circlize", f"{stage}prepost_circlize")
-            for table, stage in ((inverse, "pre_"), (found, "post_"))
+            for table, stage in ((inverse, "pre_"), (renamed, "post_"))
         )
         return before | after
-    return found
+    return renamed
 
 
 CIRCLIZE_REVERSE = "prepost_circlize_reverse"
@@ -152,19 +152,19 @@ WAVES2 = tuple(f"_{word}{axis}" for word in ("scale", "freq") for axis in "xyz")
 
 
 def _renamed(attributes: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The attributes with another name of a variation in its weight and its parameters."""
+    """The attributes with the variation `old` renamed `new`, in its weight and its parameters."""
     ends = ("", *WAVES2) if old.endswith("waves2") else ("", "_n", "_rotation", "_reverse")
     names = {old + end: new + end for end in ends}
     return {names.get(name, name): text for name, text in attributes.items()}
 
 
 def plain_name(name: str) -> str:
-    """A name without spaces, dots and brackets, which JWildfire writes; the table has none."""
+    """A name as variation_table() has it: runs of spaces, dots and brackets, which JWildfire writes, become _."""
     return re.sub(r"[^\w#]+", "_", name).strip("_")
 
 
 def variation_name(name: str) -> str:
-    """The name by which the table has a variation: without spaces and marks, not another program's."""
+    """variation_table()'s name of a variation, from the plain_name() that any program writes."""
     stage = name[: name.index("_") + 1] if name.startswith(("pre_", "post_")) else ""
     base = name[len(stage) :]
     return STAGED_ALIASES.get(name) or stage + VARIATION_ALIASES.get(base, base)
@@ -172,12 +172,12 @@ def variation_name(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _folded_parameters() -> dict[str, str]:
-    """The parameters of the table by their names in small letters."""
+    """Name in lower case -> name, for the parameters in variation_table()."""
     return {name.lower(): name for name in parameter_owners()}
 
 
 def parameter_name(name: str) -> str:
-    """The name by which the table has a parameter, which programs write with large or small letters."""
+    """variation_table()'s name of a parameter that a program wrote, in any case; the name itself if it is unknown."""
     name = _without_aliases(name)
     if name in parameter_owners():
         return name
@@ -196,7 +196,7 @@ def parameter_name(name: str) -> str:
 
 
 def _without_aliases(name: str) -> str:
-    """A parameter's name with the table's name of its variation."""
+    """A parameter's name with other programs' name of its variation replaced by variation_table()'s."""
     for stage in ("pre_", "post_", ""):
         for other, known in VARIATION_ALIASES.items():
             if name.startswith(f"{stage}{other}_"):
@@ -205,19 +205,19 @@ def _without_aliases(name: str) -> str:
 
 
 def undrawn_value(name: str, text: str) -> str:
-    """What is said of a parameter whose value is not drawn as its program does; the empty text if it is."""
+    """The label to report a parameter by if its value is not drawn as in the program that wrote it; else empty."""
     is_palette = name.endswith("_Gradient") and "dc_" in name and is_neutral(text, "1")
-    if is_palette and not any(f"{stamp}_Gradient" in name for stamp in OF_PALETTE):
+    if is_palette and not any(f"{v.name}_Gradient" in name for v in variation_table().values() if v.takes_palette):
         return f"{name} 1"
     for end, drawn in DRAWN_VALUES.items():
         if name.endswith(end):
-            known = not text.strip() if drawn is None else any(is_neutral(text, str(value)) for value in drawn)
-            return "" if known else f"{name} {text[:20]}" if drawn else name
+            is_drawn = not text.strip() if drawn is None else any(is_neutral(text, str(value)) for value in drawn)
+            return "" if is_drawn else f"{name} {text[:20]}" if drawn else name
     return ""
 
 
 def animated_curves(attributes: Mapping[str, str]) -> Iterator[str]:
-    """The names of an element's values that a curve over time moves: NAME_enabled is true."""
+    """Yields the NAMEs of an element's values that JWildfire animates by a curve over time (NAME_enabled is true)."""
     for name, text in attributes.items():
         base = name.removesuffix("_enabled")
         if base != name and text.strip().lower() == "true" and f"{base}_point_count" in attributes:
@@ -235,26 +235,34 @@ def without_curves(attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_jwildfire(version: str) -> bool:
-    """Whether a flame's `version` is JWildfire's, whose exposure differs from flam3's."""
+    """True if JWildfire, whose exposure differs from flam3's, wrote the flame's `version`."""
     return version.startswith("JWildfire")
 
 
 def names_filters_rightly(version: str) -> bool:
-    """Whether `filter_shape` means the filter of that name: flam3 3.1.1 draws seven shapes with another's kernel."""
+    """True if `filter_shape` means the filter of that name; flam3 3.1.1 draws seven of them with another's kernel."""
     return version.startswith(("EMBER", "Fractorium", "JWildfire", "FLAM3H"))
 
 
-def defaults_of(version: str) -> dict[str, Any]:
-    """The values of a flame's attributes that its program means where it writes none, as far as flam3's differ."""
+def exposure_defaults(version: str) -> dict[str, object]:
+    """Default values of the program that wrote `version`, where they differ from flam3's."""
     if is_jwildfire(version):
         return {"exposure": "jwildfire", "white_level": 220.0, "estimator_radius": 0.0}
     return {}
 
 
 def apply(
-    parser: AttributeParser, version: str, attributes: Mapping[str, str], flame: dict, camera: dict, extra: dict
+    parser: AttributeParser,
+    version: str,
+    attributes: Mapping[str, str],
+    flame: dict[str, Any],
+    camera: dict[str, Any],
+    extra: dict[str, str],
 ) -> None:
-    """Change the parsed values of a flame and of its camera by what its program means with its own attributes."""
+    """Change a flame's parsed fields by the attributes that only the program that wrote it (`version`) writes.
+
+    `flame`, `camera`: fields of Flame and KeyFrame; `extra`: unread attributes. All three are changed in place.
+    """
     if version.startswith("Apophysis") and is_neutral(attributes.get("enable_de", "1"), "0"):
         flame["estimator_radius"] = 0.0
     if "cam_zoom" in extra:
@@ -290,32 +298,32 @@ def parse_curves(
 ) -> tuple[CurvePoints, ...]:
     """The points of the overall, red, green and blue curve; () for a straight one.
 
-    `curves` holds four points of three numbers for each: in Apophysis' files the control points of a Bezier curve and
-    their weights, elsewhere points of a spline, the third unused. overall_curve and the others hold any number of
-    points of two.
+    The attribute `curves` has four points of three numbers for each curve: with `is_bezier` (Apophysis) x, y and weight
+    of a Bezier curve's control points, else x and y of points of a spline and an unused number. overall_curve and the
+    other CURVES have any number of points (x, y).
     """
-    found: list[CurvePoints] = [(), (), (), ()]
+    curves: list[CurvePoints] = [(), (), (), ()]
     if attributes.get("curves", "").strip():
         numbers = parser.numbers("curves", attributes["curves"], 48)
         for k in range(4):
-            mine = numbers[12 * k : 12 * k + 12]
+            values = numbers[12 * k : 12 * k + 12]
             if is_bezier:
-                found[k] = _bezier_points(np.array(mine).reshape(4, 3))
+                curves[k] = _bezier_points(np.array(values).reshape(4, 3))
                 continue
-            found[k] = _points(list(zip(mine[::3], mine[1::3], strict=True)))
+            curves[k] = _points(list(zip(values[::3], values[1::3], strict=True)))
     for k, name in enumerate(CURVES):
         if attributes.get(name, "").strip():
             numbers = parser.numbers(name, attributes[name])
             if len(numbers) % 2 or len(numbers) > 512:
                 parser.fail(f"{name} has {len(numbers)} numbers; it must have an even count of at most 512")
-            found[k] = _points(list(zip(numbers[::2], numbers[1::2], strict=True)))
-    return tuple(found)
+            curves[k] = _points(list(zip(numbers[::2], numbers[1::2], strict=True)))
+    return tuple(curves)
 
 
 def _bezier_points(controls: np.ndarray) -> CurvePoints:
-    """Points of Apophysis' curve: y of the rational Bezier curve over its parameter; controls (4, 3): x, y, weight.
+    """Points (t, y) of Apophysis' curve: y of a rational Bezier curve over its parameter t; () for default controls.
 
-    Where all controls are its default ones, it draws a straight line.
+    `controls`: (4, 3), x, y and weight of each control point. The default ones give a straight line.
     """
     if np.array_equal(controls[:, :2], [[0, 0], [0, 0], [1, 1], [1, 1]]):
         return ()
@@ -327,6 +335,6 @@ def _bezier_points(controls: np.ndarray) -> CurvePoints:
 
 
 def _points(pairs: list[tuple[float, float]]) -> CurvePoints:
-    """The points within 0 to 1, sorted, each x once; () if the curve through them changes nothing."""
+    """The points clamped to 0 to 1 and sorted, each x once; () if they lie on the line y = x."""
     points = {round(min(max(x, 0.0), 1.0), 6): min(max(y, 0.0), 1.0) for x, y in sorted(pairs)}
     return () if len(points) < 2 or all(abs(x - y) < 2e-6 for x, y in points.items()) else tuple(points.items())

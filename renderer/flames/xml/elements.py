@@ -1,12 +1,12 @@
-"""The <flame> elements of a file: by an XML parser, or, where a program wrote no XML, by a tolerant one.
+"""Finds the <flame> elements of a .flame file for read.py, by an XML parser or, if the file is no XML, a tolerant one.
 
-Programs for artists write attribute names with spaces, # or brackets, unescaped & in names, and several roots. None of
-these makes a file unreadable. The tolerant parser visits every character a bounded number of times.
+Flame editors write attribute names with spaces, # or brackets, unescaped & in names, and several roots; such files are
+read all the same. The tolerant parser visits every character a bounded number of times.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, ParseError
 
 from renderer.errors import InputError
@@ -22,14 +22,14 @@ SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))
 
 
 class FlameElement(NamedTuple):
-    """A <flame> element; `error` says why it cannot be used, or is empty."""
+    """A <flame> element; `error`: a sentence if the element cannot be used, else empty."""
 
-    element: Any
+    element: Element
     error: str = ""
 
 
 def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
-    """The <flame> elements of a document in its order, without those inside <edit>, which are history.
+    """The outermost <flame> elements in document order, except inside <edit>, which holds earlier versions.
 
     Raises InputError if there is none.
     """
@@ -38,18 +38,18 @@ def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
     except InputError as error:
         if not isinstance(error.__cause__, ParseError):
             raise
-        found = list(_tolerant_elements(text if isinstance(text, str) else text.decode("utf-8", "replace")))
-        if not found:
+        flames = list(_tolerant_elements(text if isinstance(text, str) else text.decode("utf-8", "replace")))
+        if not flames:
             raise
-        return found
-    found = [FlameElement(element) for element in _flames_below(root)]
-    if not found:
+        return flames
+    flames = [FlameElement(element) for element in _flames_below(root)]
+    if not flames:
         raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")
-    return found
+    return flames
 
 
-def _flames_below(root: Any) -> Iterator[Any]:
-    """The outermost <flame> elements in document order, by a stack: files nest as deep as they like."""
+def _flames_below(root: Element) -> Iterator[Element]:
+    """Yields the outermost <flame> elements in document order. No recursion: files may be nested very deeply."""
     stack = [root]
     while stack:
         element = stack.pop()
@@ -60,7 +60,7 @@ def _flames_below(root: Any) -> Iterator[Any]:
 
 
 def _tolerant_elements(text: str) -> Iterator[FlameElement]:
-    """The <flame> elements of what is no XML: every well-formed document has the same ones by both parsers."""
+    """Yields the <flame> elements of a text that is not XML; in well-formed documents the same as the XML parser."""
     open_elements: list[Element] = []
     for closing, name, attributes, empty, tail in _tags(text):
         if closing:
@@ -91,44 +91,44 @@ def _is_outermost(ancestors: list[Element]) -> bool:
 
 
 def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
-    """Whether it closes, name, attributes, whether it is empty, and the text after it, of each tag."""
-    at = text.find("<")
-    while at >= 0:
-        skipped = next((marks for marks in SKIPPED if text.startswith(marks[0], at)), None)
+    """Yields for each tag: True if it is an end tag, name, attributes, True if it is <name/>, the text after it."""
+    position = text.find("<")
+    while position >= 0:
+        skipped = next((marks for marks in SKIPPED if text.startswith(marks[0], position)), None)
         if skipped:
-            end = text.find(skipped[1], at + len(skipped[0]))
-            at = text.find("<", end) if end >= 0 else -1
+            end = text.find(skipped[1], position + len(skipped[0]))
+            position = text.find("<", end) if end >= 0 else -1
             continue
-        closing = text.startswith("/", at + 1)
-        name = NAME.match(text, at + 1 + closing)
+        closing = text.startswith("/", position + 1)
+        name = NAME.match(text, position + 1 + closing)
         end = _tag_end(text, name.end()) if name else -1
         if name is None or end < 0:
-            at = text.find("<", at + 1) if end < 0 and name is None else -1
+            position = text.find("<", position + 1) if end < 0 and name is None else -1
             continue
         body = text[name.end() : end]
         following = text.find("<", end)
         tail = text[end + 1 : following if following >= 0 else len(text)]
         yield closing, name[0], _attributes(body), body.endswith("/"), tail
-        at = following
+        position = following
 
 
-def _tag_end(text: str, at: int) -> int:
-    """Index of the > that ends a tag, past quoted values; -1 if there is none."""
-    while match := QUOTE_OR_END.search(text, at):
+def _tag_end(text: str, position: int) -> int:
+    """The index of the > that ends a tag, outside quoted values, from `position` on; -1 if there is none."""
+    while match := QUOTE_OR_END.search(text, position):
         if match[0] == ">":
             return match.start()
-        at = text.find(match[0], match.end()) + 1
-        if at == 0:
+        position = text.find(match[0], match.end()) + 1
+        if position == 0:
             break
     return -1
 
 
 def _attributes(body: str) -> dict[str, str]:
-    """The attributes of a tag; a name is all between a value and the next `=`."""
-    found: dict[str, str] = {}
-    at = 0
-    while (equals := body.find("=", at)) >= 0:
-        name = " ".join(body[at:equals].split())
+    """The attributes of a tag, each name once. A name is the text between the last value and the next `=`."""
+    attributes: dict[str, str] = {}
+    position = 0
+    while (equals := body.find("=", position)) >= 0:
+        name = " ".join(body[position:equals].split())
         start = equals + 1
         while start < len(body) and body[start].isspace():
             start += 1
@@ -137,13 +137,13 @@ def _attributes(body: str) -> dict[str, str]:
         if end < 0:
             break
         if name:
-            found.setdefault(name, REFERENCE.sub(_character, body[start + 1 : end]))
-        at = end + 1
-    return found
+            attributes.setdefault(name, REFERENCE.sub(_character, body[start + 1 : end]))
+        position = end + 1
+    return attributes
 
 
-def _character(match: re.Match) -> str:
-    """The character of an entity or a character reference; what stands for none is left as it is."""
+def _character(match: re.Match[str]) -> str:
+    """The character of an entity or a character reference; an invalid reference stays as it is written."""
     if match[1]:
         return ENTITIES[match[1]]
     code = int(match[2]) if match[2] else int(match[3], 16)

@@ -1,25 +1,33 @@
-"""What JWildfire means with its own elements and attributes: layers, affines of space, linear opacity.
+"""Parses elements and attributes that only JWildfire writes: layers, 3D affines, opacities, order of variations.
 
-The formulas are those of its renderer (A. Maschke, https://github.com/thargor6/JWildfire).
+read.py and write.py call these functions. The formulas come from A. Maschke's renderer
+(https://github.com/thargor6/JWildfire).
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Xform
-from renderer.flames.kernel_arguments import adjusted_opacity
+from renderer.flames.kernel_arguments import adjusted_opacity, in_space
+from renderer.flames.variations.catalog import variation_table
+from renderer.flames.xml import dialects
 from renderer.flames.xml.attributes import AttributeParser
 
-PLANES = {"coefs": ("yzCoefs", "zxCoefs"), "post": ("yzPost", "zxPost")}  # of an affine of space, after that of x, y
+PLANES = {
+    "coefs": ("yzCoefs", "zxCoefs"),
+    "post": ("yzPost", "zxPost"),
+}  # a 3D affine is an affine of x and y, then one of y and z, then one of z and x
 MAX_LAYERS = 64
+PRIORITY = "_fx_priority"  # NAME_fx_priority: -1 applies NAME before the other variations, 1 after them
 
 
-def visible_layers(parser: AttributeParser, element: Any) -> list[Any]:
-    """The elements that hold xforms and palette: the visible <layer>s of a <jwf-flame>, or the flame itself."""
+def visible_layers(parser: AttributeParser, element: Element) -> list[Element]:
+    """The elements that hold xforms and palette: a flame's visible <layer>s, or the flame itself if it has none."""
     layers = [child for child in element if child.tag == "layer"]
     shown = [layer for layer in layers if layer.get("visible", "1").strip() != "0"]
     if len(shown) > MAX_LAYERS:
@@ -29,58 +37,60 @@ def visible_layers(parser: AttributeParser, element: Any) -> list[Any]:
     return shown or [element]
 
 
-def layer_strengths(parser: AttributeParser, layers: list[Any]) -> tuple[list[float], list[float], float]:
-    """A factor on each layer's colors, at most 1, one on its opacity, and the factor that was taken out of all colors.
+def layer_strengths(parser: AttributeParser, layers: list[Element]) -> tuple[list[float], list[float], float]:
+    """Factors on layers' colors (at most 1), factors on their plotting probability, largest weight (at least 1).
 
-    A layer's `weight` multiplies colors but not hits; of its steps it skips all but `density` squared.
+    A layer's `weight` multiplies colors but not hits: the factors are weights over the largest one. A layer plots the
+    fraction `density` squared of its steps.
     """
     weights = [_bounded(parser, layer, "weight", 1e4) for layer in layers]
     densities = [min(_bounded(parser, layer, "density", 1e4), 1.0) ** 2 for layer in layers]
-    most = max(1.0, *weights)
-    return [weight / most for weight in weights], densities, most
+    largest = max(1.0, *weights)
+    return [weight / largest for weight in weights], densities, largest
 
 
-def _bounded(parser: AttributeParser, layer: Any, name: str, high: float) -> float:
+def _bounded(parser: AttributeParser, layer: Element, name: str, high: float) -> float:
     value = parser.number(f"layer {name}", layer.get(name, "1")) if layer.tag == "layer" else 1.0
     if not 0 <= value <= high:
         parser.fail(f"layer: {name} is {value:g}; it must be 0 to {high:g}")
     return value
 
 
-def thinned(xform: Xform, share: float) -> Xform:
-    """The xform whose points are plotted with a probability, `share`, times its own."""
-    plotted = adjusted_opacity(xform.opacity) * share
-    return replace(xform, opacity=opacity_of_probability(plotted)) if share != 1 else xform
+def thinned(xform: Xform, factor: float) -> Xform:
+    """The xform with the probability that a point is plotted multiplied by `factor`."""
+    plotted = adjusted_opacity(xform.opacity) * factor
+    return replace(xform, opacity=opacity_of_probability(plotted)) if factor != 1 else xform
 
 
 def opacity_of_probability(plotted: float) -> float:
-    """The opacity of flam3 that plots this part of the points; JWildfire's opacity is that part itself."""
+    """flam3's opacity for the probability `plotted` of plotting a point; JWildfire's opacity is that probability."""
     return 2.0 ** math.log10(plotted) if plotted > 0 else 0.0
 
 
 def space_affine(parser: AttributeParser, attributes: Mapping[str, str], name: str) -> tuple[float, ...] | None:
-    """The 12 coefficients of `coefs` or `post` with its parts in the planes y z and z x; None if these do nothing.
+    """The 12 coefficients of a 3D affine that JWildfire writes as three 2D affines; None if it is a 2D affine.
 
-    The linear parts are applied one after another, that of x, y first; then all translations are added.
+    `name`: "coefs" or "post", the attribute of the affine of x and y; PLANES[name] are the affines of y, z and of z, x.
+    The linear maps are applied in this order; then all translations are added.
     """
     texts = [attributes.get(plane, "1 0 0 1 0 0") for plane in PLANES[name]]
-    parts = [parser.numbers(plane, text, 6) for plane, text in zip(PLANES[name], texts, strict=True)]
-    if all(np.allclose(part, IDENTITY_PART, rtol=0, atol=1e-9) for part in parts):
+    plane_affines = [parser.numbers(plane, text, 6) for plane, text in zip(PLANES[name], texts, strict=True)]
+    if all(np.allclose(affine, IDENTITY_COEFS, rtol=0, atol=1e-9) for affine in plane_affines):
         return None
     linear, offset = np.eye(3), np.zeros(3)
     flat = parser.numbers(name, attributes.get(name, "1 0 0 1 0 0"), 6)
-    for (i, j), (a, b, c, d, u, v) in zip(((0, 1), (1, 2), (0, 2)), (flat, *parts), strict=True):
-        step = np.eye(3)
-        step[i, i], step[j, i], step[i, j], step[j, j] = a, b, c, d
-        linear, offset[i], offset[j] = step @ linear, offset[i] + u, offset[j] + v
+    for (i, j), (a, b, c, d, u, v) in zip(((0, 1), (1, 2), (0, 2)), (flat, *plane_affines), strict=True):
+        plane_map = np.eye(3)
+        plane_map[i, i], plane_map[j, i], plane_map[i, j], plane_map[j, j] = a, b, c, d
+        linear, offset[i], offset[j] = plane_map @ linear, offset[i] + u, offset[j] + v
     return tuple(np.concatenate([linear, offset[:, None]], 1).ravel().tolist())
 
 
-IDENTITY_PART = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+IDENTITY_COEFS = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def with_space_affines(parser: AttributeParser, attributes: Mapping[str, str], values: dict[str, Any]) -> None:
-    """Replace the parsed affine and post by 12 coefficients if an affine of space is there."""
+    """Replace the parsed affine and post by 12 coefficients if the attributes have affines of y, z or z, x."""
     affine, post = (space_affine(parser, attributes, name) for name in PLANES)
     if affine or post:
         values["affine"] = affine or in_space(values.get("affine", IDENTITY_2D))
@@ -88,30 +98,48 @@ def with_space_affines(parser: AttributeParser, attributes: Mapping[str, str], v
         values["post"] = post
 
 
-def in_space(affine: tuple[float, ...]) -> tuple[float, ...]:
-    """An affine of x and y as one of space."""
-    a, b, c, d, e, f = affine
-    return (a, b, 0.0, c, d, e, 0.0, f, *IDENTITY_3D[8:])
+def plane_coefficients(affine: tuple[float, ...], extra: Mapping[str, str], name: str) -> tuple[float, ...] | None:
+    """The inverse of space_affine(): the 6 coefficients of x and y; None if no such coefficients exist.
 
-
-def flat_part(affine: tuple[float, ...], extra: Mapping[str, str], name: str) -> tuple[float, ...] | None:
-    """The 6 coefficients that make the affine of space with the parts in the planes of `extra`; None if none do.
-
-    The inverse of space_affine().
+    `extra` has the attributes of the other planes. An affine of 6 coefficients is returned as it is.
     """
     if len(affine) == 6:
         return affine
     probe = AttributeParser("written flame")
     planes = {plane: extra[plane] for plane in PLANES[name] if plane in extra}
-    rest = np.array(space_affine(probe, planes, name) or IDENTITY_3D).reshape(3, 4)
-    wanted = np.array(affine).reshape(3, 4)
+    other_planes = np.array(space_affine(probe, planes, name) or IDENTITY_3D).reshape(3, 4)
+    target = np.array(affine).reshape(3, 4)
     try:
-        linear = np.linalg.solve(rest[:, :3], wanted[:, :3])
+        linear = np.linalg.solve(other_planes[:, :3], target[:, :3])
     except np.linalg.LinAlgError:
         return None
-    offset = wanted[:, 3] - rest[:, 3]
-    beyond = [linear[2, 0], linear[2, 1], linear[0, 2], linear[1, 2], linear[2, 2] - 1, offset[2]]
-    if not np.allclose(beyond, 0, rtol=0, atol=1e-9):
+    offset = target[:, 3] - other_planes[:, 3]
+    z_terms = [linear[2, 0], linear[2, 1], linear[0, 2], linear[1, 2], linear[2, 2] - 1, offset[2]]
+    if not np.allclose(z_terms, 0, rtol=0, atol=1e-9):
         return None
     rounded = [[float(f"{value:.15g}") for value in row] for row in np.column_stack([linear[:2, :2], offset[:2]])]
     return (*rounded[0], *rounded[1])
+
+
+def apply_priorities(
+    parser: AttributeParser, attributes: Mapping[str, str], variations: dict[str, float], parameters: dict[str, float]
+) -> None:
+    """Rename variations of priority -1 to pre_NAME, of 1 to post_NAME; count other priorities as ignored."""
+    for attribute, text in attributes.items():
+        if not attribute.endswith(PRIORITY):
+            continue
+        name = dialects.variation_name(dialects.plain_name(attribute.removesuffix(PRIORITY)))
+        if name not in variations:
+            continue
+        new_stage = {"-1": "pre_", "0": "", "1": "post_"}.get(text.strip())
+        stage = variation_table()[name].stage
+        if new_stage == stage:
+            continue
+        if stage or new_stage is None:
+            parser.ignored[f"{attribute} {text[:8]} xforms"] += 1
+            continue
+        new_name = new_stage + name
+        variations[new_name] = variations.get(new_name, 0.0) + variations.pop(name)
+        for parameter in variation_table()[name].parameters:
+            if parameter in parameters:
+                parameters[new_stage + parameter] = parameters.pop(parameter)

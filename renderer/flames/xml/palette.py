@@ -1,6 +1,6 @@
-"""The palette of a <flame>, in all the forms that files use."""
+"""Parses the palette of a <flame> for read.py: elements <color>, <colors>, <palette>, and flam3's numbered palettes."""
 
-from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -13,10 +13,13 @@ WHITE = np.full((256, 3), 255.0)
 NOT_INSTALLED = "is one of flam3's, which are not installed here; using spectrum instead"
 
 
-def parse_palette(parser: AttributeParser, element: Any, number: int, hue: float) -> tuple[np.ndarray, tuple]:
+def parse_palette(
+    parser: AttributeParser, element: Element, number: int, hue: float
+) -> tuple[np.ndarray, tuple[float, ...]]:
     """(256, 3) colors 0 to 255 and 256 alphas (an empty tuple if all are 1).
 
-    Entries that no element sets are interpolated. A palette `number` that is not negative overrides all elements.
+    Entries that no element sets are interpolated. If `number` is not negative and flam3 is installed, flam3's palette
+    of that number, its hues rotated by `hue` revolutions, overrides all elements.
     """
     colors, alphas = np.full((256, 3), np.nan), np.ones(256)
     for child in element:
@@ -39,12 +42,14 @@ def parse_palette(parser: AttributeParser, element: Any, number: int, hue: float
     return colors, () if (alphas == 1).all() else tuple(alphas.tolist())
 
 
-def _parse_color(parser: AttributeParser, child: Any, colors: np.ndarray, alphas: np.ndarray) -> None:
+def _parse_color(parser: AttributeParser, child: Element, colors: np.ndarray, alphas: np.ndarray) -> None:
+    """Set the entry of `colors` and `alphas` that a <color> element defines."""
     index = int(parser.number("color index", child.get("index", "")))
     if not 0 <= index < 256:
         parser.fail(f"color index is {index}; it must be 0 to 255")
-    if child.get("rgba") is not None:
-        *rgb, alpha = parser.numbers("color rgba", child.get("rgba"), 4)
+    rgba = child.get("rgba")
+    if rgba is not None:
+        *rgb, alpha = parser.numbers("color rgba", rgba, 4)
     else:
         rgb = parser.numbers("color rgb", child.get("rgb", ""), 3)
         alpha = parser.number("color a", child.get("a", "255"))
@@ -54,7 +59,10 @@ def _parse_color(parser: AttributeParser, child: Any, colors: np.ndarray, alphas
 def _parse_hex(
     parser: AttributeParser, text: str, form: str, colors: np.ndarray, alphas: np.ndarray, element: str
 ) -> None:
-    """Colors in hexadecimal bytes: RGB, 00RGB, or RGBA, whose colors alone are premultiplied by alpha."""
+    """Set the first entries of `colors` and `alphas` from hexadecimal bytes in a `form`: "RGB", "00RGB" or "RGBA".
+
+    Colors of form RGBA are premultiplied by alpha. `element`: the element's name, for errors.
+    """
     digits, channels = "".join(text.split()), 3 if form == "RGB" else 4
     try:
         data = np.frombuffer(bytes.fromhex(digits), "u1")
@@ -72,23 +80,23 @@ def _parse_hex(
 
 
 def _at_most_256(entries: np.ndarray) -> np.ndarray:
-    """The entries (n, channels); of more than 256 as many, linear between them from the first to the last."""
+    """The entries (n, channels); more than 256 are resampled linearly to 256, from the first to the last."""
     if len(entries) <= 256:
         return entries
-    at = np.linspace(0, len(entries) - 1, 256)
-    return np.stack([np.interp(at, np.arange(len(entries)), channel) for channel in entries.T], 1)
+    positions = np.linspace(0, len(entries) - 1, 256)
+    return np.stack([np.interp(positions, np.arange(len(entries)), channel) for channel in entries.T], 1)
 
 
 def _flam3_palette(parser: AttributeParser, number: int, hue: float) -> np.ndarray:
-    """One of flam3's palettes; white for an unknown number, as in flam3."""
-    found = flam3_palette(number, hue)
-    if found is None:
+    """(256, 3): flam3's palette of that number; white and a warning for an unknown number, as in flam3."""
+    colors = flam3_palette(number, hue)
+    if colors is None:
         parser.warn(f"palette {number} is none of flam3's; using white instead")
-    return WHITE if found is None else found
+    return WHITE if colors is None else colors
 
 
-def _parse_blend(parser: AttributeParser, child: Any, colors: np.ndarray) -> None:
-    """The old form: a blend of two of flam3's palettes."""
+def _parse_blend(parser: AttributeParser, child: Element, colors: np.ndarray) -> None:
+    """Set all `colors` by the old form of <palette>: a blend of two of flam3's palettes."""
     blend = parser.number("palette blend", child.get("blend", "0.5"))
     pair = [
         (int(parser.number("palette index", child.get(f"index{k}", "0"))),
@@ -103,7 +111,7 @@ def _parse_blend(parser: AttributeParser, child: Any, colors: np.ndarray) -> Non
 
 
 def _fill_gaps(parser: AttributeParser, colors: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Interpolate entries that nothing set between their neighbors, cyclically, premultiplied by alpha."""
+    """Interpolate entries that are NaN between their neighbors, cyclically, premultiplied by alpha."""
     known = np.flatnonzero(~np.isnan(colors[:, 0]))
     if len(known) == 0:
         parser.warn("has no palette; using spectrum instead")

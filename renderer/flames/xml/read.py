@@ -1,4 +1,8 @@
-"""Reading .flame files: flam3's XML and its dialects in, key frames out. Its counterpart is write.py."""
+"""Reads .flame files, flam3's XML and the dialects of other programs, as key frames. write.py is the counterpart.
+
+read_library() serves the command line and the window: one FileEntry per <flame>, readable or with its error.
+elements.py finds the <flame> elements, dialects.py and jwildfire.py know what other programs write.
+"""
 
 import codecs
 import math
@@ -7,31 +11,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from xml.etree.ElementTree import Element
 
 from renderer.errors import InputError
-from renderer.files import read_file
 from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.kernel_arguments import COLOR_TYPES
-from renderer.flames.variations import ALIASES, parameter_owners, variation_table
+from renderer.flames.variations.catalog import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.elements import FlameElement, flame_elements
 from renderer.flames.xml.palette import parse_palette
-from renderer.flames.xml.priorities import apply_priorities
 from renderer.plain import format_value
+from renderer.system.files import read_file
 
 MAX_XFORMS = 4096
 MAX_SIZE = 1 << 17  # pixels along each side
-FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000)  # where flam3's differ from ours
+FLAM3_DEFAULTS = dict(
+    quality=1.0, estimator_radius=9.0, temporal_samples=1000
+)  # where flam3's defaults differ from Flame's
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity", "var_color")
 ATTRIBUTE_ALIASES = {
     "linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample",
     "cam_persp": "cam_perspective", "Mobius": "mobius",
 }  # fmt: skip
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
-FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # fields whose attribute has another name
-OTHER_FIELDS = (  # no attributes
+FIELD_ATTRIBUTES = {
+    "filter_radius": "filter",
+    "palette_number": "palette",
+}  # field -> its attribute, if the names differ
+OTHER_FIELDS = (  # fields that no attribute of their name sets
     "flame", "extra", "xforms", "final_xform", "further_finals", "layers", "palette", "colors", "alphas", "curves",
     "solid",
 )  # fmt: skip
@@ -41,7 +50,7 @@ CLAMPED = ("brightness", "gamma", "gamma_threshold", "filter_radius", "estimator
 
 
 class Attribute(NamedTuple):
-    """An attribute of a <flame>: the field of the key frame or of its flame, the field's type and limits."""
+    """An attribute of a <flame>: the field of KeyFrame (`of_keyframe`) or Flame that it sets, its type and limits."""
 
     of_keyframe: bool
     field: str
@@ -51,6 +60,7 @@ class Attribute(NamedTuple):
 
 
 def _flame_attributes() -> Iterator[tuple[str, Attribute]]:
+    """Yields the name of each attribute, made from the fields of KeyFrame and Flame, and its Attribute."""
     for settings in (KeyFrame, Flame):
         hints = get_type_hints(settings)
         for each in fields(settings):
@@ -63,14 +73,14 @@ def _flame_attributes() -> Iterator[tuple[str, Attribute]]:
 
 
 MAX_FILE_BYTES = 16 << 20
-FLAME_ATTRIBUTES = dict(_flame_attributes())  # for reading and writing
+FLAME_ATTRIBUTES = dict(_flame_attributes())  # write.py writes the same ones
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One <flame> of a file: its key frame, or the sentence of what is wrong with it.
+    """One <flame> of a file: its key frame, or None and the error, a sentence.
 
-    `ignored`: what changes the picture and is not drawn, as renderer.plain.format_ignored() takes it.
+    `ignored`: counts of attributes that change the picture and are not drawn, see renderer.plain.format_ignored().
     """
 
     index: int
@@ -81,9 +91,9 @@ class FileEntry:
 
 
 def read_library(path: Path) -> tuple[list[FileEntry], list[str]]:
-    """Every <flame> of a file in its order, and warnings; a flame that cannot be read costs itself alone.
+    """An entry for every <flame> of a file in the file's order, and warnings. An unreadable flame has an error.
 
-    Raises InputError if there is no flame, or none that can be read.
+    Raises InputError if the file has no readable flame.
     """
     data, parser = read_file(Path(path), MAX_FILE_BYTES), AttributeParser(path)
     try:
@@ -95,20 +105,20 @@ def read_library(path: Path) -> tuple[list[FileEntry], list[str]]:
 
 
 def parse_library(text: str | bytes, parser: AttributeParser) -> tuple[list[FileEntry], list[str]]:
-    """Like read_library, of a text."""
-    entries = [_entry(parser, k, found) for k, found in enumerate(flame_elements(text, parser.path))]
+    """As read_library(), for a text in place of a file."""
+    entries = [_entry(parser, k, flame) for k, flame in enumerate(flame_elements(text, parser.path))]
     if not any(entry.keyframe for entry in entries):
         raise InputError(entries[0].error)
     return entries, parser.warnings
 
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
-    """The flames of a file that can be read, in its order, and warnings, the errors of the others among them."""
+    """The readable flames of a file in the file's order, and warnings, among them the errors of the other flames."""
     return _keyframes(*read_library(path))
 
 
 def parse_flames(text: str | bytes, parser: AttributeParser | None = None) -> tuple[list[KeyFrame], list[str]]:
-    """Like read_flames, of a text."""
+    """As read_flames(), for a text in place of a file."""
     return _keyframes(*parse_library(text, parser or AttributeParser("text")))
 
 
@@ -117,21 +127,22 @@ def _keyframes(entries: list[FileEntry], warnings: list[str]) -> tuple[list[KeyF
     return [entry.keyframe for entry in entries if entry.keyframe], [*warnings, *errors]
 
 
-def _entry(parser: AttributeParser, index: int, found: FlameElement) -> FileEntry:
-    name = found.element.get("name", "")
+def _entry(parser: AttributeParser, index: int, flame: FlameElement) -> FileEntry:
+    name = flame.element.get("name", "")
     parser.location = f"{parser.path}: flame {index}" + (f" {name!r}" if name else "")
     parser.ignored = Counter()
     try:
-        if found.error:
-            parser.fail(found.error)
-        return FileEntry(index, name, _parse_flame(parser, found.element), "", dict(parser.ignored))
+        if flame.error:
+            parser.fail(flame.error)
+        return FileEntry(index, name, _parse_flame(parser, flame.element), "", dict(parser.ignored))
     except InputError as error:
         return FileEntry(index, name, None, str(error))
 
 
-def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
+def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
+    """The key frame of a <flame>; raises InputError if a value is invalid."""
     version = element.get("version", "")
-    flame: dict[str, Any] = FLAM3_DEFAULTS | _space_of(version) | dialects.defaults_of(version)
+    flame: dict[str, Any] = FLAM3_DEFAULTS | _default_camera(version) | dialects.exposure_defaults(version)
     camera: dict[str, Any] = {}
     extra = {}
     for curve in dialects.animated_curves(element.attrib):
@@ -156,36 +167,40 @@ def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
 
 
 def _parse_layers(
-    parser: AttributeParser, element: Any, version: str, camera: dict[str, Any], flame: dict[str, Any]
+    parser: AttributeParser, element: Element, version: str, camera: dict[str, Any], flame: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The fields of each layer, one if the flame has no <layer>; brightens `flame` by what colors cannot hold."""
+    """The fields of class Layer for each visible <layer>, or for the flame itself if it has none.
+
+    Colors are scaled by layer weights over the largest weight, since they are at most 255; `flame`'s white_level is
+    divided by the largest weight to compensate.
+    """
     bodies, layers = jwildfire.visible_layers(parser, element), []
-    strengths, shares, most = jwildfire.layer_strengths(parser, bodies)
-    for body, strength, share in zip(bodies, strengths, shares, strict=True):
+    strengths, densities, largest_weight = jwildfire.layer_strengths(parser, bodies)
+    for body, strength, density in zip(bodies, strengths, densities, strict=True):
         xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
         colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
         palette = dict(colors=tuple(map(tuple, (colors * strength).tolist())), alphas=alphas)
-        xforms = tuple(jwildfire.thinned(xform, share) for xform in xforms)
+        xforms = tuple(jwildfire.thinned(xform, density) for xform in xforms)
         final = finals[0] if finals else None
         layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
-    if most > 1:
-        flame["white_level"] = max(flame.get("white_level", 255.0) / most, 1.0)
+    if largest_weight > 1:
+        flame["white_level"] = max(flame.get("white_level", 255.0) / largest_weight, 1.0)
     return layers
 
 
-def _space_of(version: str) -> dict[str, Any]:
-    """The camera and the fate of z in files of a program, by the version that it writes.
+def _default_camera(version: str) -> dict[str, object]:
+    """The camera model and preserve_z of the program that wrote `version`.
 
-    In Apophysis and Fractorium z passes through variations of the plane, in JWildfire only with preserve_z.
+    In Apophysis and Fractorium z passes through 2D variations, in JWildfire only with preserve_z.
     """
     jwildfire = dialects.is_jwildfire(version)
     return {"preserve_z": not jwildfire, "cam_model": "jwildfire" if jwildfire else "apophysis"}
 
 
 def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:
-    """An attribute's value, a word, a number or a tuple of numbers; fails outside the limits that scene files have.
+    """An attribute's value (a word, a number or a tuple of numbers); fails if it is outside the attribute's limits.
 
-    Exposure and filters are limited instead, which is said.
+    Values of the fields CLAMPED are clamped instead, and the excess is counted as ignored.
     """
     kinds = get_args(attribute.hint)
     if get_origin(attribute.hint) is Literal:
@@ -209,9 +224,9 @@ def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attri
 
 
 def _parse_xforms(
-    parser: AttributeParser, element: Any, is_jwildfire: bool = False
+    parser: AttributeParser, element: Element, is_jwildfire: bool = False
 ) -> tuple[tuple[Xform, ...], list[Xform]]:
-    """The xforms of an element and its final ones: in flam3's files the first alone counts."""
+    """The xforms of an element, and its final xforms: all in JWildfire's files, in others only the first."""
     xforms: list[Xform] = []
     finals: list[Xform] = []
     for child in element:
@@ -235,8 +250,8 @@ def _parse_xforms(
         parser.fail("has no <xform>; at least one is required")
     solo = element.get("soloxform")
     if solo is not None and int(parser.number("soloxform", solo)) >= 0:
-        shown = int(parser.number("soloxform", solo))
-        xforms = [xform if i == shown else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
+        solo_index = int(parser.number("soloxform", solo))
+        xforms = [xform if i == solo_index else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
     if not sum(xform.weight for xform in xforms) > 0:
         parser.fail("the weights of all xforms are 0; at least one must be above 0")
     if is_jwildfire:
@@ -246,7 +261,7 @@ def _parse_xforms(
 
 
 def symmetry_xforms(kind: int) -> list[Xform]:
-    """What <symmetry kind> appends: a mirror if kind is negative, then the rotations of |kind|-fold symmetry."""
+    """The xforms that <symmetry kind=...> appends: a mirror if kind < 0, then the rotations of |kind|-fold symmetry."""
     xforms = []
     if kind < 0:
         xforms.append(Xform((-1.0, 0.0, 0.0, 0.0, 1.0, 0.0), color=1.0, color_speed=0.0, animate=0.0))
@@ -258,8 +273,8 @@ def symmetry_xforms(kind: int) -> list[Xform]:
     return xforms
 
 
-def _parse_xform(parser: AttributeParser, element: Any, where: str, position: int) -> Xform:
-    """An xform; `position`: the element's among xforms and final xform, whose default colors alternate."""
+def _parse_xform(parser: AttributeParser, element: Element, where: str, position: int) -> Xform:
+    """An <xform> or <finalxform>; `position`: its index among both, as the default color alternates between 0 and 1."""
     values: dict[str, Any] = dict(weight=0.0, color=float(position & 1))
     variations: dict[str, float] = {}
     parameters: dict[str, float] = {}
@@ -288,7 +303,7 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
         elif name == "plotmode":
             if text.lower() == "off":
                 values["opacity"] = 0.0
-        elif name in ("var", "var1"):  # old forms, which set all weights: attributes before them have no effect
+        elif name in ("var", "var1"):  # old forms that set all weights, and so override attributes before them
             variations = _parse_old_variations(parser, name, label, text)
         elif not _parse_variation(parser, name, label, text, variations, parameters):
             extra[name] = text
@@ -296,25 +311,32 @@ def _parse_xform(parser: AttributeParser, element: Any, where: str, position: in
             parser.ignored[f"{undrawn} xforms"] += 1
     jwildfire.with_space_affines(parser, element.attrib, values)
     values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
-    apply_priorities(parser, element.attrib, variations, parameters)
+    jwildfire.apply_priorities(parser, element.attrib, variations, parameters)
     _report_unknown(parser, extra, values, variations)
     _check_xform(parser, where, values)
     motion = (child.attrib.items() for child in element if child.tag == "motion")
     values["motion"] = tuple(" ".join(f'{k}="{escape_attribute(v)}"' for k, v in items) for items in motion)
     weights = {name: weight for name, weight in variations.items() if weight != 0}
-    tables = dict(variations=read_only(weights), parameters=read_only(parameters), extra=read_only(extra))
+    values |= dict(variations=read_only(weights), parameters=read_only(parameters), extra=read_only(extra))
     try:
-        return Xform(**values, **tables)
+        return Xform(**values)
     except ValueError as error:
         parser.fail(f"{where}: {error}")
 
 
 def _parse_variation(
-    parser: AttributeParser, name: str, label: str, text: str, variations: dict, parameters: dict
+    parser: AttributeParser,
+    name: str,
+    label: str,
+    text: str,
+    variations: dict[str, float],
+    parameters: dict[str, float],
 ) -> bool:
-    """Whether the attribute is a variation's weight or parameter, which is added to the tables then."""
+    """Add a variation's weight or parameter to `variations` or `parameters`; False if the attribute is neither."""
     repeated = dialects.REPEATED.fullmatch(name)
-    again = repeated is not None and repeated[1] in variations  # a second time in one xform: the table knows the name
+    again = (
+        repeated is not None and repeated[1] in variations
+    )  # NAME#1#: NAME is in the xform already; variation_table() knows both names
     plain = dialects.plain_name(name if again or repeated is None else repeated[1] + repeated[3])
     if (alias := dialects.variation_name(plain)) in variation_table():
         variations[alias] = variations.get(alias, 0.0) + parser.number(label, text)
@@ -330,7 +352,7 @@ def _parse_variation(
 def _report_unknown(
     parser: AttributeParser, extra: dict[str, str], values: dict[str, Any], variations: dict[str, float]
 ) -> None:
-    """Count what of an xform's other attributes changes the picture: mostly variations that the table lacks."""
+    """Count unread attributes of an xform that change the picture, mostly unknown variations; set its color_type."""
     unknown: list[str] = []
     for name, text in extra.items():
         ignored = dialects.xform_ignored(name, text)
@@ -348,7 +370,7 @@ def _report_unknown(
 
 
 def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: str) -> dict[str, float]:
-    """`var`: weights in flam3's order; `var1`: the index of the only variation."""
+    """Variation -> weight. Old attribute `var`: weights in flam3's order; `var1`: the index of the only variation."""
     if name == "var":
         return dict(zip(variation_table(), parser.numbers(label, text), strict=False))
     names, index = list(variation_table()), int(parser.number(label, text))
@@ -358,10 +380,10 @@ def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: 
 
 
 def _check_xform(parser: AttributeParser, where: str, values: dict[str, Any]) -> None:
-    """Reject or warn of values that flam3 does not use as they are; removes a final xform's weight."""
+    """Fail for a negative weight, warn of an opacity that flam3 clamps, and remove the weight of a final xform."""
     if values["weight"] < 0:
         parser.fail(f"{where}: weight is {values['weight']:g}; it must be at least 0")
     if not 0 <= values.get("opacity", 1.0) <= 1:
         parser.warn(f"{where}: opacity is {values['opacity']:g}; using {int(values['opacity'] > 0)} instead")
     if where == "finalxform":
-        values.pop("weight")  # programs write one, which means nothing: the final xform is applied to every point
+        values.pop("weight")  # meaningless: the final xform is applied to every point

@@ -1,4 +1,4 @@
-"""Reading of JWildfire's solid rendering: the attributes sld_render_* of a flame."""
+"""Parses the settings of JWildfire's solid rendering, a flame's attributes sld_render_*, for dialects.py."""
 
 import re
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ FIELDS = {  # field of Solid -> (attribute, low, high): outside values are clamp
 
 
 def parse_solid(parser: AttributeParser, attributes: Mapping[str, str]) -> Solid | None:
-    """The settings of solid rendering; None if it is off. Adds to `ignored` what of it is not drawn."""
-    sheet = _Sheet(parser, attributes)
-    if sheet.number("enabled", 0.0) == 0:
+    """The settings of solid rendering; None if it is off. Counts settings that are not drawn in `parser.ignored`."""
+    solid = _SolidAttributes(parser, attributes)
+    if solid.number("enabled", 0.0) == 0:
         return None
-    values: dict[str, Any] = {"occlusion": sheet.number("ao_enabled", 1.0) != 0}
+    values: dict[str, Any] = {"occlusion": solid.number("ao_enabled", 1.0) != 0}
     for field, (name, low, high) in FIELDS.items():
         default = getattr(Solid, field)
-        values[field] = type(default)(min(max(sheet.number(name, default), low), high))
-    if (count := sheet.count("material_count", MAX_MATERIALS)) is not None:
-        values["materials"] = tuple(_material(sheet, k) for k in range(count))
-    if (count := sheet.count("ligtht_count", MAX_LIGHTS)) is not None:  # so JWildfire spells it
-        values["lights"] = tuple(_light(sheet, k) for k in range(count))
+        values[field] = type(default)(min(max(solid.number(name, default), low), high))
+    if (count := solid.count("material_count", MAX_MATERIALS)) is not None:
+        values["materials"] = tuple(_material(solid, k) for k in range(count))
+    if (count := solid.count("ligtht_count", MAX_LIGHTS)) is not None:  # JWildfire's spelling
+        values["lights"] = tuple(_light(solid, k) for k in range(count))
     release = re.match(r"JWildfire V(\d+)", attributes.get("version", ""))
     values["light_model"] = "jwildfire 7" if release and int(release[1]) < 8 else "jwildfire 8"
     _report_ignored(parser, attributes)
@@ -43,8 +43,8 @@ def parse_solid(parser: AttributeParser, attributes: Mapping[str, str]) -> Solid
         parser.fail(str(error))
 
 
-class _Sheet:
-    """The numbers of attributes with the common prefix."""
+class _SolidAttributes:
+    """Reads the attributes sld_render_NAME of a flame by NAME."""
 
     def __init__(self, parser: AttributeParser, attributes: Mapping[str, str]):
         self.parser, self.attributes = parser, attributes
@@ -66,22 +66,22 @@ class _Sheet:
         return red, green, blue
 
 
-def _material(sheet: _Sheet, k: int) -> Material:
-    plain = Material()
+def _material(solid: _SolidAttributes, k: int) -> Material:
+    defaults = Material()
     numbers = {
-        name: sheet.number(f"material_{name}{k}", getattr(plain, name))
+        name: solid.number(f"material_{name}{k}", getattr(defaults, name))
         for name in ("diffuse", "ambient", "phong", "phong_size")
     }
-    curve = sheet.attributes.get(f"{PREFIX}material_light_diif_func{k}", "COSA").strip().lower()
+    curve = solid.attributes.get(f"{PREFIX}material_light_diif_func{k}", "COSA").strip().lower()
     if curve not in DIFFUSE_CURVES:
-        sheet.parser.warn(f"{PREFIX}material_light_diif_func{k} is {format_value(curve)}, which is unknown; using COSA")
+        solid.parser.warn(f"{PREFIX}material_light_diif_func{k} is {format_value(curve)}, which is unknown; using COSA")
         curve = "cosa"
-    return Material(**numbers, phong_color=sheet.color("material_phong", k), diffuse_curve=curve)  # type: ignore[arg-type]
+    return Material(**numbers, phong_color=solid.color("material_phong", k), diffuse_curve=curve)  # type: ignore[arg-type]
 
 
-def _light(sheet: _Sheet, k: int) -> Light:
-    altitude, azimuth = (sheet.number(f"light_{name}{k}", 0.0) for name in ("altitude", "azimuth"))
-    return Light(altitude, azimuth, sheet.number(f"light_intensity{k}", 0.5), sheet.color("light", k))
+def _light(solid: _SolidAttributes, k: int) -> Light:
+    altitude, azimuth = (solid.number(f"light_{name}{k}", 0.0) for name in ("altitude", "azimuth"))
+    return Light(altitude, azimuth, solid.number(f"light_intensity{k}", 0.5), solid.color("light", k))
 
 
 def _report_ignored(parser: AttributeParser, attributes: Mapping[str, str]) -> None:

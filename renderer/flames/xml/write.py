@@ -1,4 +1,7 @@
-"""Writing .flame files: key frames as flam3's XML, which read.py reads as the same key frames."""
+"""Writes key frames as .flame files in flam3's XML, which read.py reads as the same key frames.
+
+flames/studio.py, the flame editor and the command line call to_xml().
+"""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -10,15 +13,17 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.kernel_arguments import adjusted_opacity
 from renderer.flames.xml.attributes import escape_attribute
 from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, is_jwildfire, names_filters_rightly
-from renderer.flames.xml.jwildfire import flat_part
+from renderer.flames.xml.jwildfire import plane_coefficients
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
 LENS = ("new_dof", "blur_curve", "antialias_amount", "antialias_radius")
-OMITTED = {  # values that are not written: the defaults
+OMITTED = {  # attribute -> its default value, which is not written
     "pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0, "exposure": "flam3", "contrast": 1.0,
     "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0,
 } | {f.name: f.default for f in fields(Flame) if f.name.startswith("cam_") or f.name in LENS}  # fmt: skip
-FILTER_NAMES = {drawn: named for named, drawn in FLAM3_FILTERS.items()}  # that make flam3 draw the filter
+FILTER_NAMES = {
+    drawn: named for named, drawn in FLAM3_FILTERS.items()
+}  # filter -> the filter_shape with which flam3 draws it
 
 
 def _format_value(value: Any) -> str:
@@ -40,7 +45,7 @@ def _element(tag: str, attributes: dict[str, Any], children: Iterable[str] = (),
 
 
 def to_xml(keyframes: Iterable[KeyFrame]) -> str:
-    """The XML of key frames, which parses as the same key frames."""
+    """The XML of key frames. Raises InputError if a flame cannot be written, such as a 3D one."""
     return "\n".join(["<flames>", *map(_flame_element, keyframes), "</flames>", ""])
 
 
@@ -66,19 +71,19 @@ def _flame_element(key: KeyFrame) -> str:
         raise InputError("a flame with several final xforms can be written only as one of JWildfire's")
     children = _body(flame, is_jwildfire(version))
     if flame.layers:
-        children = [_element("layer", {}, _body(each, is_jwildfire(version))) for each in flame.layer_flames]
+        children = [_element("layer", {}, _body(layer, is_jwildfire(version))) for layer in flame.layer_flames]
     return _element("flame", attributes, children, "")
 
 
 def _body(flame: Flame, is_jwildfire: bool) -> list[str]:
-    """The elements of xforms and palette."""
+    """The XML elements of a flame's or layer's xforms and palette."""
     xforms = [(xform, "xform") for xform in flame.xforms] + [(xform, "finalxform") for xform in flame.final_xforms]
     return [*(_xform_element(*each, is_jwildfire) for each in xforms), *_palette_elements(flame)]
 
 
 def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
     affine, post = (
-        flat_part(getattr(xform, n), xform.extra, name) for n, name in (("affine", "coefs"), ("post", "post"))
+        plane_coefficients(getattr(xform, n), xform.extra, name) for n, name in (("affine", "coefs"), ("post", "post"))
     )
     if affine is None or post is None:
         raise InputError("a 3D flame cannot be written as a .flame file; its xforms have 12 coefficients")
@@ -97,11 +102,13 @@ def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
 
 
 def _coefs(affine: tuple[float, ...]) -> tuple[float, ...]:
+    """The coefficients column by column, the order of flam3's files."""
     a, b, c, d, e, f = affine
     return a, d, b, e, c, f
 
 
 def _palette_elements(flame: Flame) -> list[str]:
+    """<color> elements if there are alphas or colors that are not whole numbers, else one <palette> in hexadecimal."""
     colors = flame.palette_colors
     if flame.alphas:
         rgba = zip(colors.tolist(), flame.alphas, strict=True)

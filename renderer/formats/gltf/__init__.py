@@ -1,10 +1,10 @@
-"""Untrusted glTF 2.0 files (.gltf, .glb) as plain arrays: meshes, nodes, materials, pictures, cameras and lights.
+"""Reads untrusted glTF 2.0 files (.gltf, .glb) as plain arrays: meshes, nodes, materials, textures, cameras and lights.
 
-A Model is in the pose of its nodes, with skins and morph targets; rig.model_at() gives it at a time of an animation.
-extensions.py lists the extensions that are read; whatever else a file says is counted in Model.ignored.
+load() returns a Model at rest, with skins and morph targets applied; rig.model_at() poses it at a time of an animation.
+extensions.py lists the supported extensions; everything else in a file is counted in Model.ignored.
 
-Every index and offset is checked before it is used, every size before it is allocated, and only files in the folder
-of the first are opened. Any violation is an InputError that names the file and the item.
+Every index and offset is checked before it is used and every size before it is allocated; only files in the folder of
+the glTF file, and below, are opened. Any violation raises an InputError that names the file and the item.
 """
 
 from functools import lru_cache
@@ -12,32 +12,33 @@ from pathlib import Path
 
 from renderer.errors import InputError
 from renderer.formats.gltf.animation import Animation
-from renderer.formats.gltf.container import Container, stamp_of
+from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
-from renderer.formats.gltf.nodes import model_of
+from renderer.formats.gltf.nodes import build_model
 from renderer.formats.linked import remember_links
+from renderer.system.files import file_stamp
 
 __all__ = ["Animation", "Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
 
 
 def load(path: Path | str, variant: str = "") -> Model:
-    """The Model of a file, with the materials of a variant where that is named.
+    """Loads a file as a Model; `variant` selects a material variant (KHR_materials_variants).
 
-    It is read again when it or a file that it names changes. The arrays are shared, so they are read-only.
+    The Model is cached until the file, or a file it refers to, changes. Its arrays are shared, so read-only.
     """
     path = Path(path)
-    model, linked = _load(path, stamp_of(path), variant)
-    if any(stamp_of(file) != stamp for file, stamp in linked.items()):
+    model, linked = _load(path, file_stamp(path), variant)
+    if any(file_stamp(file) != stamp for file, stamp in linked.items()):
         _load.cache_clear()
-        model, _ = _load(path, stamp_of(path), variant)
+        model, _ = _load(path, file_stamp(path), variant)
     return model
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Model, dict]:
+def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Model, dict[Path, tuple[int, int] | None]]:
     try:
         file = Container(path)
-        model = model_of(file, variant)
+        model = build_model(file, variant)
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
     remember_links(path, file.linked)

@@ -1,18 +1,17 @@
 """Animations of a glTF file: key frames of nodes and of morph weights, and their values at a time.
 
-Interpolation is that of the glTF 2.0 specification, appendix C: STEP, LINEAR (slerp for rotations) and CUBICSPLINE.
+Interpolation follows the glTF 2.0 specification, appendix C: STEP, LINEAR (slerp for rotations) and CUBICSPLINE.
 """
 
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from renderer.formats.gltf.container import Container
-from renderer.plain import format_value
+from renderer.plain import Json, format_value
 
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
@@ -85,51 +84,51 @@ def value_at(channel: Channel, seconds: float) -> np.ndarray:
 
 
 def slerp(first: np.ndarray, second: np.ndarray, u: float) -> np.ndarray:
-    """The unit quaternion (4,) at fraction u of the shorter arc between two (K. Shoemake 1985)."""
+    """Interpolates unit quaternions (4,) spherically, at fraction `u` of the shorter arc (K. Shoemake 1985)."""
     cosine = float(first @ second)
     if cosine < 0:
         second, cosine = -second, -cosine
-    if cosine > 1 - 1e-9:  # the arc is a line to within rounding
+    if cosine > 1 - 1e-9:  # so short an arc is a line within rounding, and its sine would divide by zero
         return _unit((1 - u) * first + u * second)
     angle = math.acos(cosine)
     return _unit((math.sin((1 - u) * angle) * first + math.sin(u * angle) * second) / math.sin(angle))
 
 
 def _unit(quaternion: np.ndarray) -> np.ndarray:
-    """The quaternion at length 1; no rotation for one of length zero, which a spline may pass."""
+    """Normalizes a quaternion; length zero, which a spline may pass through, gives the identity rotation."""
     size = math.sqrt(float(quaternion @ quaternion))
     return quaternion / size if size > 1e-12 else np.array([0.0, 0.0, 0.0, 1.0])
 
 
 def find_animation(animations: tuple[Animation, ...], name: str) -> int | None:
-    """The index of the animation of this name, or of this number from 0 if none has the name; None if there is none."""
+    """Finds an animation's index by name, else by number ("0" is the first); None if neither matches."""
     names = [animation.name for animation in animations]
     if name in names:
         return names.index(name)
     return int(name) if re.fullmatch("[0-9]{1,6}", name) and int(name) < len(names) else None
 
 
-def key_of(animations: tuple[Animation, ...], index: int) -> str:
-    """What find_animation() finds this animation by: its name, or its number where that is empty or not unique."""
+def animation_key(animations: tuple[Animation, ...], index: int) -> str:
+    """The key of an animation for find_animation(): its name, or its number if the name is empty or not unique."""
     name = animations[index].name
     return name if name and find_animation(animations, name) == index else str(index)
 
 
 def animation_keys(animations: tuple[Animation, ...]) -> list[str]:
-    """The key_of() of each animation."""
+    """The animation_key() of each animation."""
     first = {animation.name: index for index, animation in reversed(list(enumerate(animations)))}
     return [a.name if a.name and first[a.name] == index else str(index) for index, a in enumerate(animations)]
 
 
-def animations_of(
+def read_animations(
     file: Container, targets_of: Callable[[int], int | None], ignore: Callable[[str], None]
 ) -> tuple[Animation, ...]:
-    """The animations of a file.
+    """Reads the animations of a file.
 
-    `targets_of(node)` is the number of morph targets of a node's mesh, None if the node is not in the scene;
-    `ignore(name)` counts what is not played.
+    `targets_of(node)` returns the number of morph targets of a node's mesh, None if the node is not in the scene;
+    `ignore(name)` counts a statement that has no effect.
     """
-    found, total, entries = [], 0, file.list_of("animations")
+    found, total, entries = [], 0, file.list_at("animations")
     if len(entries) > MAX_ANIMATIONS:
         file.fail("the file", f"has {len(entries)} animations; {MAX_ANIMATIONS} are allowed")
     for number, entry in enumerate(entries):
@@ -137,7 +136,7 @@ def animations_of(
         if not isinstance(entry, dict):
             file.fail(name, f"is {format_value(entry)}; it must be an object")
         channels = []
-        for row, channel in enumerate(file.list_of("channels", entry, name)):
+        for row, channel in enumerate(file.list_at("channels", entry, name)):
             total += 1
             if total > MAX_CHANNELS:
                 file.fail(name, f"raises the channels of the whole file above the {MAX_CHANNELS} allowed")
@@ -151,13 +150,13 @@ def animations_of(
 
 def _channel(
     file: Container,
-    animation: dict,
-    entry: Any,
+    animation: Json,
+    entry: object,
     name: str,
     targets_of: Callable[[int], int | None],
     ignore: Callable[[str], None],
 ) -> Channel | None:
-    """A channel; None for one without effect: what it moves is not in the scene, or is counted as ignored."""
+    """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
     if not isinstance(entry, dict):
         file.fail(name, f"is {format_value(entry)}; it must be an object")
     target = file.part(entry, "target", name)
@@ -170,7 +169,7 @@ def _channel(
             return None
         node, path = int(match[1]), match[2]
     if node is None:
-        return None  # the specification: such a channel is to be ignored
+        return None  # as the specification demands
     target_node = file.item("nodes", node, name)
     if not isinstance(path, str) or path not in PATHS:
         file.fail(name, f"has the path {format_value(path)}; allowed are {', '.join(PATHS)}")
@@ -193,7 +192,7 @@ def _channel(
 
 
 def _sampler(
-    file: Container, animation: dict, index: Any, path: str, channel: str
+    file: Container, animation: Json, index: object, path: str, channel: str
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Times (k,) and output values (n, w) float32 of a sampler, and its interpolation."""
     entry = file.item("samplers", index, channel, animation)

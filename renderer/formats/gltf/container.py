@@ -1,8 +1,11 @@
-"""The bytes and the JSON of a glTF file; every index and offset is checked before it is used."""
+"""Checked access to the JSON and the buffers of a glTF file, for the other modules of renderer.formats.gltf.
+
+The methods of Container return values of a stated type and range, or raise an InputError that names the item. Every
+index, offset and size is checked before it is used.
+"""
 
 import base64
 import binascii
-import os
 import re
 import struct
 import urllib.parse
@@ -13,15 +16,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import parse_json, read_file
 from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED
-from renderer.plain import format_value, is_finite_number
+from renderer.plain import Json, format_value, is_finite_number
+from renderer.system.files import file_stamp, parse_json, read_file
 
 MAX_FILE_BYTES = 1 << 30  # bytes
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
 MAX_COUNT = 1 << 26  # items of an array
-MAX_ZEROS = 1 << 24  # items of accessors without a buffer view, which are zeros
+MAX_ZEROS = 1 << 24  # items of all accessors without a buffer view, which consist of zeros
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
@@ -30,23 +33,17 @@ MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
 BINARY_CHUNK = 0x004E4942
 
 
-def stamp_of(path: Path | str) -> tuple[int, int] | None:
-    """Modification time and size, which change when a file is saved again; None if there is no file."""
-    try:
-        state = os.stat(path)
-    except OSError:
-        return None
-    return state.st_mtime_ns, state.st_size
-
-
 class Container:
-    """A glTF file that is being read: its JSON `tree`, its buffers, and accessors by their index."""
+    """A glTF file that is being read: its JSON `tree`, its buffers, and its decoded accessors by index.
+
+    In every method `item` names the part of the file at fault in errors, such as "nodes[3]".
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         data = read_file(path, MAX_FILE_BYTES)
         self.binary: memoryview | None = None
-        self.linked: dict[Path, tuple[int, int] | None] = {}  # stamps of the files that this one names
+        self.linked: dict[Path, tuple[int, int] | None] = {}  # stamps of the files that this one refers to
         text = self._chunks(data) if data[:4] == b"glTF" else data
         if len(text) > MAX_JSON_BYTES:
             self.fail("its JSON", f"is larger than the {MAX_JSON_BYTES >> 20} MiB allowed")
@@ -59,74 +56,74 @@ class Container:
         version = self.part(self.tree, "asset", "the file").get("version")
         if not isinstance(version, str) or not version.startswith("2."):
             self.fail("asset", f"says version {format_value(version)}; 2.0 can be read")
-        for name in self.list_of("extensionsRequired"):
+        for name in self.list_at("extensionsRequired"):
             if not isinstance(name, str) or name not in SUPPORTED:
                 self.fail("extensionsRequired", f"names {format_value(name)}, which this program does not read")
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
         self.floats: dict[int, np.ndarray] = {}
-        self.decompressed: dict[int, memoryview] = {}  # buffer views that were compressed
+        self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
         self.taken = Counter[str]()
 
     def fail(self, item: str, what: str) -> NoReturn:
-        """Raise the InputError of an item of the file."""
+        """Raises an InputError: "PATH: ITEM WHAT"."""
         raise InputError(f"{self.path}: {item} {what}")
 
     def take(self, what: str, count: int, most: int, item: str) -> None:
-        """Add to a total over the whole file; InputError above `most`: many small arrays add up to a large one."""
+        """Adds `count` to the file's total of `what`; raises InputError above `most`: small arrays add up."""
         self.taken[what] += count
         if self.taken[what] > most:
             self.fail(item, f"raises the {what} of the whole file above the {most} allowed")
 
     # ---- JSON -------------------------------------------------------------------------------------------------------
-    def part(self, table: dict, key: str, item: str) -> dict:
-        """The object at a key; empty if there is none."""
+    def part(self, table: Json, key: str, item: str) -> Json:
+        """Returns the object at a key of `table`; empty if the key is missing."""
         value = table.get(key, {})
         if not isinstance(value, dict):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be an object")
         return value
 
-    def list_of(self, key: str, table: dict | None = None, item: str = "the file") -> list:
-        """The list at a key of a table (the file's JSON if none); empty if there is none."""
+    def list_at(self, key: str, table: Json | None = None, item: str = "the file") -> list[Any]:
+        """Returns the list at a key of `table` (default: the file's JSON); empty if the key is missing."""
         value = (self.tree if table is None else table).get(key, [])
         if not isinstance(value, list):
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
-    def item(self, group: str, index: Any, item: str, table: dict | None = None) -> dict:
-        """An entry, by its index, of one of the lists of a table (the file's JSON if none)."""
-        values = self.list_of(group, table)
+    def item(self, group: str, index: object, item: str, table: Json | None = None) -> Json:
+        """Returns the object group[index] of `table` (default: the file's JSON)."""
+        values = self.list_at(group, table)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
             self.fail(item, f"names {group}[{format_value(index)}]; there are {len(values)}, from 0")
         if not isinstance(values[index], dict):
             self.fail(f"{group}[{index}]", f"is {format_value(values[index])}; it must be an object")
         return values[index]
 
-    def number(self, table: dict, key: str, default: Any, low: Any, high: Any, item: str) -> Any:
-        """The number from `low` to `high` at a key."""
+    def number(self, table: Json, key: str, default: object, low: object, high: object, item: str) -> Any:
+        """Returns the finite number at a key, which must lie in [low, high]."""
         value = table.get(key, default)
         if not is_finite_number(value) or not low <= value <= high:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
         return value
 
-    def count(self, table: dict, key: str, default: int | None, item: str, most: int = MAX_FILE_BYTES) -> int:
-        """The whole number from 0 to `most` at a key."""
+    def count(self, table: Json, key: str, default: int | None, item: str, most: int = MAX_FILE_BYTES) -> int:
+        """Returns the whole number at a key, from 0 to `most`; a `default` of None makes the key mandatory."""
         value: Any = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be a whole number from 0 to {most}")
         return value
 
-    def one_of(self, table: dict, key: str, allowed: dict, item: str, default: Any = None) -> Any:
-        """The value of `allowed` under the number at a key."""
+    def one_of(self, table: Json, key: str, allowed: dict[Any, Any], item: str, default: object = None) -> Any:
+        """Looks up the number at a key in `allowed` and returns its value there."""
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
             self.fail(item, f"has the {key} {format_value(value)}; allowed are {list(allowed)}")
         return allowed[value]
 
     def numbers(
-        self, table: dict, key: str, default: tuple, item: str, low: Any = -1e18, high: Any = 1e18
+        self, table: Json, key: str, default: tuple[object, ...], item: str, low: object = -1e18, high: object = 1e18
     ) -> tuple[float, ...]:
-        """The list of numbers at a key, as long as `default`; each from `low` to `high`."""
+        """Returns the list of numbers at a key; it must be as long as `default`, each number in [low, high]."""
         value = table.get(key, default)
         if not isinstance(value, (list, tuple)) or len(value) != len(default):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be {len(default)} numbers")
@@ -136,7 +133,7 @@ class Container:
 
     # ---- bytes ------------------------------------------------------------------------------------------------------
     def _chunks(self, data: bytes) -> bytes:
-        """The JSON of a .glb; its binary chunk is kept."""
+        """Splits a .glb into chunks: returns the JSON and stores the binary chunk in `binary`."""
         if len(data) < 20:
             self.fail("the file", "ends within its header")
         version, length = struct.unpack("<II", data[4:12])
@@ -153,14 +150,15 @@ class Container:
             elif kind == BINARY_CHUNK and self.binary is None:
                 self.binary = chunk
             end = at + 8 + size
-            is_padded = data[end + 4 : end + 8] != struct.pack("<I", BINARY_CHUNK)  # some writers forget to
+            # Chunks are padded to 4 bytes; some writers omit the padding, so that the next chunk's header follows.
+            is_padded = data[end + 4 : end + 8] != struct.pack("<I", BINARY_CHUNK)
             at = end + (-size % 4 if is_padded else 0)
         if text is None:
             self.fail("the file", "has no chunk of JSON")
         return text
 
-    def content(self, uri: Any, item: str) -> bytes:
-        """The bytes behind a data: URI or a file in this file's folder."""
+    def content(self, uri: object, item: str) -> bytes:
+        """Reads the bytes of a data: URI, or of a file in the glTF file's folder or below."""
         if not isinstance(uri, str):
             self.fail(item, f"has a uri that is {format_value(uri)}; it must be a text")
         if uri[:5].lower() == "data:":
@@ -178,15 +176,15 @@ class Container:
             target = (folder / name).resolve()
             if not target.is_relative_to(folder) or not target.is_file():
                 self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
-            self.linked[target] = stamp_of(target)
+            self.linked[target] = file_stamp(target)
             return read_file(target, MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"
             ) from error
 
-    def lacks(self, uri: Any) -> bool:
-        """Whether a uri names a file that would be in this file's folder, or below, and is not there."""
+    def lacks(self, uri: object) -> bool:
+        """True if a URI names a missing file in the glTF file's folder or below; the file is then watched for."""
         if not isinstance(uri, str) or uri[:5].lower() == "data:" or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri):
             return False
         folder, name = self.path.parent.resolve(), urllib.parse.unquote(uri)
@@ -194,13 +192,13 @@ class Container:
             target = (folder / name).resolve()
             if "\\" in name or not target.is_relative_to(folder) or target.exists():
                 return False
-        except (OSError, ValueError):  # a name that no file can have; content() reports it
+        except (OSError, ValueError):  # not a valid file name; content() reports it
             return False
-        self.linked[target] = stamp_of(target)
+        self.linked[target] = file_stamp(target)
         return True
 
     def buffer(self, index: Any, item: str) -> memoryview:
-        """The bytes of a buffer."""
+        """Returns the bytes of buffers[index]."""
         entry = self.item("buffers", index, item)
         if index not in self.buffers:
             name = f"buffers[{index}]"
@@ -217,7 +215,7 @@ class Container:
         return self.buffers[index]
 
     def view(self, index: Any, item: str) -> tuple[memoryview, int]:
-        """The bytes of a buffer view and its stride in bytes, 0 for contiguous items."""
+        """Returns the bytes of bufferViews[index], decompressed, and its stride in bytes; 0 means contiguous items."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
         extensions = self.part(entry, "extensions", name)
         compressed = next((extensions[key] for key in MESHOPT if key in extensions), None)
@@ -231,8 +229,8 @@ class Container:
             self.fail(name, f"goes from byte {start} to {start + length}; its buffer has {len(data)}")
         return data[start : start + length], self.count(entry, "byteStride", 0, name, 252)
 
-    def _decompressed(self, table: Any, name: str) -> memoryview:
-        """The bytes of a buffer view that is compressed as the table of its extension says."""
+    def _decompressed(self, table: object, name: str) -> memoryview:
+        """Decompresses a buffer view; `table` is the object of its meshopt extension."""
         if not isinstance(table, dict):
             self.fail(name, f"has a compression that is {format_value(table)}; it must be an object")
         data = self.buffer(table.get("buffer"), name)
@@ -256,8 +254,8 @@ class Container:
         except ValueError as error:
             raise InputError(f"{self.path}: {name} is damaged: {error}") from error
 
-    def array(self, table: dict, count: int, kind: str, width: int, item: str) -> np.ndarray:
-        """Items (count, width) of the buffer view that a table names, as a view of its bytes."""
+    def array(self, table: Json, count: int, kind: str, width: int, item: str) -> np.ndarray:
+        """Views the bytes of the buffer view that `table` refers to as `count` items of `width` numbers of `kind`."""
         data, stride = self.view(table.get("bufferView"), item)
         dtype, offset = np.dtype(kind), self.count(table, "byteOffset", 0, item)
         stride = stride or dtype.itemsize * width
@@ -270,9 +268,9 @@ class Container:
         return np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
 
     def accessor(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
-        """Items (count, width) of an accessor of one of these types; all are finite.
+        """Returns the items (count, width) of accessors[index], whose type must be one of `kinds`.
 
-        Integers keep their type; normalized ones become float32.
+        Integers keep their type; normalized integers become float32. Floats are checked to be finite.
         """
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
         if entry.get("type") not in kinds:
@@ -296,10 +294,10 @@ class Container:
         self.read[index] = values
         return values
 
-    def add_accessor(self, original: Any, values: np.ndarray, name: str) -> int:
-        """The index of a new accessor of decoded values (n, width), with the type of accessor `original`.
+    def add_accessor(self, original: object, values: np.ndarray, name: str) -> int:
+        """Adds an accessor of decoded values (n, width) with the type of accessors[original]; returns its index.
 
-        Integers of a normalized one become fractions. InputError where the values are not finite or of other width.
+        Normalized integers become fractions. Raises InputError if a value is not finite or the width differs.
         """
         entry = self.item("accessors", original, name)
         if WIDTHS.get(str(entry.get("type"))) != values.shape[1]:
@@ -314,27 +312,27 @@ class Container:
         return self._add(entry, values)
 
     def add_scalars(self, values: np.ndarray) -> int:
-        """The index of a new accessor of integers (n, 1)."""
+        """Adds an accessor of integers (n, 1); returns its index."""
         return self._add({"type": "SCALAR"}, values)
 
-    def _add(self, entry: dict, values: np.ndarray) -> int:
-        accessors = self.tree["accessors"] = self.list_of("accessors")
+    def _add(self, entry: Json, values: np.ndarray) -> int:
+        accessors = self.tree["accessors"] = self.list_at("accessors")
         accessors.append(entry)
         self.read[len(accessors) - 1] = values
         return len(accessors) - 1
 
     def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
-        """The items of an accessor as float32, shared by all that name it."""
+        """Returns the items of an accessor as float32; one array, shared by all who refer to the accessor."""
         values = self.accessor(index, kinds, item)
         if index not in self.floats:
             self.floats[index] = values.astype("f4", copy=False)
         return self.floats[index]
 
-    def _with_sparse(self, values: np.ndarray, sparse: dict, kind: str, name: str) -> np.ndarray:
+    def _with_sparse(self, values: np.ndarray, sparse: Json, kind: str, name: str) -> np.ndarray:
         count = self.count(sparse, "count", None, name, len(values))
-        places, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
-        index_kind = self.one_of(places, "componentType", INDICES, f"{name}.indices")
-        rows = self.array(places, count, index_kind, 1, f"{name}.indices")[:, 0]
+        indices, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
+        index_kind = self.one_of(indices, "componentType", INDICES, f"{name}.indices")
+        rows = self.array(indices, count, index_kind, 1, f"{name}.indices")[:, 0]
         if count and rows.max() >= len(values):
             self.fail(name, f"replaces item {rows.max()}; there are {len(values)}, from 0")
         values = values.copy()

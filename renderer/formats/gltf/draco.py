@@ -1,4 +1,8 @@
-"""Primitives compressed by KHR_draco_mesh_compression: decoded together, then read as if they were not compressed."""
+"""Decompresses primitives with KHR_draco_mesh_compression before the mesh is read.
+
+The primitives of a file are decoded in one child process (renderer.formats.codecs); their placeholder accessors are
+replaced by accessors of the decoded arrays, so that nodes.py reads them as uncompressed primitives.
+"""
 
 from typing import Any
 
@@ -6,16 +10,17 @@ import numpy as np
 
 from renderer.formats import codecs
 from renderer.formats.gltf.container import Container
+from renderer.plain import Json
 
 NAME = "KHR_draco_mesh_compression"
 MAX_ITEMS = 1 << 25  # vertices or triangles of one primitive
 
 
 def decompress(file: Container, meshes: set[int]) -> None:
-    """Give the compressed primitives of these meshes accessors of the decoded arrays, in place of their own."""
-    found: list[tuple[dict, dict, str]] = []
+    """Decodes the compressed primitives of `meshes` (indices) and replaces their accessors by decoded ones."""
+    found: list[tuple[Json, Json, str]] = []
     for mesh in sorted(meshes):
-        for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", mesh, "a node"))):
+        for number, primitive in enumerate(file.list_at("primitives", file.item("meshes", mesh, "a node"))):
             name = f"meshes[{mesh}].primitives[{number}]"
             extensions = file.part(primitive, "extensions", name) if isinstance(primitive, dict) else {}
             if NAME in extensions:
@@ -30,8 +35,8 @@ def decompress(file: Container, meshes: set[int]) -> None:
         _replace(file, primitive, table, decoded[table["bufferView"]], name)
 
 
-def _replace(file: Container, primitive: dict, table: dict, arrays: dict[str, np.ndarray], name: str) -> None:
-    """Name new accessors of decoded arrays in a primitive; attributes that are not compressed stay."""
+def _replace(file: Container, primitive: Json, table: Json, arrays: dict[str, np.ndarray], name: str) -> None:
+    """Points a primitive at new accessors of its decoded arrays; its uncompressed attributes stay."""
     attributes = dict(file.part(primitive, "attributes", name))
     for key, unique_id in file.part(table, "attributes", name).items():
         if key not in attributes or str(unique_id) not in arrays:

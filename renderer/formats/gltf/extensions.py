@@ -1,7 +1,9 @@
-"""The extensions of glTF 2.0 that are read, and the count of what a file says and is not."""
+"""The supported extensions of glTF 2.0, and unread(), which counts a file's statements that have no effect."""
 
 from collections import Counter
 from typing import Any
+
+from renderer.plain import Json
 
 MATERIALS: dict[str, frozenset[str]] = {  # keys by extension
     "KHR_materials_anisotropy": frozenset({"anisotropyStrength", "anisotropyRotation", "anisotropyTexture"}),
@@ -43,7 +45,7 @@ SURFACE_KEYS = frozenset({
     "baseColorFactor", "baseColorTexture", "metallicFactor", "roughnessFactor", "metallicRoughnessTexture",
 })  # fmt: skip
 MESHOPT = ("KHR_meshopt_compression", "EXT_meshopt_compression")
-READ: dict[str, frozenset[str]] = {  # extensions by the plural of what holds them
+READ: dict[str, frozenset[str]] = {  # extensions by the list of the file whose entries may have them
     "files": frozenset({"KHR_lights_punctual", "KHR_materials_variants"}),
     "nodes": frozenset({"KHR_lights_punctual", "EXT_mesh_gpu_instancing", "KHR_node_visibility"}),
     "primitives": frozenset({"KHR_draco_mesh_compression", "KHR_materials_variants"}),
@@ -53,7 +55,7 @@ READ: dict[str, frozenset[str]] = {  # extensions by the plural of what holds th
     "buffers": frozenset(MESHOPT),
     "bufferViews": frozenset(MESHOPT),
 }
-# What these say has no bearing on a picture: metadata, behavior, sound, physics, and coarser versions of meshes.
+# Extensions without effect on a picture: metadata, behavior, sound, physics, and coarser versions of meshes.
 INVISIBLE = frozenset({
     "EXT_feature_metadata", "EXT_instance_features", "EXT_mesh_features", "EXT_structural_metadata",
     "GODOT_single_root", "KHR_audio_emitter", "KHR_collision_shapes", "KHR_implicit_shapes", "KHR_interactivity",
@@ -64,11 +66,11 @@ SUPPORTED = frozenset({"KHR_mesh_quantization"}).union(*READ.values(), INVISIBLE
 SKIPPED = ("extras", "extensions", "extensionsUsed", "extensionsRequired", "asset", "animations")
 
 
-def unread(tree: dict) -> Counter[str]:
-    """What the file's JSON says and the reader ignores, as renderer.plain.format_ignored takes it.
+def unread(tree: Json) -> Counter[str]:
+    """Counts the statements of the file's JSON that the reader ignores, as renderer.plain.format_ignored takes them.
 
-    Counted are extensions by where they stand, unknown keys of materials and of their extensions, primitives without
-    positions, and scenes but the default one. Not counted are `extras`, and animations, which animation.py reads.
+    These are unsupported extensions, unknown keys of materials and of their extensions, primitives without positions,
+    and scenes other than the default one. `extras` are not counted, nor are animations, which animation.py counts.
     """
     count: Counter[str] = Counter()
     _count_extensions(count, tree, "files")
@@ -93,19 +95,19 @@ def unread(tree: dict) -> Counter[str]:
     return count
 
 
-def _table(table: dict, key: str) -> dict:
+def _table(table: Json, key: str) -> Json:
     value = table.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _count_extensions(count: Counter[str], entry: dict, unit: str) -> None:
+def _count_extensions(count: Counter[str], entry: Json, unit: str) -> None:
     known = READ.get(unit, frozenset())
     counted = "textures" if unit == "texture infos" else unit
     count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known | INVISIBLE)
 
 
-def _inside_material(count: Counter[str], material: dict) -> list[tuple[Any, str]]:
-    """The texture infos of a material; its unknown keys are counted."""
+def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str]]:
+    """Returns the texture infos of a material with their names; counts the material's unknown keys."""
     extensions = _table(material, "extensions")
     tables = [("", material, MATERIAL_KEYS), ("pbrMetallicRoughness.", _table(material, "pbrMetallicRoughness"),
               SURFACE_KEYS)]  # fmt: skip

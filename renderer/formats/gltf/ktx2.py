@@ -1,7 +1,6 @@
-"""Pictures of KTX 2 files (Khronos) in no format of GPUs: 8 bits a channel, plain, deflated or in Zstandard.
+"""Reads KTX 2 files (Khronos) with uncompressed texels: 8 bits a channel, stored, deflated or in Zstandard.
 
-The extension KHR_texture_basisu asks for Basis Universal, which renderer.formats.codecs decodes; some writers put plain
-pixels there.
+KHR_texture_basisu prescribes Basis Universal, decoded by renderer.formats.codecs, but some writers store plain texels.
 """
 
 import struct
@@ -13,20 +12,20 @@ import numpy as np
 from renderer.formats.gltf.container import Container
 
 KTX2 = b"\xabKTX 20\xbb\r\n\x1a\n"
-# Channels as they stand, by VkFormat: UNORM and SRGB of 8 bits each. Materials know which textures are sRGB.
+# Channel order by VkFormat, of the 8-bit UNORM and SRGB formats. The material's slot decides whether texels are sRGB.
 FORMATS = {
     9: "r", 15: "r", 16: "rg", 22: "rg", 23: "rgb", 29: "rgb", 30: "bgr", 36: "bgr", 37: "rgba", 43: "rgba",
     44: "bgra", 50: "bgra",
 }  # fmt: skip
 ZSTANDARD = 2
-SCHEMES = 0, ZSTANDARD, 3  # of supercompression: none, Zstandard, zlib
-LEVEL_INDEX = 80  # bytes of the header
+SCHEMES = 0, ZSTANDARD, 3  # supercompression schemes: none, Zstandard, zlib
+LEVEL_INDEX = 80  # bytes of the header, in front of the level index
 
 
 class PlainImage(NamedTuple):
-    """The largest image of a plain KTX 2 file: its size, its channels as they stand, and the bytes of its pixels.
+    """The largest image (mip level 0) of a plain KTX 2 file: its size, channel order and bytes.
 
-    `body` is still in Zstandard if the supercompression `scheme` is that.
+    `body` is still compressed if the supercompression `scheme` is Zstandard; other schemes are already undone.
     """
 
     width: int
@@ -37,17 +36,17 @@ class PlainImage(NamedTuple):
 
     @property
     def byte_count(self) -> int:
-        """The bytes of the pixels."""
+        """Bytes of the uncompressed pixels."""
         return self.width * self.height * len(self.channels)
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether a KTX 2 file holds pixels of a VkFormat; Basis Universal has none."""
+    """True if a KTX 2 file has a VkFormat, hence plain texels; files in Basis Universal have none."""
     return len(data) >= 16 and struct.unpack_from("<I", data, 12)[0] != 0
 
 
 def plain_image(file: Container, data: bytes, max_pixels: int, name: str) -> PlainImage:
-    """The largest image of a KTX 2 file that is_plain; InputError naming `name`."""
+    """Reads the largest image of a plain KTX 2 file; errors name it `name`."""
     if len(data) < LEVEL_INDEX + 24:
         file.fail(name, f"is a KTX 2 file of {len(data)} bytes; its header alone has {LEVEL_INDEX + 24}")
     vk_format, _, width, height, depth, layers, faces, _, scheme = struct.unpack_from("<9I", data, 12)
@@ -75,7 +74,7 @@ def plain_image(file: Container, data: bytes, max_pixels: int, name: str) -> Pla
 
 
 def pixels_of(file: Container, image: PlainImage, name: str) -> np.ndarray:
-    """Pixels (height, width, 4) uint8 of an image whose body is decoded; InputError naming `name`."""
+    """Expands an image with an uncompressed body to pixels (height, width, 4) uint8; errors name it `name`."""
     width, height, channels, _, body = image
     wanted = image.byte_count
     if len(body) != wanted:

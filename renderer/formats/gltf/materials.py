@@ -1,4 +1,7 @@
-"""The materials of a glTF file, with all ratified extensions."""
+"""Reads the materials of a glTF file as Materials (model.py), with all ratified extensions.
+
+The tables below list every number, color and texture with its extension, key, default and range.
+"""
 
 import math
 from dataclasses import replace
@@ -9,9 +12,9 @@ import numpy as np
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.gltf.textures import MAX_TOTAL_PIXELS
-from renderer.plain import format_value
+from renderer.plain import Json, format_value
 
-# The numbers of extensions: field of Material, extension without KHR_materials_, key, default, lowest, highest.
+# Numbers in extensions: field of Material, extension without KHR_materials_, key, default, lowest, highest value.
 NUMBERS = (
     ("clearcoat", "clearcoat", "clearcoatFactor", 0.0, 0.0, 1.0),
     ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessFactor", 0.0, 0.0, 1.0),
@@ -28,13 +31,13 @@ NUMBERS = (
     ("dispersion", "dispersion", "dispersion", 0.0, 0.0, 1e3),
     ("diffuse_transmission", "diffuse_transmission", "diffuseTransmissionFactor", 0.0, 0.0, 1.0),
 )
-COLORS = (  # likewise, three numbers each
+COLORS = (  # colors in extensions: field, extension, key, default and highest value of each channel
     ("sheen_color", "sheen", "sheenColorFactor", 0.0, 1.0),
     ("specular_color", "specular", "specularColorFactor", 1.0, 1e6),
     ("attenuation_color", "volume", "attenuationColor", 1.0, 1.0),
     ("diffuse_transmission_color", "diffuse_transmission", "diffuseTransmissionColorFactor", 1.0, 1.0),
 )
-TEXTURES = (  # slot, extension, key
+TEXTURES = (  # textures in extensions: slot of Material.textures, extension, key
     ("clearcoat", "clearcoat", "clearcoatTexture"),
     ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessTexture"),
     ("clearcoat_normal", "clearcoat", "clearcoatNormalTexture"),
@@ -53,25 +56,25 @@ TEXTURES = (  # slot, extension, key
 ALPHA_MODES = ("OPAQUE", "MASK", "BLEND")
 
 
-def materials_of(file: Container, textures: list[Texture]) -> list[Material]:
-    """The materials of a file, whose textures are read; those of specular-glossiness ones are added to `textures`."""
+def read_materials(file: Container, textures: list[Texture]) -> list[Material]:
+    """Reads the materials of a file; appends converted specular-glossiness textures to `textures`."""
     out = []
-    for index in range(len(file.list_of("materials"))):
+    for index in range(len(file.list_at("materials"))):
         material = _material(file, index)
         extensions = file.part(file.item("materials", index, "the file"), "extensions", f"materials[{index}]")
         if "KHR_materials_pbrSpecularGlossiness" in extensions:
             table = file.part(extensions, "KHR_materials_pbrSpecularGlossiness", f"materials[{index}]")
-            material = _of_glossiness(file, material, table, f"materials[{index}]", textures)
+            material = _from_glossiness(file, material, table, f"materials[{index}]", textures)
         out.append(material)
     return out
 
 
 def _material(file: Container, index: int) -> Material:
-    """The material of an index."""
+    """Reads materials[index]."""
     entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
     surface, extensions = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
 
-    def part(word: str) -> dict:
+    def part(word: str) -> Json:
         return file.part(extensions, f"KHR_materials_{word}", name)
 
     strength = file.number(part("emissive_strength"), "emissiveStrength", 1.0, 0.0, 1e9, name)
@@ -105,8 +108,8 @@ def _material(file: Container, index: int) -> Material:
     )
 
 
-def _slots(file: Container, entry: dict, surface: dict, part: Any, name: str) -> dict[str, TextureSlot]:
-    """The textures of a material by the name of their slot."""
+def _slots(file: Container, entry: Json, surface: Json, part: Any, name: str) -> dict[str, TextureSlot]:
+    """Reads the textures of a material by slot name."""
     found = {
         "base_color": _slot(file, surface, "baseColorTexture", name),
         "metallic_roughness": _slot(file, surface, "metallicRoughnessTexture", name),
@@ -115,11 +118,14 @@ def _slots(file: Container, entry: dict, surface: dict, part: Any, name: str) ->
         "occlusion": _slot(file, entry, "occlusionTexture", name, "strength"),
     }
     found |= {slot: _slot(file, part(word), key, name) for slot, word, key in TEXTURES}
-    return {word: slot for word, slot in found.items() if slot}
+    return {slot: texture for slot, texture in found.items() if texture}
 
 
-def _slot(file: Container, table: dict, key: str, name: str, scale_key: str = "scale") -> TextureSlot | None:
-    """The texture at a key of a material's table; None if there is none."""
+def _slot(file: Container, table: Json, key: str, name: str, scale_key: str = "scale") -> TextureSlot | None:
+    """Reads the texture info at a key of a material's table; None if the key is missing.
+
+    `scale_key` names the texture's factor: scale of a normal map, strength of an occlusion map.
+    """
     if key not in table:
         return None
     entry = file.part(table, key, name)
@@ -134,14 +140,15 @@ def _slot(file: Container, table: dict, key: str, name: str, scale_key: str = "s
     su, sv = file.numbers(moved, "scale", (1.0, 1.0), name, -1e6, 1e6)
     angle = file.number(moved, "rotation", 0.0, -1e6, 1e6, name)
     c, s = math.cos(angle), math.sin(angle)
-    return TextureSlot(row, texcoord_set, (c * su, s * sv, du, -s * su, c * sv, dv), scale)
+    transform = (c * su, s * sv, du, -s * su, c * sv, dv)  # row-major: offset * rotation * scale
+    return TextureSlot(row, texcoord_set, transform, scale)
 
 
-def _of_glossiness(file: Container, material: Material, table: dict, name: str, textures: list[Texture]) -> Material:
-    """The material of KHR_materials_pbrSpecularGlossiness by the words of Material: the same reflectance.
+def _from_glossiness(file: Container, material: Material, table: Json, name: str, textures: list[Texture]) -> Material:
+    """Converts KHR_materials_pbrSpecularGlossiness to a Material of the same reflectance.
 
-    A dielectric of infinite index of refraction has an F0 of 1, which `specular_color` scales to the specular color.
-    The roughness is a texture of its own: 1 minus glossiness.
+    A dielectric of infinite index (ior 0) has an F0 of 1, which `specular_color` scales to the specular color.
+    A glossiness texture is converted to a new texture of roughness = 1 - glossiness.
     """
     slots = {word: slot for word, slot in material.textures.items() if word in ("normal", "emissive", "occlusion")}
     glossiness = float(file.number(table, "glossinessFactor", 1.0, 0.0, 1.0, name))
@@ -153,6 +160,7 @@ def _of_glossiness(file: Container, material: Material, table: dict, name: str, 
         source = textures[specular.texture]
         file.take("pixels", source.pixels.size // 4, MAX_TOTAL_PIXELS, name)
         pixels = np.zeros_like(source.pixels)
+        # Roughness is the green channel of a map, glossiness the alpha.
         pixels[..., 1] = np.rint(255 - glossiness * source.pixels[..., 3].astype("f4"))
         pixels[..., 3] = 255
         pixels.flags.writeable = False

@@ -1,24 +1,26 @@
-"""Buffer views compressed by EXT_meshopt_compression or KHR_meshopt_compression, decoded in NumPy and Python.
+"""Decompresses buffer views of EXT_meshopt_compression and KHR_meshopt_compression, in NumPy and Python.
 
-Source: appendices A (bitstream) and B (filters) of the two extensions. Nothing native runs, so damaged bytes can only
-raise ValueError. Attributes take about 1 us for 16 bytes, triangles 1 us each.
+Source: appendices A (bitstream) and B (filters) of the two extensions. No native code runs, so damaged bytes can only
+raise ValueError. Attributes take about 1 us for 16 bytes, triangles 1 us each. Names follow the specification: deltas,
+groups, blocks, control and header bytes, edge and vertex FIFOs. `at` is a byte offset in the compressed data.
 """
 
 from itertools import islice
 
 import numpy as np
 
-GROUP = 16  # elements
+GROUP = 16  # elements whose deltas share a header entry
 BLOCK_BYTES, BLOCK_ELEMENTS = 8192, 256
-BITS = {0: (0, 2, 4, 8)}, {0: (0, 1, 2, 4), 1: (1, 2, 4, 8)}  # by version, then the control bits: of a group's deltas
-ZERO, LITERAL = 2, 3  # control bits of version 1
-TAIL_BYTES = 32, 24  # by version, at least
-STRIDES: dict[str, tuple[int, ...]] = {  # bytes an element that attributes of a filter may have
+BITS = {0: (0, 2, 4, 8)}, {0: (0, 1, 2, 4), 1: (1, 2, 4, 8)}  # bits a delta: [version][control bits][header bits]
+ZERO, LITERAL = 2, 3  # control bits of version 1: all deltas of a column are 0; its deltas are stored as plain bytes
+TAIL_BYTES = 32, 24  # smallest tail, by version
+STRIDES: dict[str, tuple[int, ...]] = {  # allowed bytes an element, by filter
     "NONE": tuple(range(4, 257, 4)), "OCTAHEDRAL": (4, 8), "QUATERNION": (8,),
     "EXPONENTIAL": tuple(range(4, 257, 4)), "COLOR": (4, 8),
 }  # fmt: skip
 INDEX_TABLE_BYTES, SEQUENCE_TAIL_BYTES = 16, 4
 MAX_VARINT_BYTES = 5
+# For each byte: how many of its deltas of 1, 2 or 4 bits are the sentinel (all ones), which stands for an extra byte.
 _BIT_COUNT = np.array([bin(i).count("1") for i in range(256)])
 _PAIR_COUNT = np.array([sum(i >> s & 3 == 3 for s in (0, 2, 4, 6)) for i in range(256)])
 _NIBBLE_COUNT = np.array([(i & 15 == 15) + (i >> 4 == 15) for i in range(256)])
@@ -28,7 +30,7 @@ _SENTINELS = {
 
 
 def decode(data: bytes, count: int, stride: int, mode: str, filter_name: str = "NONE") -> bytes:
-    """The `count` elements of `stride` bytes of a compressed buffer view; ValueError where the bytes are damaged."""
+    """Decodes a buffer view of `count` elements of `stride` bytes; raises ValueError if the data are damaged."""
     if mode == "ATTRIBUTES":
         rows = _FILTERS[filter_name](_attributes(data, count, stride))
         return np.ascontiguousarray(rows).tobytes()
@@ -38,7 +40,7 @@ def decode(data: bytes, count: int, stride: int, mode: str, filter_name: str = "
 
 # ---- attributes -----------------------------------------------------------------------------------------------------
 def _attributes(data: bytes, count: int, stride: int) -> np.ndarray:
-    """Elements (count, stride) uint8."""
+    """Decodes mode ATTRIBUTES: elements (count, stride) uint8, before the filter."""
     version = data[0] & 15 if data else -1
     if version not in (0, 1) or data[0] & 0xF0 != 0xA0:
         raise ValueError("the header of its attributes is damaged")
@@ -50,32 +52,28 @@ def _attributes(data: bytes, count: int, stride: int) -> np.ndarray:
     channels = data[len(data) - stride // 4 :] if version else bytes(stride // 4)
     out = np.empty((count, stride), "u1")
     block, at = min(BLOCK_BYTES // stride & ~(GROUP - 1), BLOCK_ELEMENTS), 1
-    places = _Groups(data, end)
+    groups = _Groups(data, end)
     for first in range(0, count, block):
-        at = places.add_block(at, first, min(block, count - first), stride, version)
+        at = groups.add_block(at, first, min(block, count - first), stride, version)
     if at != end:
         raise ValueError(f"its attributes end at byte {at} of {end}")
-    places.write_deltas(out)
+    groups.write_deltas(out)
     for first in range(0, stride, 4):
         _undo_deltas(out[:, first : first + 4], last[first : first + 4], channels[first // 4])
     return out
 
 
 class _Groups:
-    """Where the deltas of each group of 16 elements lie: found one after another, decoded all at once."""
+    """The byte offsets of all groups' deltas, found block by block; write_deltas() then decodes all groups at once."""
 
     def __init__(self, data: bytes, end: int) -> None:
         self.data, self.end = data, end
-        self.rows: dict[int, list[tuple[int, int, int]]] = {
-            1: [],
-            2: [],
-            4: [],
-            8: [],
-        }  # by bits: byte, element, column
-        self.literals: list[tuple[int, int, int, int]] = []  # byte, element, column, count
+        # Groups by the bits of their deltas: (byte offset, first element, column).
+        self.rows: dict[int, list[tuple[int, int, int]]] = {bits: [] for bits in (1, 2, 4, 8)}
+        self.literals: list[tuple[int, int, int, int]] = []  # (byte offset, first element, column, count)
 
     def add_block(self, at: int, first: int, count: int, stride: int, version: int) -> int:
-        """Note the groups of a block that begins at byte `at` with element `first`; returns its end."""
+        """Records the groups of the block at byte `at`, which begins with element `first`; returns the block's end."""
         control = self.data[at : at + stride // 4] if version else b""
         at += len(control)
         groups = -(-count // GROUP)
@@ -107,7 +105,7 @@ class _Groups:
         return at
 
     def write_deltas(self, out: np.ndarray) -> None:
-        """Write the deltas to `out` (count, stride)."""
+        """Writes the deltas to `out` (count, stride)."""
         out[:] = 0
         data = np.frombuffer(self.data + bytes(GROUP), "u1")
         padded = np.zeros((-(-len(out) // GROUP) * GROUP, out.shape[1]), "u1")
@@ -122,7 +120,7 @@ class _Groups:
 
 
 def _unpack(data: np.ndarray, at: np.ndarray, bits: int) -> np.ndarray:
-    """Deltas (n, 16) of groups at bytes `at` (n,); a delta of all ones is a whole byte behind the group's bits."""
+    """Unpacks the deltas (n, 16) of groups at bytes `at` (n,); a sentinel is replaced by the next extra byte."""
     packed = data[at[:, None] + np.arange(2 * bits)]
     if bits == 8:
         return packed
@@ -134,7 +132,7 @@ def _unpack(data: np.ndarray, at: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
-    """Turn deltas (n, 4) into values in place; `last` (4,) is the element before the first."""
+    """Integrates deltas (n, 4) to values in place; `last` (4,) is the element before the first."""
     kind = channel & 3
     if kind == 3:
         raise ValueError(f"its attributes have a channel of the unknown kind {channel}")
@@ -154,7 +152,7 @@ def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
 
 # ---- indices --------------------------------------------------------------------------------------------------------
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """An unsigned LEB128 integer of at most 32 bits, and the byte behind it."""
+    """Reads an unsigned LEB128 integer of at most 32 bits at byte `at`; returns it and the offset after it."""
     value = 0
     for shift, byte in enumerate(data[at : min(at + MAX_VARINT_BYTES, end)]):
         value |= (byte & 127) << 7 * shift
@@ -179,12 +177,12 @@ def _sequence(data: bytes, count: int) -> list[int]:
 
 
 def _triangles(data: bytes, count: int) -> list[int]:
-    """The indices of a list of triangles. The newest entry of each of the two fifos is its last one."""
+    """Decodes mode TRIANGLES: the vertex indices. Both FIFOs (of edges, of vertices) are lists, newest entry last."""
     end = len(data) - INDEX_TABLE_BYTES
     if end < 1 + count // 3 or data[0] not in (0xE0, 0xE1):
         raise ValueError("the header of its triangles is damaged")
     reader = _Indices(data, 1 + count // 3, end)
-    limit = 13 if data[0] & 15 else 15  # from which on codes stand for a vertex near the last explicit one
+    limit = 13 if data[0] & 15 else 15  # codes from `limit` on encode a vertex relative to the last explicit one
     table, out = data[end:], list[int]()
     edges: list[tuple[int, int]] = [(0, 0)] * 16
     vertices = [0] * 16
@@ -227,7 +225,7 @@ def _triangles(data: bytes, count: int) -> list[int]:
 
 
 class _Indices:
-    """Reads the extra bytes of triangles: those of indices are relative to the last one."""
+    """Reads the data bytes of triangles: explicit indices are differences to the last explicit index."""
 
     def __init__(self, data: bytes, at: int, end: int) -> None:
         self.data, self.at, self.end = data, at, end
@@ -250,7 +248,7 @@ class _Indices:
 
 # ---- filters --------------------------------------------------------------------------------------------------------
 def _octahedral(rows: np.ndarray) -> np.ndarray:
-    """Unit vectors of octahedral coordinates; the third component is one, the fourth is kept."""
+    """Filter OCTAHEDRAL: decodes unit vectors; the third component holds the value of 1, the fourth is kept."""
     values = rows.view("<i1" if rows.shape[1] == 4 else "<i2")
     x, y, one = (values[:, k].astype("f4") for k in range(3))
     z = one - np.abs(x) - np.abs(y)
@@ -264,21 +262,21 @@ def _octahedral(rows: np.ndarray) -> np.ndarray:
 
 
 def _quaternion(rows: np.ndarray) -> np.ndarray:
-    """Unit quaternions of three components; the fourth holds their scale, and in two bits which one is left out."""
+    """Filter QUATERNION: three components; the fourth number holds their scale and, in two bits, the omitted one."""
     values = rows.view("<i2")
     scale = (values[:, 3] | 3).astype("f4") * np.float32(np.sqrt(2))
     xyz = values[:, :3] / scale[:, None]
     w = np.sqrt(np.maximum(1 - (xyz * xyz).sum(1), 0))
     parts = np.concatenate([w[:, None], xyz], 1)
     rounded = np.clip(np.trunc(parts * 32767 + np.copysign(0.5, parts)), -32768, 32767).astype("<i2")
-    order = (values[:, 3:] & 3) + np.arange(4) & 3  # where w, x, y, z go
+    order = (values[:, 3:] & 3) + np.arange(4) & 3  # destination columns of the omitted component and the three others
     out = np.empty_like(values)
     np.put_along_axis(out, order.astype("i8"), rounded, 1)
     return out
 
 
 def _exponential(rows: np.ndarray) -> np.ndarray:
-    """float32 of a mantissa of 24 bits and an exponent of 8, both signed."""
+    """Filter EXPONENTIAL: float32 from a signed 24-bit mantissa and a signed 8-bit exponent."""
     words = rows.view("<u4")
     mantissa = (words << np.uint32(8)).view("<i4") >> 8
     exponent = words.view("<i4") >> 24
@@ -287,7 +285,7 @@ def _exponential(rows: np.ndarray) -> np.ndarray:
 
 
 def _color(rows: np.ndarray) -> np.ndarray:
-    """RGBA of YCoCg; the highest bit of the fourth component gives the number of bits."""
+    """Filter COLOR: RGBA from YCoCg; the highest set bit of the fourth component gives the bits of a component."""
     width = rows.shape[1] // 4
     values = rows.view(f"<u{width}").astype("i4")
     y, alpha = values[:, 0], values[:, 3]

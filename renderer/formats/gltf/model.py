@@ -1,4 +1,4 @@
-"""The contents of a glTF file as plain arrays."""
+"""Plain-data classes of a glTF file: Model and its members. Readers of other formats return them too."""
 
 import math
 from dataclasses import dataclass, field
@@ -21,11 +21,10 @@ class Texture:
 
 @dataclass(frozen=True)
 class TextureSlot:
-    """How a material takes a texture.
+    """A texture as one slot of a material uses it.
 
-    `texture` is its row, `texcoord_set` the n of TEXCOORD_n, and `transform` the 2x3 matrix, row by row, by which
-    (u, v, 1) is multiplied first (KHR_texture_transform). `scale` is the normal map's scale, or the strength of the
-    occlusion.
+    `texture` is an index of Model.textures, `texcoord_set` the n of TEXCOORD_n, and `transform` the row-major 2x3
+    matrix applied to (u, v, 1) (KHR_texture_transform). `scale` is a normal map's scale, or the occlusion strength.
     """
 
     texture: int
@@ -36,13 +35,13 @@ class TextureSlot:
 
 @dataclass(frozen=True)
 class Material:
-    """The metallic-roughness model with the ratified extensions; the defaults are what absence means.
+    """The metallic-roughness model with the ratified extensions; defaults are the specification's.
 
-    `emission` includes the emissive strength. An `ior` of 0 stands for an infinite one, which reflects everything.
-    `textures` are the slots by their glTF word in snake case: base_color, metallic_roughness (roughness in green,
+    `emission` includes the emissive strength. An `ior` of 0 stands for an infinite index, which reflects all light.
+    `textures` holds the slots by their glTF name in snake case: base_color, metallic_roughness (roughness in green,
     metallic in blue), normal, emissive, occlusion, clearcoat, clearcoat_roughness, clearcoat_normal, sheen_color,
     sheen_roughness, specular, specular_color, transmission, thickness, iridescence, iridescence_thickness, anisotropy,
-    diffuse_transmission, diffuse_transmission_color. Each multiplies the number of its name.
+    diffuse_transmission, diffuse_transmission_color. Each multiplies the field of the same name.
     """
 
     name: str = ""
@@ -81,23 +80,23 @@ class Material:
 class MeshPrimitive:
     """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32; of lines (m, 2), of points (m, 1).
 
-    Optional vertex arrays: normals (n, 3), tangents (n, 4) whose last number is the handedness, and colors (n, 4),
-    which multiply that of the material. `texcoords` are the sets of texture coordinates, (n, 2) or None, by their
-    number; sets that the material does not take are not read.
+    Optional vertex arrays: normals (n, 3), tangents (n, 4) with the handedness as last number, and colors (n, 4), which
+    multiply the material's base color. `texcoords[k]` is texture coordinate set k, (n, 2), or None if the material does
+    not use the set.
     """
 
     vertices: np.ndarray
     faces: np.ndarray
     normals: np.ndarray | None
     texcoords: tuple[np.ndarray | None, ...]
-    material: int  # row of the materials, -1 for the plain one
+    material: int  # index of Model.materials, -1 for the default material
     tangents: np.ndarray | None = None
     colors: np.ndarray | None = None
-    deformation: Deformation | None = None  # what moves the vertices; None once they are moved
+    deformation: Deformation | None = None  # morph targets and skin; None once they are applied
 
     @property
     def used_vertices(self) -> np.ndarray:
-        """The vertices (n, 3) that `faces` name, each once, in their order."""
+        """The vertices (n, 3) that `faces` refer to, each once, in ascending order."""
         is_used = np.zeros(len(self.vertices), bool)
         is_used[self.faces] = True
         return self.vertices[is_used]
@@ -108,10 +107,10 @@ class Camera:
     """A camera of a node: perspective with a vertical angle of view, or orthographic with a height."""
 
     name: str
-    matrix: np.ndarray  # (4, 4) to the world; it looks along -z
+    matrix: np.ndarray  # (4, 4) camera to world; the camera looks along -z
     fov_degrees: float | None
     aspect: float | None  # width over height
-    height: float | None = None  # of what an orthographic camera sees, in its node's lengths
+    height: float | None = None  # of an orthographic camera's view, in units of its node
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,10 @@ class Light:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the scene: nodes[`number`] of the file, and what hangs from it.
+    """A node of the scene, nodes[`number`] of the file.
 
-    `matrix` (4, 4) to its parent is that at rest; an animated node has translation, rotation (a quaternion x, y, z, w)
-    and scale instead. `deforms` says whether a skin or morph weights give its mesh a shape of its own.
+    `matrix` (4, 4) maps to the parent at rest; an animated node has translation, rotation (a quaternion x, y, z, w) and
+    scale instead. `deforms` is true if a skin or morph weights deform its mesh.
     """
 
     number: int
@@ -147,15 +146,15 @@ class Node:
     camera: Camera | None = None
     light: Light | None = None
     instances: np.ndarray | None = (
-        None  # (k, 4, 4) to the node, of EXT_mesh_gpu_instancing; None: its mesh is there once
+        None  # (k, 4, 4) instance to node, of EXT_mesh_gpu_instancing; None: the mesh is drawn once
     )
 
 
 @dataclass(frozen=True)
 class Rig:
-    """What rig.py poses: the nodes, parents first, and the meshes before they are deformed.
+    """The node hierarchy that rig.py poses: the nodes, parents first, and the meshes before deformation.
 
-    `is_shared` says of each mesh whether a node draws it as it is.
+    `is_shared[mesh]` is true if a node draws the mesh undeformed.
     """
 
     path: Path
@@ -166,14 +165,14 @@ class Rig:
 
 @dataclass(frozen=True)
 class Model:
-    """The scene of a file: its meshes, lists of primitives; mesh_nodes are (mesh, matrix (4, 4) to the world).
+    """The default scene of a file, in one pose: meshes (lists of primitives) and their placements.
 
-    The pose is that of the nodes at rest; rig.model_at() gives the Model at a time of one of the `animations`.
-    `node_rows` are the nodes of the rig, by index, that mesh_nodes belong to.
+    Each of `mesh_nodes` is (index of the mesh, matrix (4, 4) to the world); `node_rows` are the indices of their nodes
+    in the rig. load() returns the pose at rest, rig.model_at() the pose at a time of one of the `animations`.
 
-    Points are drawn as spheres of `point_radius`, lines as tubes of `line_radius`, in the lengths of the world.
+    Points are drawn as spheres of `point_radius`, lines as tubes of `line_radius`, both in world units.
 
-    `ignored` counts what the file says and the other fields do not: keys as renderer.plain.format_ignored takes them.
+    `ignored` counts the file's statements without effect, in the form renderer.plain.format_ignored takes.
     """
 
     meshes: list[list[MeshPrimitive]]

@@ -1,4 +1,4 @@
-"""The nodes of a glTF file: the placement of meshes, cameras and lights, and the triangles of the meshes."""
+"""Builds the Model of a glTF file's default scene: nodes, meshes, cameras and lights."""
 
 import math
 from collections.abc import Callable
@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.formats.gltf.animation import animations_of
+from renderer.formats.gltf.animation import read_animations
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.draco import decompress
 from renderer.formats.gltf.extensions import unread
-from renderer.formats.gltf.materials import materials_of
+from renderer.formats.gltf.materials import read_materials
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.points_and_lines import TRIANGLES_PER_LINE, points_or_lines, with_radii, without_light
 from renderer.formats.gltf.rig import in_pose, local_matrix
-from renderer.formats.gltf.skins import Skin, check_joints, deformation_of, skin_of
-from renderer.formats.gltf.textures import textures_of
-from renderer.plain import format_ignored, format_value
+from renderer.formats.gltf.skins import Skin, check_joints, read_deformation, read_skin
+from renderer.formats.gltf.textures import read_textures
+from renderer.plain import Json, format_ignored, format_value
 
-MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
-MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
+MAX_TRIANGLES = 1 << 25  # drawn by all nodes, and stored in all meshes
+MAX_VERTICES = 1 << 27  # of all primitives, counting shared accessors each time
 MAX_NODES = 1 << 17  # 20 us each
 MAX_INSTANCES = 1 << 17  # of all nodes
 INSTANCING, VARIANTS = "EXT_mesh_gpu_instancing", "KHR_materials_variants"
-MAX_JOINTS = 1 << 20  # that all nodes with skins have
+MAX_JOINTS = 1 << 20  # of all nodes with skins
 
 
-def model_of(file: Container, variant: str = "") -> Model:
-    """The Model of the file's default scene, with the materials of a variant where that is named."""
+def build_model(file: Container, variant: str = "") -> Model:
+    """Builds the Model of the file's default scene at rest; `variant` names a material variant, "" for none."""
     variants = _variants(file)
     if variant and variant not in variants:
         known = f"there are {', '.join(variants)}" if variants else "it has none"
@@ -38,24 +38,24 @@ def model_of(file: Container, variant: str = "") -> Model:
     chosen = variants.index(variant) if variant else -1
     ignored = unread(file.tree)
     missing: set[int] = set()
-    textures = textures_of(file, missing)
-    read = [_without(material, missing) for material in materials_of(file, textures)]
+    textures = read_textures(file, missing)
+    read = [_without(material, missing) for material in read_materials(file, textures)]
     if missing:
         ignored["missing picture textures"] += len(missing)
     nodes = _nodes(file)
     targets = {node.number: len(node.weights) for node in nodes}
-    animations = animations_of(file, targets.get, lambda name: ignored.update([name]))
+    animations = read_animations(file, targets.get, lambda name: ignored.update([name]))
     weighted = {c.node for animation in animations for c in animation.channels if c.path == "weights"}
     nodes = [replace(n, deforms=bool(n.skin or n.number in weighted or any(n.weights))) for n in nodes]
     used = {node.mesh for node in nodes if node.mesh >= 0}
     decompress(file, used)
     shared = {node.mesh for node in nodes if not node.deforms}
-    count = len(file.list_of("meshes"))
+    count = len(file.list_at("meshes"))
     meshes = [_mesh(file, i, read, chosen) if i in used else [] for i in range(count)]
     meshes, read = without_light(meshes, read, lambda name: ignored.update([name]))
     _check_deformations(file, nodes, meshes)
     skinned = sum(node.skin is not None and node.instances is not None for node in nodes)
-    if skinned:  # the extension leaves open where their joints are
+    if skinned:  # EXT_mesh_gpu_instancing does not define instances of skinned meshes
         ignored[f"{INSTANCING} of skinned nodes"] += skinned
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
     model = Model([], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, variants=variants)
@@ -70,18 +70,18 @@ def model_of(file: Container, variant: str = "") -> Model:
 
 
 def _without(material: Material, missing: set[int]) -> Material:
-    """The material without the textures whose picture is missing, as other viewers show it."""
+    """Removes the texture slots whose image file is missing, as other viewers do."""
     kept = {word: slot for word, slot in material.textures.items() if slot.texture not in missing}
     return material if len(kept) == len(material.textures) else replace(material, textures=kept)
 
 
 def _triangle_count(part: MeshPrimitive) -> int:
-    """The triangles of a primitive, or what its points and lines count for as these."""
+    """Counts the triangles of a primitive; its points and lines count as the triangles of their tubes and spheres."""
     return len(part.faces) * (TRIANGLES_PER_LINE if part.faces.shape[1] == 2 else 1)
 
 
 def _check_deformations(file: Container, nodes: list[Node], meshes: list[list[MeshPrimitive]]) -> None:
-    """InputError where a node cannot deform its mesh, or where all of them together hold too many vertices."""
+    """Raises InputError if a node cannot deform its mesh, or all deformed meshes have too many vertices."""
     for node in nodes:
         for part in meshes[node.mesh] if node.deforms else []:
             file.take("vertices", len(part.vertices), MAX_VERTICES, f"nodes[{node.number}]")
@@ -90,30 +90,30 @@ def _check_deformations(file: Container, nodes: list[Node], meshes: list[list[Me
 
 
 def _rest_weights(file: Container, mesh: int) -> tuple[float, ...]:
-    """The default weights of the morph targets of a mesh, as many as each of its primitives has."""
+    """Reads the default morph weights of a mesh; their number must match the targets of every primitive."""
     name, counts = f"meshes[{mesh}]", set()
     entry = file.item("meshes", mesh, "a node")
-    for number, primitive in enumerate(file.list_of("primitives", entry, name)):
+    for number, primitive in enumerate(file.list_at("primitives", entry, name)):
         table = primitive if isinstance(primitive, dict) else {}
-        counts.add(len(file.list_of("targets", table, f"{name}.primitives[{number}]")))
+        counts.add(len(file.list_at("targets", table, f"{name}.primitives[{number}]")))
     if len(counts) > 1:
         file.fail(name, f"has primitives of {' and '.join(map(str, sorted(counts)))} morph targets; all need as many")
     return file.numbers(entry, "weights", (0.0,) * sum(counts), name)
 
 
 def _nodes(file: Container) -> list[Node]:
-    """The nodes of the scene, parents first."""
-    scenes, nodes = file.list_of("scenes"), file.list_of("nodes")
+    """Reads the nodes of the default scene, parents first."""
+    scenes, nodes = file.list_at("scenes"), file.list_at("nodes")
     if len(nodes) > MAX_NODES:
         file.fail("the file", f"has {len(nodes)} nodes; {MAX_NODES} are allowed")
     if scenes:
-        roots = file.list_of("nodes", file.item("scenes", file.tree.get("scene", 0), "the file"), "its scene")
+        roots = file.list_at("nodes", file.item("scenes", file.tree.get("scene", 0), "the file"), "its scene")
     else:
-        below = {c for n in nodes if isinstance(n, dict) for c in file.list_of("children", n) if isinstance(c, int)}
+        below = {c for n in nodes if isinstance(n, dict) for c in file.list_at("children", n) if isinstance(c, int)}
         roots = [index for index in range(len(nodes)) if index not in below]
     out: list[Node] = []
     seen: set[int] = set()
-    meshes, skins = cache(partial(_rest_weights, file)), cache(partial(skin_of, file))
+    meshes, skins = cache(partial(_rest_weights, file)), cache(partial(read_skin, file))
     left = [(index, -1, "its scene", True) for index in reversed(roots)]
     while left:
         index, parent, parent_name, visible = left.pop()
@@ -123,7 +123,7 @@ def _nodes(file: Container) -> list[Node]:
         seen.add(index)
         visibility = file.part(file.part(entry, "extensions", name), "KHR_node_visibility", name)
         visible = visible and visibility.get("visible") is not False
-        children = reversed(file.list_of("children", entry, name))
+        children = reversed(file.list_at("children", entry, name))
         left += [(child, len(out), name, visible) for child in children]
         node = _node(file, entry, index, parent, meshes, skins)
         out.append(node if visible else replace(node, mesh=-1, skin=None, weights=(), light=None))
@@ -137,13 +137,13 @@ def _nodes(file: Container) -> list[Node]:
 
 def _node(
     file: Container,
-    entry: dict,
+    entry: Json,
     index: int,
     parent: int,
     rest_weights: Callable[[int], tuple[float, ...]],
     skins: Callable[[int], Skin],
 ) -> Node:
-    """A node; the callables give the default weights of a mesh and the skin of an index."""
+    """Reads a node; rest_weights(mesh) and skins(index) look up a mesh's default weights and a skin."""
     name = f"nodes[{index}]"
     translation = file.numbers(entry, "translation", (0.0, 0.0, 0.0), name)
     rotation = file.numbers(entry, "rotation", (0.0, 0.0, 0.0, 1.0), name, -1e6, 1e6)
@@ -172,8 +172,8 @@ def _node(
     )
 
 
-def _instances(file: Container, table: dict, name: str) -> np.ndarray:
-    """The matrices (k, 4, 4) of EXT_mesh_gpu_instancing: translations, rotations and scales by accessor."""
+def _instances(file: Container, table: Json, name: str) -> np.ndarray:
+    """Composes the instance matrices (k, 4, 4) of EXT_mesh_gpu_instancing from its accessors."""
     attributes = file.part(table, "attributes", name)
     kinds = {"TRANSLATION": ("VEC3",), "ROTATION": ("VEC4",), "SCALE": ("VEC3",)}
     arrays = {key: file.real(attributes[key], kind, name) for key, kind in kinds.items() if key in attributes}
@@ -199,13 +199,13 @@ def _instances(file: Container, table: dict, name: str) -> np.ndarray:
 
 
 def _unit(quaternions: np.ndarray) -> np.ndarray:
-    """Quaternions (k, 4) of length 1; one of length 0 is no rotation."""
+    """Normalizes quaternions (k, 4); length zero gives the identity rotation."""
     size = np.linalg.norm(quaternions.astype("f8"), axis=1, keepdims=True)
     return np.where(size > 1e-12, quaternions / np.maximum(size, 1e-12), [0.0, 0.0, 0.0, 1.0])
 
 
-def _camera(file: Container, index: Any, node: str) -> Camera:
-    """The camera of a node."""
+def _camera(file: Container, index: object, node: str) -> Camera:
+    """Reads cameras[index] for a node."""
     entry, name = file.item("cameras", index, node), f"cameras[{index}]"
     kind = entry.get("type")
     if kind not in ("perspective", "orthographic"):
@@ -222,7 +222,7 @@ def _camera(file: Container, index: Any, node: str) -> Camera:
     return Camera(title, np.eye(4), math.degrees(fov), aspect)
 
 
-def _light(file: Container, index: Any, node: str) -> Light:
+def _light(file: Container, index: object, node: str) -> Light:
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
     kind = entry.get("type")
@@ -240,19 +240,19 @@ def _light(file: Container, index: Any, node: str) -> Light:
 
 
 def _variants(file: Container) -> tuple[str, ...]:
-    """The names of the file's material variants."""
+    """Reads the names of the file's material variants."""
     extension = file.part(file.part(file.tree, "extensions", "the file"), VARIANTS, "the file")
-    count = len(file.list_of("variants", extension, VARIANTS))
+    count = len(file.list_at("variants", extension, VARIANTS))
     return tuple(str(file.item("variants", i, VARIANTS, extension).get("name", i)) for i in range(count))
 
 
-def _material(file: Container, primitive: dict, variant: int, name: str) -> int:
-    """The material of a primitive, -1 for none: that of the variant (-1 for none) where it has one."""
+def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
+    """Returns the material index of a primitive under a variant (-1: none); -1 if the primitive has no material."""
     extension = file.part(file.part(primitive, "extensions", name), VARIANTS, name)
     material: Any = primitive.get("material", -1)
-    for number in range(len(file.list_of("mappings", extension, name))):
+    for number in range(len(file.list_at("mappings", extension, name))):
         mapping = file.item("mappings", number, name, extension)
-        if variant in file.list_of("variants", mapping, name):
+        if variant in file.list_at("variants", mapping, name):
             material = mapping.get("material")
     if material != -1:
         file.item("materials", material, name)
@@ -261,7 +261,7 @@ def _material(file: Container, primitive: dict, variant: int, name: str) -> int:
 
 def _mesh(file: Container, index: int, materials: list[Material], variant: int) -> list[MeshPrimitive]:
     parts = []
-    for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", index, "a node"))):
+    for number, primitive in enumerate(file.list_at("primitives", file.item("meshes", index, "a node"))):
         name = f"meshes[{index}].primitives[{number}]"
         if not isinstance(primitive, dict):
             file.fail(name, f"is {format_value(primitive)}; it must be an object")
@@ -272,7 +272,7 @@ def _mesh(file: Container, index: int, materials: list[Material], variant: int) 
 
 
 def _primitive(
-    file: Container, primitive: dict, mode: int, name: str, materials: list[Material], variant: int
+    file: Container, primitive: Json, mode: int, name: str, materials: list[Material], variant: int
 ) -> MeshPrimitive:
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
@@ -304,14 +304,14 @@ def _primitive(
     colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
     if colors is not None and colors.shape[1] == 3:
         colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
-    deformation = deformation_of(file, primitive, len(vertices), name)
+    deformation = read_deformation(file, primitive, len(vertices), name)
     part = MeshPrimitive(vertices, faces, normals, texcoords, material, tangents, colors, deformation)
     file.take("triangles", _triangle_count(part), MAX_TRIANGLES, name)
     return part
 
 
 def _vertex_array(
-    file: Container, attributes: dict, key: str, kinds: tuple[str, ...], count: int, name: str
+    file: Container, attributes: Json, key: str, kinds: tuple[str, ...], count: int, name: str
 ) -> np.ndarray | None:
     if key not in attributes:
         return None
@@ -322,7 +322,7 @@ def _vertex_array(
 
 
 def _faces(corners: np.ndarray, mode: int) -> np.ndarray:
-    """Faces (m, 3) int32 of corners that are triangles (mode 4), a strip (5) or a fan (6)."""
+    """Splits corners by the primitive mode, triangles (4), a strip (5) or a fan (6), into faces (m, 3) int32."""
     if mode == 4:
         return corners[: len(corners) // 3 * 3].reshape(-1, 3).astype("i4")
     if len(corners) < 3:

@@ -1,7 +1,7 @@
-"""Points and lines of glTF as bodies that rays hit: spheres, and tubes with a sphere at each end.
+"""Converts points and lines of glTF to geometry that rays hit: spheres, and tubes with a sphere at each end.
 
-Rasterizers draw them a pixel wide; a body has a size in the world instead, so that it is seen in reflections, casts
-shadows and has the same picture at any resolution. The radius follows from the size of the model.
+Rasterizers draw points and lines one pixel wide. Geometry with a size in world units reflects, casts shadows and looks
+alike at every resolution. The radius is a fraction of the model's size.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from renderer.formats.gltf.model import Material, MeshPrimitive, Model
 
 POINT_RADIUS, LINE_RADIUS = 3e-3, 1.5e-3  # fractions of the diagonal of the model's AABB
 CROWDED = 0.5  # the radius of n points is at most this fraction of the diagonal divided by sqrt(n)
-SIDES = 6  # of a tube
+SIDES = 6  # faces around a tube
 TRIANGLES_PER_LINE = 2 * SIDES
 WHITE = Material("white")
 
 
 def points_or_lines(corners: np.ndarray, mode: int) -> np.ndarray:
-    """The points (m, 1) or lines (m, 2) int32 of vertices in order, each once.
+    """Splits corners by the primitive mode into distinct points (m, 1) or lines (m, 2) int32.
 
     Modes are POINTS (0), LINES, LINE_LOOP and LINE_STRIP.
     """
@@ -36,10 +36,10 @@ def points_or_lines(corners: np.ndarray, mode: int) -> np.ndarray:
 def without_light(
     meshes: list[list[MeshPrimitive]], materials: list[Material], ignore: Callable[[str], None]
 ) -> tuple[list[list[MeshPrimitive]], list[Material]]:
-    """Points and lines without normals get materials that no light changes, as the specification asks (3.9.7).
+    """Gives points and lines without normals unlit materials, as the specification asks (section 3.9.7).
 
-    Their radiance is the sum of base color and emission. With a texture or vertex colors, which multiply the base color
-    alone, the emission is left out, and `ignore` is called.
+    Their radiance is base color plus emission. With a texture or vertex colors, which multiply only the base color, the
+    emission is dropped and counted by `ignore`.
     """
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 
@@ -61,7 +61,7 @@ def without_light(
 
 
 def with_radii(model: Model) -> Model:
-    """The model with the radii of its points and lines, from its AABB at rest; unchanged if it has none."""
+    """Sets the model's point and line radii from its bounding box at rest; no change without points and lines."""
     placed = [(part, matrix) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]]
     if all(part.faces.shape[1] == 3 for part, _ in placed):
         return model
@@ -78,7 +78,7 @@ def with_radii(model: Model) -> Model:
 def balls_and_tubes(
     part: MeshPrimitive, matrix: np.ndarray, radius: float
 ) -> tuple[MeshPrimitive, MeshPrimitive | None]:
-    """Points or lines transformed by a matrix (4, 4): the vertices of spheres, and the triangles of tubes if any."""
+    """Transforms points or lines by a matrix (4, 4); returns sphere centers and, for lines, the triangles of tubes."""
     used = np.unique(part.faces)
     vertices = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
     balls = _taken(part, used, vertices[used])
@@ -102,7 +102,7 @@ def balls_and_tubes(
 
 
 def _taken(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
-    """A primitive with these vertices, whose coordinates and colors are the given rows of the part's."""
+    """Replaces the vertices; texture coordinates and colors are the given rows of the primitive's."""
     texcoords = tuple(None if uv is None else uv[rows] for uv in part.texcoords)
     colors = None if part.colors is None else part.colors[rows]
     return replace(
@@ -112,7 +112,7 @@ def _taken(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshP
 
 
 def _perpendicular(axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two unit vectors (m, 3) across each of the axes (m, 3), right-handed with it; any for an axis of no length."""
+    """Completes each axis (m, 3) to a right-handed frame: two unit vectors (m, 3); arbitrary for a zero axis."""
     size = np.linalg.norm(axes, axis=1, keepdims=True)
     unit = np.divide(axes, size, out=np.tile([0.0, 1.0, 0.0], (len(axes), 1)), where=size > 0)
     helper = np.zeros_like(unit)

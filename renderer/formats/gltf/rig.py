@@ -1,4 +1,4 @@
-"""The Model of a glTF file in a pose: at rest, or at a time of one of its animations."""
+"""Poses a glTF Model, at rest or at a time of an animation: node transforms, morph targets and skins."""
 
 import math
 from dataclasses import replace
@@ -10,25 +10,25 @@ from renderer.errors import InputError
 from renderer.formats.gltf.model import MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.skins import morphed, skinned
 
-HIDDEN_DETERMINANT = 1e-30  # authors hide nodes by a scale of 0
+HIDDEN_DETERMINANT = 1e-30  # a node below this is hidden: authors hide nodes by a scale of 0
 HIDDEN_SCALE = 1e-9
 MAX_POSITION = 1e18
 Vector = tuple[float, ...] | np.ndarray
-Values = dict[int, dict[str, np.ndarray]]  # of the channels of an animation at a time, by number and path of the node
+Values = dict[int, dict[str, np.ndarray]]  # animated values at one time, by Node.number and Channel.path
 
 
 def model_at(model: Model, animation: int, seconds: float) -> Model:
-    """The Model at a time of one of its animations, in seconds: a pure function. The animation repeats.
+    """Poses the Model at `seconds` of an animation, which repeats; a pure function.
 
-    Meshes that nothing deforms are shared with `model`; arrays are read-only. Raises InputError where a key frame
-    leads out of the range of positions.
+    Undeformed meshes are shared with `model`; arrays are read-only. Raises InputError if a key frame moves a vertex out
+    of the allowed range of coordinates.
     """
     clip = model.animations[animation]
     return in_pose(model, clip.values_at(clip.clip_time(seconds)))
 
 
 def in_pose(model: Model, values: Values) -> Model:
-    """The Model whose nodes have these values in place of those at rest."""
+    """Poses the Model: animated `values` replace the values of the nodes at rest."""
     rig = model.rig
     assert rig is not None, "a Model that was read from a file has a rig"
     worlds = world_matrices(rig, values)
@@ -51,7 +51,7 @@ def in_pose(model: Model, values: Values) -> Model:
             cameras.append(replace(node.camera, matrix=world))
         if node.light:
             lights.append(replace(node.light, matrix=world))
-    for row in skins:  # their meshes stand in the world
+    for row in skins:  # joint matrices place skinned vertices in world space, so the node's matrix is the identity
         skin = rig.nodes[row].skin
         assert skin is not None
         joints = np.stack([worlds[rows[number]] for number in skin.joints])
@@ -63,9 +63,9 @@ def in_pose(model: Model, values: Values) -> Model:
 
 
 def _visible(world: np.ndarray, animated: bool) -> np.ndarray | None:
-    """The matrix of a node that draws a mesh; None for one that is hidden at rest.
+    """Returns the world matrix of a node that draws a mesh; None if the node is hidden at rest.
 
-    A hidden node of an animation is too small to see instead, so that all times have the same nodes.
+    A hidden node of an animation becomes invisibly small instead, so that every time has the same nodes.
     """
     if abs(np.linalg.det(world[:3, :3])) > HIDDEN_DETERMINANT:
         return world
@@ -77,7 +77,7 @@ def _visible(world: np.ndarray, animated: bool) -> np.ndarray | None:
 
 
 def world_matrices(rig: Rig, values: Values) -> list[np.ndarray]:
-    """The matrix (4, 4) of each node to the world."""
+    """Computes each node's matrix (4, 4) to the world."""
     worlds: list[np.ndarray] = []
     for node in rig.nodes:
         local = node.matrix
@@ -92,7 +92,7 @@ def world_matrices(rig: Rig, values: Values) -> list[np.ndarray]:
 
 
 def local_matrix(translation: Vector, rotation: Vector, scale: Vector) -> np.ndarray:
-    """The matrix (4, 4) of a node's translation, rotation (a quaternion of any length but 0) and scale."""
+    """Composes the matrix (4, 4) of a translation, a rotation (a quaternion of any nonzero length) and a scale."""
     x, y, z, w = (float(value) for value in rotation)
     size = math.sqrt(x * x + y * y + z * z + w * w)
     x, y, z, w = x / size, y / size, z / size, w / size
@@ -108,7 +108,7 @@ def local_matrix(translation: Vector, rotation: Vector, scale: Vector) -> np.nda
 
 
 def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -> list[MeshPrimitive]:
-    """The primitives of a node's mesh, displaced by its morph weights, then moved by joint matrices (j, 3, 4)."""
+    """Deforms the primitives of a node's mesh: morph targets first, then joint matrices (j, 3, 4), if any."""
     weights = values.get(node.number, {}).get("weights", np.array(node.weights))
     out = []
     for part in rig.meshes[node.mesh]:
@@ -133,8 +133,8 @@ def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -
     return out
 
 
-def motion_of(model: Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each node of the rig, whether an animation moves its matrix, and whether it deforms its mesh: bool (n,)."""
+def motion_bounds(model: Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns two masks (n,) over the rig's nodes: the animation moves the node; the animation deforms its mesh."""
     rig = model.rig
     assert rig is not None
     channels = model.animations[animation].channels

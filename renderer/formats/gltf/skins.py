@@ -1,14 +1,13 @@
-"""Morph targets and skins of a glTF file: vertices displaced by weights, then moved by joints."""
+"""Reads and applies morph targets and skins of a glTF file: weighted displacements, then linear blend skinning."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from renderer.formats.gltf.container import Container
-from renderer.plain import format_value
+from renderer.plain import Json, format_value
 
-BLOCK = 1 << 16  # vertices whose matrices are in memory at a time
+BLOCK = 1 << 16  # vertices skinned at a time, which bounds the memory of their matrices
 MAX_TARGETS = 1 << 12  # of a primitive
 MAX_TARGET_VERTICES = 1 << 27  # of all morph targets
 TARGET_KINDS = {"POSITION": ("VEC3",), "NORMAL": ("VEC3",), "TANGENT": ("VEC3",)}
@@ -16,7 +15,10 @@ TARGET_KINDS = {"POSITION": ("VEC3",), "NORMAL": ("VEC3",), "TANGENT": ("VEC3",)
 
 @dataclass(frozen=True)
 class Skin:
-    """Joints, node numbers, and the matrices (j, 4, 4) float64 from the mesh to each joint at rest, or None."""
+    """The joints of a skin, as indices of nodes.
+
+    `inverse_bind` (j, 4, 4) float64 maps mesh space to each joint's space at rest; None for identities.
+    """
 
     name: str
     joints: tuple[int, ...]
@@ -25,9 +27,10 @@ class Skin:
 
 @dataclass(frozen=True)
 class Deformation:
-    """What moves the vertices of a primitive: `targets` are displacements (n, w) by attribute, one table a target.
+    """The morph targets and skin weights of a primitive of n vertices.
 
-    `joints` and `weights` are blocks (n, 4), the influences of a skin's joints on each vertex.
+    `targets`: for each morph target, the displacements (n, w) by attribute. `joints` and `weights` are the arrays
+    (n, 4) of JOINTS_0, JOINTS_1, ... and WEIGHTS_0, WEIGHTS_1, ...: each vertex's joint indices and their weights.
     """
 
     name: str
@@ -36,10 +39,10 @@ class Deformation:
     weights: tuple[np.ndarray, ...] = ()
 
 
-def skin_of(file: Container, index: int) -> Skin:
-    """A skin, by its index."""
+def read_skin(file: Container, index: int) -> Skin:
+    """Reads skins[index]."""
     entry, name = file.item("skins", index, "a node"), f"skins[{index}]"
-    joints = file.list_of("joints", entry, name)
+    joints = file.list_at("joints", entry, name)
     if not joints:
         file.fail(name, "has no joints")
     for joint in joints:
@@ -52,9 +55,9 @@ def skin_of(file: Container, index: int) -> Skin:
     return Skin(name, tuple(joints), back[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1).astype("f8"))
 
 
-def deformation_of(file: Container, primitive: dict, count: int, name: str) -> Deformation | None:
-    """The morph targets and joints of a primitive of `count` vertices; None if it has neither."""
-    attributes, rows = file.part(primitive, "attributes", name), file.list_of("targets", primitive, name)
+def read_deformation(file: Container, primitive: Json, count: int, name: str) -> Deformation | None:
+    """Reads the morph targets and joints of a primitive of `count` vertices; None if it has neither."""
+    attributes, rows = file.part(primitive, "attributes", name), file.list_at("targets", primitive, name)
     if len(rows) > MAX_TARGETS:
         file.fail(name, f"has {len(rows)} morph targets; {MAX_TARGETS} are allowed")
     targets = []
@@ -81,8 +84,8 @@ def _is_morphed(key: str) -> bool:
     return key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))
 
 
-def _displacement(file: Container, index: Any, key: str, count: int, target: str) -> np.ndarray:
-    """Displacements (count, w) float32 of an attribute."""
+def _displacement(file: Container, index: object, key: str, count: int, target: str) -> np.ndarray:
+    """Reads the displacements (count, w) float32 of an attribute."""
     kinds = TARGET_KINDS.get(key) or (("VEC2",) if key.startswith("TEXCOORD_") else ("VEC3", "VEC4"))
     values = file.real(index, kinds, target)
     if len(values) != count:
@@ -94,7 +97,7 @@ def _displacement(file: Container, index: Any, key: str, count: int, target: str
 
 
 def morphed(deformation: Deformation, key: str, base: np.ndarray | None, weights: np.ndarray) -> np.ndarray | None:
-    """The attribute `base` (n, w) plus the weighted displacements of the targets that have it; float64 if any does."""
+    """Adds the weighted displacements of all targets to attribute `base` (n, w); float64 if a target displaces it."""
     if base is None:
         return None
     out = base
@@ -108,15 +111,16 @@ def morphed(deformation: Deformation, key: str, base: np.ndarray | None, weights
 
 
 def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndarray | None]) -> list[np.ndarray | None]:
-    """Vertices (n, 3), normals (n, 3) and tangents (n, 4), or None, moved by joint matrices (j, 3, 4); float64.
+    """Linear blend skinning: transforms vertices (n, 3), normals (n, 3) and tangents (n, 4), or None, to float64.
 
-    Linear blend skinning; a vertex without weights stays where it is.
+    `matrices` (j, 3, 4) are the joints'; the result is in the order of `arrays`. Normals are transformed by the
+    cofactor matrix; normals and tangents are not renormalized. A vertex without weights keeps its position.
     """
     vertices, normals, tangents = arrays
     assert vertices is not None
     out = [None if array is None else np.array(array, "f8") for array in arrays]
-    moved, turned, along = out
-    assert moved is not None
+    new_vertices, new_normals, new_tangents = out
+    assert new_vertices is not None
     flat = matrices.reshape(len(matrices), 12)
     for begin in range(0, len(vertices), BLOCK):
         part = slice(begin, begin + BLOCK)
@@ -127,20 +131,22 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
         blended = np.einsum("nk,nkm->nm", weights, flat[joints]).reshape(-1, 3, 4)
         blended[total[:, 0] <= 0] = np.eye(3, 4)
         turn = blended[..., :3]
-        moved[part] = np.einsum("nij,nj->ni", turn, vertices[part]) + blended[..., 3]
-        if normals is not None and turned is not None:
+        new_vertices[part] = np.einsum("nij,nj->ni", turn, vertices[part]) + blended[..., 3]
+        if normals is not None and new_normals is not None:
             a, b, c = turn.transpose(1, 0, 2)
             cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], 1)
-            turned[part] = np.einsum("nij,nj->ni", cofactors, normals[part])
-        if tangents is not None and along is not None:
-            along[part, :3] = np.einsum("nij,nj->ni", turn, tangents[part, :3])
+            new_normals[part] = np.einsum("nij,nj->ni", cofactors, normals[part])
+        if tangents is not None and new_tangents is not None:
+            new_tangents[part, :3] = np.einsum("nij,nj->ni", turn, tangents[part, :3])
     return out
 
 
 def check_joints(file: Container, deformation: Deformation | None, skin: Skin, name: str) -> None:
-    """InputError if a primitive of a skinned node has no joints, or names one that the skin does not have."""
+    """Raises InputError if a primitive of a skinned node has no joints, or joints that the skin does not have."""
     if deformation is None or not deformation.joints:
         file.fail(name, f"has the skin {skin.name} and no JOINTS_0")
-    for held in deformation.joints:
-        if held.dtype.kind == "f" or (len(held) and (held.max() >= len(skin.joints) or held.min() < 0)):
+    for number, indices in enumerate(deformation.joints):
+        if indices.dtype.kind == "f":
+            file.fail(name, f"has JOINTS_{number} of floats or normalized integers; joints are plain integers")
+        if len(indices) and (indices.max() >= len(skin.joints) or indices.min() < 0):
             file.fail(name, f"names a joint that {skin.name} does not have; it has {len(skin.joints)}, from 0")

@@ -1,4 +1,4 @@
-"""The textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs."""
+"""Reads the textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs."""
 
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,21 @@ from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.ktx2 import KTX2, ZSTANDARD, PlainImage, is_plain, pixels_of, plain_image
 from renderer.formats.gltf.model import Texture
 from renderer.formats.images import read_pixels
+from renderer.plain import Json
 
 MAX_PIXELS = 1 << 26  # of one image: 8,192 x 8,192
-MAX_TOTAL_PIXELS = 1 << 28  # of all
+MAX_TOTAL_PIXELS = 1 << 28  # of all images of a file
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
-SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # the first that a texture has stands before its own source
+SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's
 
 
-def textures_of(file: Container, missing: set[int] | None = None) -> list[Texture]:
-    """One Texture for each entry of `textures`; those of one image share its pixels.
+def read_textures(file: Container, missing: set[int] | None = None) -> list[Texture]:
+    """Reads one Texture for each entry of the file's `textures`; textures of one image share its pixels.
 
-    One whose image is a file that is not there is white, and its row is added to `missing`.
+    A texture whose image file is missing is white, and its index is added to `missing`.
     """
-    count = len(file.list_of("textures"))
+    count = len(file.list_at("textures"))
     if count > MAX_TEXTURES:
         file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
     sources = [_source(file, index) for index in range(count)]
@@ -43,7 +44,7 @@ def textures_of(file: Container, missing: set[int] | None = None) -> list[Textur
 
 
 def _source(file: Container, index: int) -> int:
-    """The image of a texture."""
+    """Returns the image index of textures[index]."""
     entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
     extensions = file.part(entry, "extensions", name)
     source: Any = entry.get("source")
@@ -51,17 +52,17 @@ def _source(file: Container, index: int) -> int:
         if extension in extensions:
             source = file.part(extensions, extension, name).get("source", source)
             break
-    if source is None:  # of an extension that is not read, and which is reported as ignored
+    if source is None:  # the source is in an unsupported extension, which extensions.py counts as ignored
         return -1
     file.item("images", source, name)
     return source
 
 
 def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
-    """The pixels (height, width, 4) uint8 of images by their index, read-only; -1 is a white one."""
+    """Reads images by index as read-only pixels (height, width, 4) uint8; index -1 is a white image."""
     out: dict[int, np.ndarray] = {-1: np.full((1, 1, 4), 255, "u1")}
     jobs: dict[int, codecs.Job] = {}
-    packed: dict[int, PlainImage] = {}  # in Zstandard
+    packed: dict[int, PlainImage] = {}  # images still compressed by Zstandard
     for index in wanted:
         name = f"images[{index}]"
         data = _content(file, file.item("images", index, "a texture"), name)
@@ -91,7 +92,7 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
     return out
 
 
-def _content(file: Container, image: dict, name: str) -> bytes:
+def _content(file: Container, image: Json, name: str) -> bytes:
     if "bufferView" in image:
         return bytes(file.view(image["bufferView"], name)[0])
     return file.content(image.get("uri"), name)

@@ -1,1 +1,1 @@
-"""Readers of untrusted mesh files, one module a format, as MeshFile; renderer/formats/mesh.py chooses among them."""
+"""Readers of untrusted mesh files, one module a format, each returning a MeshFile; formats/mesh.py dispatches."""

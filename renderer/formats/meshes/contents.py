@@ -1,4 +1,7 @@
-"""What a mesh file holds, and helpers of its readers: numbers in text, polygons, corners with several indices."""
+"""The MeshFile that every mesh reader returns, and helpers of these readers.
+
+The helpers parse numbers in text, triangulate polygons and strips, and merge corners that have several indices.
+"""
 
 import codecs
 import warnings
@@ -11,20 +14,21 @@ import numpy as np
 from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
 from renderer.plain import format_value
 
-CHUNK_LINES = 1 << 16  # that are parsed together: their numbers take some MiB
-MAX_CORNERS = 1 << 29  # of all polygons
+CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
+MAX_CORNERS = 1 << 29  # corners of all polygons of a file
 
 
 class MeshError(Exception):
-    """What is wrong in a mesh file, without its name."""
+    """A fault in a mesh file; the message does not name the file."""
 
 
 @dataclass(frozen=True)
 class MeshFile:
-    """The triangles of a file, and the material of each.
+    """The contents of a mesh file: all its triangles as one MeshPrimitive, and the material of each triangle.
 
-    `face_materials` (m,) int32 are rows of `materials`, -1 for none; None stands for -1 everywhere. `ignored` is as
-    renderer.plain.format_ignored takes it. `linked` are the files that it names, with their stamps.
+    `face_materials` (m,) int32 are indices of `materials`, -1 for none; None means that no triangle has a material.
+    `ignored` counts the statements without effect, in the form renderer.plain.format_ignored takes. `linked` maps the
+    other files that the file refers to to their stamps (renderer.system.files.file_stamp).
     """
 
     part: MeshPrimitive
@@ -35,14 +39,14 @@ class MeshFile:
     linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
 
-def part_of(
+def plain_primitive(
     vertices: np.ndarray,
     faces: np.ndarray,
     normals: np.ndarray | None = None,
     texcoords: np.ndarray | None = None,
     colors: np.ndarray | None = None,
 ) -> MeshPrimitive:
-    """A MeshPrimitive without a material, of arrays that its fields describe; colors (n, 3) are opaque."""
+    """Builds a MeshPrimitive without a material; the arrays are shaped as its fields. Colors (n, 3) become opaque."""
     if colors is not None:
         opaque = np.ones((len(colors), 1), "f4")
         colors = np.concatenate([colors, opaque], 1) if colors.shape[1] == 3 else colors
@@ -53,11 +57,11 @@ def part_of(
 
 
 def decode(data: bytes) -> str:
-    """The text of a file in UTF-8, UTF-16 or UTF-32; bytes that are none of these are read as Windows-1252."""
+    """Decodes a text as UTF-8, UTF-16 or UTF-32; bytes that are not valid UTF-8 are read as Windows-1252."""
     marks = [(codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
              (codecs.BOM_UTF16_BE, "utf-16"), (codecs.BOM_UTF8, "utf-8-sig")]  # fmt: skip
     encoding = next((name for mark, name in marks if data.startswith(mark)), "")
-    if not encoding and data[:4].count(0) == 2:  # no mark, but every other byte of ASCII text is 0
+    if not encoding and data[:4].count(0) == 2:  # UTF-16 without a byte-order mark: every other byte of ASCII is 0
         encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
     if encoding:
         return data.decode(encoding, "replace")
@@ -67,8 +71,8 @@ def decode(data: bytes) -> str:
         return data.decode("cp1252", "replace")
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    """The stripped lines of a text in any encoding, in UTF-8, with those joined that end in a backslash."""
+def text_lines(data: bytes) -> list[bytes]:
+    """Splits a text of any encoding into stripped UTF-8 lines; a backslash at a line's end continues the line."""
     if not data.isascii() or b"\0" in data[:4]:
         data = decode(data).encode("utf-8", "replace")
     if b"\\\n" in data or b"\\\r" in data:
@@ -77,7 +81,10 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def parse_numbers(lines: Sequence[bytes], kind: str = "f8") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The numbers of lines, chunk by chunk: all of them, and how many each line has; MeshError where one is none."""
+    """Parses lines chunk by chunk: yields the numbers (n,) of a chunk and the count (lines,) of numbers on each line.
+
+    Raises MeshError that quotes the first word that is not a number.
+    """
     for first in range(0, len(lines), CHUNK_LINES):
         chunk = lines[first : first + CHUNK_LINES]
         blob = b"\n".join(chunk)
@@ -89,17 +96,17 @@ def parse_numbers(lines: Sequence[bytes], kind: str = "f8") -> Iterator[tuple[np
 
 
 def numbers_in(blob: bytes, kind: str) -> np.ndarray:
-    """The numbers of a text up to the first word that is none."""
+    """Parses the white-space separated numbers of a text, up to the first word that is not a number."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of words that are no numbers, before NumPy 2.3
+            warnings.simplefilter("ignore", DeprecationWarning)  # NumPy before 2.3 warns of words that are no numbers
             return np.fromstring(blob, kind, sep=" ")
     except ValueError:
         return np.zeros(0, kind)
 
 
 def token_counts(blob: bytes, line_count: int) -> np.ndarray:
-    """How many words each line of a text has."""
+    """Number of words on each line of a text."""
     codes = np.frombuffer(blob, "u1")
     space = codes <= 32
     starts = ~space
@@ -120,15 +127,18 @@ def _wrong_number(lines: Sequence[bytes]) -> str:
 
 
 def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
-    """All whole numbers of lines, one behind the other."""
+    """Parses the whole numbers of all lines into one array (n,) int64."""
     values = np.concatenate([np.zeros(0), *(values for values, _ in parse_numbers(lines))])
     if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
         raise MeshError("a face names a vertex by what is no whole number")
     return values.astype("i8")
 
 
-def rows_of(lines: Sequence[bytes], least: int, most: int, what: str) -> np.ndarray:
-    """The numbers of lines as rows (n, k), NaN where a line has fewer than the longest; only `most` are kept."""
+def number_rows(lines: Sequence[bytes], least: int, most: int, what: str) -> np.ndarray:
+    """Parses each line to a row of an array (lines, k), k <= `most`; short lines are padded with NaN.
+
+    Numbers beyond the first `most` are dropped. Raises MeshError for a line of fewer than `least`, named `what`.
+    """
     parts: list[np.ndarray] = []
     for values, counts in parse_numbers(lines):
         if len(counts) and counts.min() < least:
@@ -153,10 +163,10 @@ def _widened(part: np.ndarray, width: int) -> np.ndarray:
 
 
 def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles (m, 3) of polygons as fans about their first corners, and the polygon of each.
+    """Triangulates polygons as fans about their first corner; returns triangles (m, 3) and the polygon (m,) of each.
 
-    counts[i] are the corners of polygon i; a corner is numbered through all polygons. Polygons of fewer than three
-    corners have no triangle.
+    counts[i] is the number of corners of polygon i. Triangles hold corner numbers, counted through all polygons.
+    Polygons of fewer than three corners have no triangle.
     """
     counts = counts.astype("i8")
     if counts.sum() > MAX_CORNERS:
@@ -167,33 +177,33 @@ def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     out = np.stack([first, first + nth + 1, first + nth + 2], 1)
     second = np.flatnonzero((counts[owner] == 4) & (nth == 1))
-    out[second] = out[second][:, [1, 2, 0]]  # the halves of a quad are turned about its middle
+    out[second] = out[second][:, [1, 2, 0]]  # a quad's halves: (0, 1, 2) and (2, 3, 0), alike under a half turn
     return out, owner
 
 
 def strips(corners: np.ndarray) -> np.ndarray:
-    """Triangles (m, 3) of triangle strips, which -1 separates, all turning alike; those without area are left out."""
+    """Splits triangle strips, separated by -1, into triangles (m, 3) of one winding; drops degenerate triangles."""
     if len(corners) < 3:
         return np.zeros((0, 3), corners.dtype)
     begin = np.concatenate([[0], np.flatnonzero(corners < 0) + 1])
-    place = np.arange(len(corners)) - np.repeat(begin, np.diff(np.append(begin, len(corners))))
+    position = np.arange(len(corners)) - np.repeat(begin, np.diff(np.append(begin, len(corners))))  # in its strip
     triangles = np.stack([corners[:-2], corners[1:-1], corners[2:]], 1)
-    turned = place[:-2] % 2 == 1
-    triangles[turned] = triangles[turned][:, [1, 0, 2]]
+    is_odd = position[:-2] % 2 == 1
+    triangles[is_odd] = triangles[is_odd][:, [1, 0, 2]]
     a, b, c = triangles.T
     return triangles[(triangles >= 0).all(1) & (a != b) & (b != c) & (a != c)]
 
 
 def merge_corners(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """One index a corner instead of several.
+    """Merges the several indices of a corner (vertex, texture coordinate, normal) into one.
 
-    `columns` are arrays (k,) of indices, -1 for none. Returns for each different combination its first corner, and for
-    each corner (k,) its combination.
+    `columns` are arrays (k,) of indices, -1 for none. Corners whose indices are all equal share a combination. Returns
+    the first corner of each combination (c,) and the combination of each corner (k,).
     """
     key, size = np.zeros(len(columns[0]), "i8"), 1
     for column in columns:
         span = int(column.max(initial=-1)) + 2
-        if size > (1 << 62) // span:  # combinations so far, numbered densely, leave room
+        if size > (1 << 62) // span:  # the key would overflow 64 bits: renumber the combinations so far densely
             key = np.unique(key, return_inverse=True)[1].astype("i8")
             size = int(key.max(initial=0)) + 1
         key, size = key * span + column + 1, size * span

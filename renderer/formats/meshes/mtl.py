@@ -1,10 +1,9 @@
-"""Material libraries of .obj files (.mtl), with the keys for physically based shading that Blender and Clara.io write.
+"""Reads material libraries of .obj files (.mtl), with Blender's and Clara.io's PBR keys, as Materials of gltf/model.py.
 
-A diffuse color, a highlight and its exponent become the metallic-roughness model as follows. Roughness: its square is
-the microfacet width of the Blinn-Phong exponent Ns, sqrt(2 / (Ns + 2)) (B. Walter et al. 2007, section 5.2).
-Specular color: a Ks of 0.5 reflects the 4 % of common dielectrics, as Blender reads and writes
-it. illum 4, 6, 7 and 9 make glass of the index Ni and the color Tf. Ka is not used: a path tracer computes what it
-approximates.
+Blinn-Phong materials are converted: the squared roughness is the microfacet width sqrt(2 / (Ns + 2)) of the exponent Ns
+(B. Walter et al. 2007, section 5.2); a Ks of 0.5 stands for the 4 % reflectance of common dielectrics, as in Blender;
+illum 4, 6, 7 and 9 make glass of index Ni and color Tf. The ambient color Ka is ignored: it approximates the indirect
+light that a path tracer computes.
 """
 
 import re
@@ -17,20 +16,19 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.files import read_file
-from renderer.formats.gltf.container import stamp_of
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.images import read_pixels
-from renderer.formats.meshes.contents import MeshError, lines_of
+from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
 from renderer.plain import format_value
+from renderer.system.files import file_stamp, read_file
 
 MAX_LIBRARY_BYTES = 64 << 20
 MAX_LIBRARIES = 64
 MAX_MATERIALS = 1 << 14
 MAX_TOTAL_PIXELS = 1 << 27
-BUMP_HEIGHT = 0.01  # of white over black at -bm 1, as a fraction of the picture's width: the format gives no unit
-GLASS = (4, 6, 7, 9)  # values of illum
+BUMP_HEIGHT = 0.01  # height of white above black at -bm 1, in picture widths: the format gives no unit
+GLASS = (4, 6, 7, 9)  # values of illum that make glass
 NUMBERS = ("Ns", "Ni", "d", "Tr", "Pr", "Pm", "Ps", "Pc", "Pcr", "aniso", "anisor", "illum")
 COLORS = ("Kd", "Ks", "Ke", "Tf")
 MAPS = ("map_Kd", "map_Ks", "map_Ns", "map_Ke", "map_d", "map_Tr", "map_Pr", "map_Pm", "map_Ps", "map_Pc", "map_Pcr",
@@ -46,20 +44,20 @@ SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
 
 @dataclass(frozen=True)
 class Map:
-    """A picture that a material names, with its options."""
+    """A texture file named by a material, with its options: {"-bm": ["0.5"]}."""
 
     name: str
     options: dict[str, list[str]]
 
     def number(self, option: str, index: int, default: float) -> float:
-        """A number of an option; the default where it is missing."""
+        """Returns word `index` of an option as a number; `default` if it is missing."""
         words = self.options.get(option, [])
         return _float(words[index], default) if index < len(words) else default
 
 
 @dataclass
 class Entry:
-    """A material as the library says it."""
+    """One newmtl block of a library, unconverted: numbers, colors and maps by key."""
 
     name: str
     numbers: dict[str, float] = field(default_factory=dict)
@@ -69,27 +67,27 @@ class Entry:
 
 @dataclass
 class Library:
-    """The materials of all libraries of an .obj file."""
+    """The converted materials of all libraries of an .obj file."""
 
     materials: list[Material] = field(default_factory=list)
     textures: list[Texture] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
-    linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)  # stamps of the files that are named
+    linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)  # stamps of libraries and textures
 
 
 def read_libraries(names: list[str], path: Path) -> Library:
-    """The materials of the libraries that an .obj file at `path` names; what is missing there is in `ignored`."""
+    """Reads the libraries that the .obj file at `path` names; counts missing files in Library.ignored."""
     out = Library()
     reader = _Maps(path.parent, out)
     for name in dict.fromkeys(names[:MAX_LIBRARIES]):
-        found = [each for each in ([name] if find_beside(path.parent, name) else name.split())]
-        for each in found:
+        # `mtllib a b.mtl` names one file with a space or two files: one, if it exists.
+        for each in [name] if find_beside(path.parent, name) else name.split():
             file = find_beside(path.parent, each)
             if file is None:
                 out.ignored[f"missing {each} files"] += 1
                 out.linked[_beside(path.parent, each)] = None
                 continue
-            out.linked[file] = stamp_of(file)
+            out.linked[file] = file_stamp(file)
             for entry in _entries(read_file(file, MAX_LIBRARY_BYTES), out.ignored):
                 out.materials.append(reader.material(entry))
                 if len(out.materials) > MAX_MATERIALS:
@@ -99,31 +97,31 @@ def read_libraries(names: list[str], path: Path) -> Library:
 
 
 def find_beside(folder: Path, name: str) -> Path | None:
-    """The file of a name in the folder or below it, else one of the same last part in the folder; None for neither.
+    """Finds a file by relative path in `folder` or below, else by file name in `folder`; None if neither exists.
 
-    Upper and lower case are the same, as where most such files come from.
+    Letter case is ignored, since most such files come from Windows. Paths that lead out of `folder` are not followed.
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts or "\0" in name:
         return None
     for wanted in (parts, parts[-1:]):
-        place: Path | None = folder
+        path: Path | None = folder
         for part in wanted:
-            place = _entry_of(place, part) if place and part != ".." else None
+            path = _find_entry(path, part) if path and part != ".." else None
         try:
-            if place and place.is_file() and place.resolve().is_relative_to(folder.resolve()):
-                return place
+            if path and path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+                return path
         except OSError:
             continue
     return None
 
 
 def _beside(folder: Path, name: str) -> Path:
-    """Where a missing file would be found in the folder."""
+    """The path at which a missing file is expected, so that its appearance can be watched for."""
     return folder / (name.replace("\\", "/").replace("\0", "").rpartition("/")[2] or "missing")
 
 
-def _entry_of(folder: Path, name: str) -> Path | None:
+def _find_entry(folder: Path, name: str) -> Path | None:
     try:
         if (folder / name).exists():
             return folder / name
@@ -133,9 +131,9 @@ def _entry_of(folder: Path, name: str) -> Path | None:
 
 
 def _entries(data: bytes, ignored: Counter[str]) -> list[Entry]:
-    """The materials of a library."""
+    """Parses the newmtl blocks of a library; counts unknown statements in `ignored`."""
     out: list[Entry] = []
-    for line in lines_of(data):
+    for line in text_lines(data):
         word, _, rest = line.split(b"#")[0].decode("utf-8", "replace").strip().partition(" ")
         word, _, tail = word.partition("\t")
         rest = f"{tail} {rest}".strip()
@@ -175,7 +173,7 @@ def _float(word: str, default: float) -> float:
 
 
 def _map(rest: str) -> Map:
-    """The options of a map and its file name, which is the rest of the line."""
+    """Parses a map statement: options, then the file name, which is the rest of the line and may have spaces."""
     options: dict[str, list[str]] = {}
     while (match := re.match(r"(-[a-z]+)\s+", rest)) and match[1] in OPTION_SIZES:
         rest = rest[match.end() :]
@@ -191,22 +189,22 @@ def _map(rest: str) -> Map:
 
 
 class _Maps:
-    """Makes Materials of entries, and adds their pictures to a Library."""
+    """Converts entries to Materials and adds their textures to a Library; textures of equal options are shared."""
 
     def __init__(self, folder: Path, library: Library):
         self._folder, self._library = folder, library
         self._pixels: dict[Path, np.ndarray | None] = {}
-        self._rows: dict[tuple, int] = {}
+        self._rows: dict[tuple[object, ...], int] = {}
         self._total = 0
 
     def material(self, entry: Entry) -> Material:
-        """The Material of an entry."""
+        """Converts an entry to a Material."""
         number, color = entry.numbers.get, entry.colors.get
         illum, exponent = int(number("illum", 2.0)), max(number("Ns", 0.0), 0.0)
         glass = illum in GLASS
         diffuse = _clipped(color("Kd", (0.8, 0.8, 0.8)))
         if "map_Kd" in entry.maps and not any(diffuse):
-            diffuse = (1.0, 1.0, 1.0)  # exporters write a Kd of 0 where the map replaces it
+            diffuse = (1.0, 1.0, 1.0)  # some exporters write a Kd of 0 beside a map
         alpha = float(np.clip(number("d", 1.0 - number("Tr", 0.0)), 0, 1))
         base = _clipped(color("Tf", (1.0, 1.0, 1.0))) if glass else diffuse
         shiny = illum >= 2 and ("Ks" in entry.colors or "Pr" in entry.numbers or "map_Ks" in entry.maps)
@@ -217,7 +215,7 @@ class _Maps:
             name=entry.name,
             color=(*base, 1.0 if glass else alpha),
             metallic=float(np.clip(number("Pm", 0.0), 0, 1)),
-            roughness=float(np.clip(number("Pr", roughness_of(exponent)), 0, 1)),
+            roughness=float(np.clip(number("Pr", roughness_from_exponent(exponent)), 0, 1)),
             emission=tuple(np.clip(color("Ke", (1.0,) * 3 if "map_Ke" in entry.maps else (0.0,) * 3), 0, 1e6)),
             alpha="BLEND" if blends else "OPAQUE",
             ior=float(np.clip(number("Ni", 1.5), 1, 10)) if glass else 1.5,
@@ -234,7 +232,7 @@ class _Maps:
         return self._with_maps(out, entry, exponent)
 
     def _with_maps(self, material: Material, entry: Entry, exponent: float) -> Material:
-        """The material with the texture slots of the entry's maps."""
+        """Adds the texture slots of the entry's maps to `material`."""
         scalar = {"map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha",
                   "map_Ps": "sheen_color", "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness"}  # fmt: skip
         slots: dict[str, TextureSlot | None] = {}
@@ -259,17 +257,20 @@ class _Maps:
         return replace(material, textures={word: slot for word, slot in slots.items() if slot})
 
     def _normal_slot(self, picture: Map, word: str) -> TextureSlot | None:
-        """A normal map as it is, or normals derived from a picture in gray."""
+        """The slot of a normal map; a gray picture is taken as a height map and converted to normals."""
         strength = picture.number("-bm", 0, 1.0)
         pixels = self._read(picture.name)
         if pixels is not None and word == "map_Bump" and is_gray(pixels):
-            make: Callable = lambda p: normals_from_heights(p[..., 0], strength * BUMP_HEIGHT)  # noqa: E731
-            return self._slot(picture, f"{word} {strength}", make)
+            return self._slot(
+                picture,
+                f"{word} {strength}",
+                lambda heights: normals_from_heights(heights[..., 0], strength * BUMP_HEIGHT),
+            )
         slot = self._slot(picture, word, lambda p: p)
         return replace(slot, scale=float(np.clip(strength, -100, 100))) if slot else None
 
     def _slot(self, picture: Map, kind: str, make: Callable[[np.ndarray], np.ndarray]) -> TextureSlot | None:
-        """The slot of a map whose pixels `make` gives, by kind; None if there is no such picture."""
+        """The slot of a map whose pixels make(pixels) converts; `kind` names the conversion. None if unreadable."""
         pixels = self._read(picture.name)
         for option in picture.options:
             if option not in (*SILENT_OPTIONS, "-s", "-o", "-bm", "-clamp", "-imfchan"):
@@ -286,18 +287,18 @@ class _Maps:
             self._library.textures.append(Texture(made, ("clamp", "clamp") if clamp else ("repeat", "repeat")))
         scale_u, scale_v = picture.number("-s", 0, 1.0), picture.number("-s", 1, 1.0)
         move_u, move_v = picture.number("-o", 0, 0.0), picture.number("-o", 1, 0.0)
-        transform = (scale_u, 0.0, move_u, 0.0, scale_v, 1.0 - scale_v - move_v)  # v runs downwards here
+        transform = (scale_u, 0.0, move_u, 0.0, scale_v, 1.0 - scale_v - move_v)  # .mtl has v upwards, glTF downwards
         return TextureSlot(self._rows[key], 0, transform)
 
     def _read(self, name: str) -> np.ndarray | None:
-        """The pixels of a picture beside the library; None, and a note in `ignored`, if it cannot be read."""
+        """Reads a picture beside the library, once; None, and a count in Library.ignored, if it cannot be read."""
         file = find_beside(self._folder, name)
         if file is None:
             self._library.ignored[f"missing {name} files"] = 1
             self._library.linked[_beside(self._folder, name)] = None
             return None
         if file not in self._pixels:
-            self._library.linked[file] = stamp_of(file)
+            self._library.linked[file] = file_stamp(file)
             try:
                 self._pixels[file] = read_pixels(file)
             except InputError:
@@ -311,11 +312,11 @@ class _Maps:
 
 
 NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
-           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip  # of what a map multiplies where its number is not given
+           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip  # factors of a map whose number the entry does not give
 
 
-def roughness_of(exponent: float | np.ndarray) -> float | np.ndarray:
-    """The perceptual roughness of a Blinn-Phong exponent."""
+def roughness_from_exponent(exponent: float | np.ndarray) -> float | np.ndarray:
+    """Converts a Blinn-Phong exponent to perceptual roughness, the square root of the microfacet width."""
     return (2.0 / (exponent + 2.0)) ** 0.25
 
 
@@ -325,14 +326,15 @@ def _clipped(color: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def _roughness_pixels(pixels: np.ndarray, exponent: float) -> np.ndarray:
-    """Roughness of exponents: the picture's first channel times `exponent`."""
-    return replicated(np.rint(255 * roughness_of(pixels[..., 0] / 255.0 * exponent)).astype("u1"))
+    """Converts an exponent map to roughness; the exponent is the first channel (0 to 1) times `exponent`."""
+    return replicated(np.rint(255 * roughness_from_exponent(pixels[..., 0] / 255.0 * exponent)).astype("u1"))
 
 
 def _scalar_pixels(pixels: np.ndarray, picture: Map, invert: bool, auto: str) -> np.ndarray:
-    """One channel of a map in all four, times the gain of -mm, plus its base.
+    """Extracts one channel of a map, scaled by the gain and base of -mm, replicated to four channels.
 
-    The channel is that of -imfchan, or the matte channel (m) where there is one and it is wanted, or the luminance.
+    The channel is the one of -imfchan; else `auto`, where "m", the matte channel (alpha), falls back to luminance ("l")
+    for an opaque image.
     """
     channel = (picture.options.get("-imfchan") or [auto])[0]
     if channel == "m" and "-imfchan" not in picture.options and (pixels[..., 3] == 255).all():

@@ -1,11 +1,12 @@
-"""Wavefront .obj files (Appendix B1 of the Advanced Visualizer manual) with their material libraries (mtl.py).
+"""Reads Wavefront .obj files (Advanced Visualizer manual, appendix B1) with their material libraries (mtl.py).
 
-Colors may stand behind the vertices, as ZBrush, MeshLab and Blender write them. Polygons become fans of triangles.
-Groups and objects are one mesh; lines, points, curves and smoothing groups are not drawn, which `ignored` says.
+Vertex colors after the coordinates are read, as ZBrush, MeshLab and Blender write them. Polygons become triangle fans.
+Groups and objects are merged into one mesh. Lines, points, curves and smoothing groups are counted as ignored.
 """
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from renderer.formats.meshes.contents import (
     MeshError,
     MeshFile,
     fans,
-    lines_of,
     merge_corners,
+    number_rows,
     numbers_in,
-    part_of,
-    rows_of,
+    plain_primitive,
+    text_lines,
     token_counts,
 )
 from renderer.formats.meshes.mtl import Library, read_libraries
@@ -42,18 +43,18 @@ SILENT = (
 
 
 def read_obj(data: bytes, path: Path) -> MeshFile:
-    """The mesh of an .obj file at `path`, whose libraries lie in the same folder or below; raises MeshError."""
-    lines = lines_of(data)
-    rows: dict[bytes, list[int]] = {}  # the lines of each keyword
+    """Parses an .obj file; its libraries are looked for in the folder of `path` and below. Raises MeshError."""
+    lines = text_lines(data)
+    rows: dict[bytes, list[int]] = {}  # line numbers by keyword
     for number, line in enumerate(lines):
-        if line and line[0] != 35:  # a comment
+        if line and line[0] != ord("#"):
             rows.setdefault(line.split(None, 1)[0], []).append(number)
     bodies = {word: [lines[n][len(word) :] for n in rows.get(word, ())] for word in DRAWN}
     face_lines = sorted(rows.get(b"f", []) + rows.get(b"fo", []))
-    points = rows_of(bodies[b"v"], 3, 7, "the vertex")
+    points = number_rows(bodies[b"v"], 3, 7, "the vertex")
     vertices, colors = points[:, :3], _colors(points)
-    texcoords = rows_of(bodies[b"vt"], 1, 2, "the texture vertex")
-    normals = rows_of(bodies[b"vn"], 3, 3, "the normal")
+    texcoords = number_rows(bodies[b"vt"], 1, 2, "the texture vertex")
+    normals = number_rows(bodies[b"vn"], 3, 3, "the normal")
     corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines])
     for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
         before = np.searchsorted(rows.get(word, []), face_lines)
@@ -73,7 +74,7 @@ def _name(body: bytes) -> str:
 
 
 def _colors(points: np.ndarray) -> np.ndarray | None:
-    """The colors (n, 3) in vertex lines of six numbers, white where a line has none."""
+    """Extracts colors (n, 3) from vertex lines of six numbers; white for shorter lines, None if no line has colors."""
     if points.shape[1] < 6:
         return None
     has = np.isfinite(points[:, 5])
@@ -82,13 +83,13 @@ def _colors(points: np.ndarray) -> np.ndarray | None:
 
 
 def _flipped(texcoords: np.ndarray) -> np.ndarray:
-    """Texture vertices (n, 1 or 2), v upwards, as (n, 2) with v downwards."""
+    """Converts texture vertices (n, 1 or 2) with v upwards to texture coordinates (n, 2) with v downwards."""
     v = texcoords[:, 1] if texcoords.shape[1] > 1 else np.zeros(len(texcoords))
     return np.stack([texcoords[:, 0], 1 - np.nan_to_num(v)], 1) if len(texcoords) else np.zeros((0, 2))
 
 
 def _corners(lines: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (k, 3) of faces as the indices that stand there, 0 for none, and the number of each face's corners."""
+    """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face."""
     corners, counts = [np.zeros((0, 3), "i8")], [np.zeros(0, "i8")]
     for first in range(0, len(lines), CHUNK_LINES):
         blob = b"\n".join(lines[first : first + CHUNK_LINES])
@@ -120,9 +121,9 @@ def _wrong_face(lines: list[bytes]) -> str:
 
 
 def _resolve(indices: np.ndarray, before: np.ndarray, count: int, word: str, required: bool) -> None:
-    """Makes indices from 1, or counted back from the face, into those from 0, and -1 for none; in place.
+    """Converts indices in place: from 1-based, or negative (relative to the face), to 0-based; -1 for an absent index.
 
-    `before` are the items above each corner.
+    `before` counts, for each corner, the items defined above its face. Raises MeshError for an index out of range.
     """
     back = indices < 0
     indices[back] += before[back] + 1
@@ -132,15 +133,15 @@ def _resolve(indices: np.ndarray, before: np.ndarray, count: int, word: str, req
     indices -= 1
 
 
-def _merged(arrays: tuple, corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
-    """The MeshPrimitive of corners (k, 3); one that has two normals or texture vertices becomes two vertices."""
+def _merged(arrays: tuple[Any, ...], corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
+    """Builds a MeshPrimitive of corners (k, 3); a vertex with several normals or texture coordinates is duplicated."""
     vertices, texcoords, normals, colors = arrays
     has_texcoords, has_normals = bool((corners[:, 1] >= 0).any()), bool((corners[:, 2] >= 0).any())
     if not has_texcoords and not has_normals:
-        return part_of(vertices, corners[:, 0][triangles], colors=colors)
+        return plain_primitive(vertices, corners[:, 0][triangles], colors=colors)
     first, index = merge_corners([corners[:, 0], corners[:, 1], corners[:, 2]])
     v, t, n = corners[first].T
-    return part_of(
+    return plain_primitive(
         vertices[v],
         index[triangles],
         np.where(n[:, None] >= 0, normals[n], 0) if has_normals else None,
@@ -150,7 +151,7 @@ def _merged(arrays: tuple, corners: np.ndarray, triangles: np.ndarray) -> MeshPr
 
 
 def _face_materials(uses: list[int], lines: list[bytes], face_lines: list[int], library: Library) -> np.ndarray:
-    """The row of the library's materials of each face, -1 for none."""
+    """Finds the index of each face's material in the library, -1 for none."""
     names = [_name(lines[n][len(b"usemtl") :]) for n in uses]
     known = {material.name: row for row, material in reversed(list(enumerate(library.materials)))}
     rows = np.array([-1] + [known.get(name, -1) for name in names], "i4")
@@ -159,12 +160,12 @@ def _face_materials(uses: list[int], lines: list[bytes], face_lines: list[int], 
 
 
 def _ignored(rows: dict[bytes, list[int]], lines: list[bytes], has_normals: bool) -> Counter[str]:
-    """What statements say and no picture shows."""
+    """Counts the statements without effect on the picture."""
     out: Counter[str] = Counter()
     for word, numbers in rows.items():
         if word not in DRAWN and word not in SILENT:
             out[f"{word.decode('utf-8', 'replace')} statements"] += len(numbers)
-    if not has_normals:  # normals would say what a smoothing group does
+    if not has_normals:  # smoothing groups matter only where the file has no normals
         groups = {lines[n].split()[1] for n in rows.get(b"s", ()) if len(lines[n].split()) > 1}
         out["s smoothing groups"] += len(groups - {b"off", b"0"})
     return +out

@@ -1,18 +1,29 @@
-"""Geomview's Object File Format (.off): text files with any of the prefixes ST, C and N (www.geomview.org)."""
+"""Reads Geomview's Object File Format (.off): text files, with texture coordinates (ST), colors (C) and normals (N).
+
+Format: www.geomview.org.
+"""
 
 import re
 
 import numpy as np
 
-from renderer.formats.meshes.contents import MeshError, MeshFile, fans, lines_of, part_of, rows_of, whole_numbers
+from renderer.formats.meshes.contents import (
+    MeshError,
+    MeshFile,
+    fans,
+    number_rows,
+    plain_primitive,
+    text_lines,
+    whole_numbers,
+)
 from renderer.plain import format_value, parse_whole
 
 HEADER = re.compile(rb"(ST)?(C)?(N)?(4)?(n)?OFF\b", re.ASCII)
 
 
 def read_off(data: bytes) -> MeshFile:
-    """The mesh of an OFF file; raises MeshError."""
-    lines = [line.split(b"#")[0].strip() for line in lines_of(data)]
+    """Parses an OFF file; raises MeshError."""
+    lines = [line.split(b"#")[0].strip() for line in text_lines(data)]
     lines = [line for line in lines if line]
     head = HEADER.match(lines[0]) if lines else None
     if not head:
@@ -27,7 +38,7 @@ def read_off(data: bytes) -> MeshFile:
     vertex_count, face_count = sizes[0], sizes[1]
     if vertex_count + face_count > len(lines) - 1:
         raise MeshError(f"says {vertex_count} vertices and {face_count} faces; it has {len(lines) - 1} lines of them")
-    vertices = rows_of(lines[1 : 1 + vertex_count], 3, 14, "the vertex")
+    vertices = number_rows(lines[1 : 1 + vertex_count], 3, 14, "the vertex")
     used, normals, colors, texcoords = 3, None, None, None
     if head[3]:
         normals, used = vertices[:, 3:6], 6
@@ -35,11 +46,11 @@ def read_off(data: bytes) -> MeshFile:
         texture = 2 if head[1] else 0
         last = min(used + 4, vertices.shape[1] - texture)
         colors, used = vertices[:, used:last], last
-        colors = colors / 255 if (colors > 1).any() else colors  # of whole numbers
+        colors = colors / 255 if (colors > 1).any() else colors  # integers from 0 to 255
     if head[1] and vertices.shape[1] >= used + 2:
-        texcoords = vertices[:, used : used + 2] * (1, -1) + (0, 1)  # v runs upwards
+        texcoords = vertices[:, used : used + 2] * (1, -1) + (0, 1)  # OFF has v upwards
     faces, ignored = _faces(lines[1 + vertex_count : 1 + vertex_count + face_count], vertex_count)
-    part = part_of(vertices[:, :3], faces, _if_wide(normals), texcoords, _if_wide(colors))
+    part = plain_primitive(vertices[:, :3], faces, _if_wide(normals), texcoords, _if_wide(colors))
     return MeshFile(part, ignored=ignored)
 
 
@@ -48,7 +59,7 @@ def _if_wide(values: np.ndarray | None) -> np.ndarray | None:
 
 
 def _faces(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, dict[str, int]]:
-    """Triangles (m, 3) of lines: a count, so many vertices, and perhaps a color."""
+    """Parses face lines: a count, that many vertex indices, and an optional color, which is counted as ignored."""
     sizes = np.array([_size(line) for line in lines], "i8")
     words = [line.split(None, size + 1) for line, size in zip(lines, sizes.tolist(), strict=True)]
     corners = whole_numbers([b" ".join(row[1 : size + 1]) for row, size in zip(words, sizes.tolist(), strict=True)])

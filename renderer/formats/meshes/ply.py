@@ -1,9 +1,7 @@
-"""Polygon files (.ply, G. Turk 1994) in text and in both byte orders.
+"""Reads polygon files (.ply, G. Turk 1994), as text and binary in both byte orders.
 
-Read are vertices, normals, colors, texture coordinates, polygons and triangle strips; other elements and properties are
-counted in `ignored`.
-Rows of one size are read as one NumPy array without a copy; only lists of different lengths are gone through one by
-one.
+Vertices, normals, colors, texture coordinates, polygons and triangle strips are read; other elements and properties are
+counted as ignored. Rows of one size are viewed as one NumPy array; lists of different lengths are read row by row.
 """
 
 import re
@@ -13,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.meshes.contents import MeshError, MeshFile, fans, numbers_in, part_of, strips
+from renderer.formats.meshes.contents import MeshError, MeshFile, fans, numbers_in, plain_primitive, strips
 from renderer.plain import format_value, parse_whole
 
 MAX_HEADER_BYTES = 1 << 20
@@ -31,7 +29,7 @@ KNOWN = {"x", "y", "z", "nx", "ny", "nz", *(name for names in (*COLORS, *TEXCOOR
 
 @dataclass(frozen=True)
 class Property:
-    """A property of an element: numbers of `kind`; a list has a count of `count_kind` before them."""
+    """A property of an element: a number of NumPy type `kind`, or a list of them after a count of `count_kind`."""
 
     name: str
     kind: str
@@ -40,7 +38,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Element:
-    """An element of the header with the number of its rows."""
+    """An element of the header: its name, number of rows, and properties."""
 
     name: str
     count: int
@@ -49,14 +47,14 @@ class Element:
 
 @dataclass
 class Rows:
-    """The rows of an element: numbers (n,) by property, and of lists all items and the length of each row's."""
+    """The rows of an element by property: numbers (n,); lists as all items (m,) and each row's list length (n,)."""
 
     numbers: dict[str, np.ndarray]
     lists: dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def read_ply(data: bytes, textures: dict[str, Texture] | None = None) -> MeshFile:
-    """The mesh of a .ply file; raises MeshError. `textures` are pictures by the names that its comments have."""
+    """Parses a .ply file; raises MeshError. `textures` holds the pictures by the names in its TextureFile comments."""
     elements, order, body = _header(data)
     source: _Text | _Binary = _Text(data[body:]) if order == "=" else _Binary(memoryview(data)[body:], order)
     rows: dict[str, Rows] = {}
@@ -81,13 +79,13 @@ def read_ply(data: bytes, textures: dict[str, Texture] | None = None) -> MeshFil
 
 
 def texture_names(data: bytes) -> list[str]:
-    """The names of the pictures that the comments of a .ply file give."""
+    """Returns the names of pictures in the TextureFile comments of a .ply file's header."""
     head = data[:MAX_HEADER_BYTES].split(b"end_header")[0]
     return [m.decode("utf-8", "replace").strip() for m in re.findall(rb"\ncomment TextureFile ([^\r\n]+)", head)]
 
 
 def _header(data: bytes) -> tuple[list[Element], str, int]:
-    """Elements, byte order, and where the rows begin."""
+    """Parses the header: elements, byte order as NumPy's character, and the offset of the first row."""
     end = re.search(rb"(^|[\r\n])end_header[ \t]*(\r\n|\n|\r)", data[:MAX_HEADER_BYTES])
     if not data.startswith(b"ply") or not end:
         raise MeshError("its header does not go from ply to end_header")
@@ -122,7 +120,7 @@ def _property(words: list[str]) -> Property | None:
 
 
 class _Binary:
-    """The rows of a binary file, element by element."""
+    """Reads the rows of a binary file, element by element."""
 
     def __init__(self, data: memoryview, order: str):
         self._data, self._order, self._place = data, order, 0
@@ -138,7 +136,7 @@ class _Binary:
         return self._equal_rows(element) or self._different_rows(element)
 
     def _equal_rows(self, element: Element) -> Rows | None:
-        """The rows as one array, if all lists are as long as those of the first row; None if they are not."""
+        """Views the rows as one array if every list is as long as the first row's; else returns None."""
         fields, place = [], self._place
         for index, p in enumerate(element.properties):
             if p.count_kind:
@@ -172,7 +170,7 @@ class _Binary:
         return out
 
     def _different_rows(self, element: Element) -> Rows:
-        """The rows one by one: only where each property of each row begins, then all of one length together."""
+        """Reads rows of different sizes: locates each property of each row, then gathers lists of equal length."""
         sizes = [(np.dtype(p.kind).itemsize, np.dtype(p.count_kind).itemsize if p.count_kind else 0)
                  for p in element.properties]  # fmt: skip
         begins = [np.zeros(element.count, "i8") for _ in sizes]
@@ -202,7 +200,7 @@ class _Binary:
 
 
 def _gather(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """The items of all rows, row i being lengths[i] items from byte begins[i] on."""
+    """Concatenates the items of all rows; row i has lengths[i] items from byte begins[i] on."""
     out = np.zeros(int(lengths.sum()), kind)
     first = np.cumsum(lengths) - lengths
     for length in np.unique(lengths[lengths > 0]):
@@ -213,7 +211,7 @@ def _gather(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray, kind: np.
 
 
 class _Text:
-    """The rows of a text file; all its numbers are read at once."""
+    """Reads the rows of a text file, whose numbers are parsed at once."""
 
     def __init__(self, body: bytes):
         self._numbers = numbers_in(body, "f8")
@@ -265,7 +263,7 @@ def _no_rows(element: Element) -> Rows:
 
 
 def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | None) -> MeshFile:
-    """The mesh of the rows of vertices, faces and triangle strips."""
+    """Builds the mesh from the rows of vertices, faces and triangle strips."""
     numbers = rows["vertex"].numbers
     missing = [axis for axis in "xyz" if axis not in numbers]
     if missing:
@@ -273,7 +271,7 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
     vertices, colors = _stacked(numbers, "xyz"), _colors(numbers)
     normals = _stacked(numbers, ("nx", "ny", "nz")) if {"nx", "ny", "nz"} <= numbers.keys() else None
     names = next((names for names in TEXCOORDS if set(names) <= numbers.keys()), None)
-    texcoords = _stacked(numbers, names) * (1, -1) + (0, 1) if names else None  # v runs upwards
+    texcoords = _stacked(numbers, names) * (1, -1) + (0, 1) if names else None  # PLY has v upwards
     faces = [np.zeros((0, 3), "i4")]
     for element in ("face", "tristrips"):
         lists = rows[element].lists if element in rows else {}
@@ -289,7 +287,7 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
         else:
             faces.append(corners[fans(lengths)[0]])
     all_faces = max(faces, key=len) if sum(map(bool, map(len, faces))) < 2 else np.concatenate(faces)
-    part = part_of(vertices, all_faces, normals, texcoords, colors)
+    part = plain_primitive(vertices, all_faces, normals, texcoords, colors)
     if texture is None or texcoords is None:
         return MeshFile(part, ignored=ignored)
     material = Material("texture", metallic=0.0, textures={"base_color": TextureSlot(0)})
@@ -297,7 +295,7 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
 
 
 def _whole(corners: np.ndarray) -> np.ndarray:
-    """Indices as integers of the machine's byte order."""
+    """Converts vertex indices to native integers; raises MeshError for fractions."""
     if corners.dtype.kind == "f":
         if not (np.abs(corners) < 2**53).all() or (corners != np.floor(corners)).any():
             raise MeshError("a face names a vertex by what is no whole number")
@@ -306,7 +304,7 @@ def _whole(corners: np.ndarray) -> np.ndarray:
 
 
 def _stacked(numbers: dict[str, np.ndarray], names: tuple[str, ...] | str) -> np.ndarray:
-    """The numbers (n, k) float32 of k properties."""
+    """Stacks k properties into an array (n, k) float32."""
     out = np.empty((len(numbers[names[0]]), len(names)), "f4")
     for column, name in enumerate(names):
         out[:, column] = numbers[name]
@@ -314,7 +312,7 @@ def _stacked(numbers: dict[str, np.ndarray], names: tuple[str, ...] | str) -> np
 
 
 def _colors(numbers: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The colors (n, 3 or 4) float32, 0 to 1: integers divided by their range, floats as they are."""
+    """Extracts colors (n, 3 or 4) float32 from 0 to 1; integers are divided by their type's maximum."""
     four = next((names for names in COLORS if set(names[:3]) <= numbers.keys()), None)
     if four is None:
         return None
@@ -323,4 +321,4 @@ def _colors(numbers: dict[str, np.ndarray]) -> np.ndarray | None:
     colors = _stacked(numbers, names)
     if kind.kind in "iu":
         return colors / np.float32(np.iinfo(kind).max)
-    return colors / 255 if kind.itemsize == 8 and (colors > 1).any() else colors  # of text, where all are floats
+    return colors / 255 if kind.itemsize == 8 and (colors > 1).any() else colors  # in text files all are floats

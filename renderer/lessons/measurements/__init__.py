@@ -1,6 +1,7 @@
-"""What a step of a lesson can measure: `kind` in [steps.measure], and the class whose fields are its other keys.
+"""The kinds of measurements of lessons: `kind` in [steps.measure] selects a class of MEASUREMENTS.
 
-A measurement ends soon after MAX_SECONDS of timing; points that it did not reach are left out, and it says so.
+The table's other keys are the fields of the class. A measurement ends soon after MAX_SECONDS of timing; its Finding
+omits the points that it did not reach and counts them in a note.
 """
 
 from renderer.lessons.measurements.band_lu import BandDigits, BandRate

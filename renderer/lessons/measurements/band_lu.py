@@ -1,4 +1,7 @@
-"""Band LU: rates of factorization by order and band, and the digits of solutions plain, refined and proven."""
+"""Measurements of lessons on band LU: the rate of factorization by order, and the correct digits of solutions.
+
+Each class is a kind of [steps.measure] (see the package); base.py has the interface.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,10 +10,11 @@ from typing import Literal
 import numpy as np
 
 from renderer.errors import IncompleteError
+from renderer.gpu.device import Device
 from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
 from renderer.numerics.band_lu import BandedLU
-from renderer.numerics.band_lu.certified import enclose
-from renderer.numerics.band_lu.refinement import solve_refined
+from renderer.numerics.band_lu.accuracy.certified import enclose
+from renderer.numerics.band_lu.accuracy.refinement import solve_refined
 from renderer.scene.schema import setting
 
 MAX_ORDER, MAX_BAND, MAX_ELEMENTS = 1 << 16, 512, 1 << 24
@@ -18,7 +22,7 @@ MAX_ORDER, MAX_BAND, MAX_ELEMENTS = 1 << 16, 512, 1 << 24
 
 @dataclass(frozen=True)
 class BandRate(Measurement):
-    """GFLOP/s of P L U with kl = ku = `band`, by the order n: LAPACK's or the host's cores, and the device if a GPU."""
+    """GFLOP/s of the factorization P L U with kl = ku = `band`, by the order n: on the host, and on a GPU if any."""
 
     orders: tuple[int, ...]
     band: int = setting(64, 1, MAX_BAND)
@@ -30,19 +34,19 @@ class BandRate(Measurement):
             raise ValueError(f"orders times the band's diagonals must be at most {MAX_ELEMENTS} numbers")
 
     def find(self, bench: Bench) -> Finding:
-        """Times factorizations of matrices of the host's memory."""
+        """Times factorizations of random matrices that begin in the host's memory; counts 4 n k^2 operations."""
         device, rng, k = bench.gpu.device, np.random.default_rng(1), self.band
-        places: dict[str, tuple] = {"host's cores": ()}
+        processors: dict[str, tuple[Device, ...]] = {"host's cores": ()}
         if not device.properties.scalar_threads:
-            places[device.name] = (device,)
+            processors[device.name] = (device,)
         runs: Runs = {}
         for n in self.orders:
             ab = rng.standard_normal((2 * k + 1, n))
-            for name, devices in places.items():
+            for name, devices in processors.items():
                 runs[name, n] = partial(BandedLU, ab, k, k, devices), device.finish
         times = bench.time_all(runs)
         series: dict[str, tuple[float | None, ...]] = {}
-        for name in places:
+        for name in processors:
             seconds = [times[name, n] for n in self.orders]
             series[name] = tuple(
                 4 * n * k * k / s / 1e9 if s else None for n, s in zip(self.orders, seconds, strict=True)
@@ -61,7 +65,7 @@ def _random(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
 
 
 def _growing(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
-    """A band of Wilkinson's matrix, whose last column doubles at every step of partial pivoting."""
+    """The band of Wilkinson's matrix, whose last column doubles at every step of partial pivoting."""
     ab = np.zeros((2 * k + 1, n))
     ab[k + 1 :] = -1.0
     ab[k] = 1.0
@@ -71,9 +75,9 @@ def _growing(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
 
 
 def _ill(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
-    """Two neighboring columns that differ in the tenth digit."""
+    """A random band matrix with two neighboring columns that differ in the tenth digit."""
     ab, j = rng.standard_normal((2 * k + 1, n)), n // 2
-    ab[2 * k, j + 1] = ab[0, j] = 0.0  # what only one of the two columns can hold
+    ab[2 * k, j + 1] = ab[0, j] = 0.0  # rows that the band stores for only one of the two columns
     ab[: 2 * k, j + 1] = ab[1:, j] * (1 + 1e-10 * rng.standard_normal(2 * k))
     return ab
 
@@ -84,7 +88,7 @@ KEPT = Literal["dominant", "random", "growing", "ill"]
 
 @dataclass(frozen=True)
 class BandDigits(Measurement):
-    """Decimal digits of the solution of systems with a known answer: by the factors, refined, and proven."""
+    """Correct decimal digits of solutions: from the factors alone, after refinement, and proven by an enclosure."""
 
     matrices: tuple[KEPT, ...] = ("dominant", "random", "growing", "ill")
     order: int = setting(64, 4, 1024)
@@ -97,7 +101,7 @@ class BandDigits(Measurement):
             raise ValueError("order must be above 2 band")
 
     def find(self, bench: Bench) -> Finding:
-        """Solves on the host; the exact answer is of small whole numbers."""
+        """Solves systems on the host; the right-hand sides are small integers."""
         rng, n, k = np.random.default_rng(1), self.order, self.band
         digits: dict[str, list[float | None]] = {name: [] for name in ("by the factors", "refined", "proven")}
         notes = []

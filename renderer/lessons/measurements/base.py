@@ -1,4 +1,7 @@
-"""What a measurement gets and gives: the bench with its clock, and the numbers found."""
+"""The interface of the measurements of lessons: Measurement, its result Finding, and its environment Bench.
+
+A Bench holds the devices, the lesson's scenes and the time limit. command.py and the window create it.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,21 +12,21 @@ from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.pages.plot import Plot
 from renderer.pictures import open_picture
-from renderer.pictures.picture import Picture
+from renderer.pictures.picture import AnyPicture
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_in_file
 
 MAX_SECONDS = 10.0  # of timing in one measurement
-POINT_SECONDS = 0.6  # of one point, at most
+POINT_SECONDS = 0.6  # of timing one point, at most
 MAX_RUNS = 40  # of one point
 
 
-Runs = dict[Any, tuple[Callable[[], object], Callable[[], object]]]  # what is timed, and what waits for it
+Runs = dict[Any, tuple[Callable[[], object], Callable[[], object]]]  # (launch, wait for completion) by name
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a measurement found on this machine, as PaperFigure has the paper's numbers."""
+    """The result of a measurement on this machine: a figure with the fields of PaperFigure, the paper's figure."""
 
     x: tuple[Any, ...]
     series: Mapping[str, tuple[float | None, ...]]
@@ -37,42 +40,43 @@ class Finding:
     notes: tuple[str, ...] = ()
 
     def plot(self) -> Plot:
-        """The numbers as a figure."""
+        """Returns the numbers as a figure titled "Here"."""
         return Plot("Here", self.x, self.series, self.x_name, self.unit, self.kind, self.log_x, self.log_y)
 
     @property
     def missing(self) -> int:
-        """Points for which the time did not suffice."""
+        """Returns the number of points without a value."""
         return sum(value is None for values in self.series.values() for value in values)
 
 
 @dataclass
 class Bench:
-    """The devices, the lesson's scenes as its step has them, and the clock that ends a measurement."""
+    """The devices, the scenes of the lesson's panels at the present step, and the time limit of a measurement."""
 
     gpu: DeviceContext
     scenes: Mapping[str, Scene] = field(default_factory=dict)
     seconds: float = MAX_SECONDS
-    width: int = 0  # of pictures that are drawn, at most; 0: as the measurement says
+    width: int = 0  # largest width in pixels of measured pictures; 0: no limit
     spent: float = 0.0  # in timed runs; compilers are not counted
-    pictures: dict[str, Picture] = field(default_factory=dict)  # by kind, so that kernels are made once
+    pictures: dict[str, AnyPicture] = field(default_factory=dict)  # by kind, so that kernels are made once
 
-    def picture(self, scene: Scene) -> Picture:
-        """The picture that draws the scene."""
+    def picture(self, scene: Scene) -> AnyPicture:
+        """Returns the picture that draws the scene, one for each kind of picture."""
         if scene.picture not in self.pictures:
             self.pictures[scene.picture] = open_picture(scene, self.gpu)
         return self.pictures[scene.picture]
 
     def size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """The size, made smaller where the bench is."""
+        """Returns the size (width, height), scaled down to the bench's width limit."""
         if not 0 < self.width < size[0]:
             return size
         return self.width, max(1, round(size[1] * self.width / size[0]))
 
     def time(self, run: Callable[[], object], finish: Callable[[], object], points: int = 1) -> float | None:
-        """The seconds of the shortest of several runs; None when the time is over. `points` are still to come.
+        """Times several runs and returns the seconds of the shortest; None after the time limit.
 
-        What disturbs a run makes it longer, so the shortest is nearest to the work itself.
+        `points` is the number of points that share the remaining time. Disturbances only lengthen a run, so the
+        shortest run is the best estimate.
         """
         if self.spent >= self.seconds:
             return None
@@ -90,7 +94,7 @@ class Bench:
         return min(times)
 
     def time_all(self, runs: Runs) -> dict[Any, float | None]:
-        """time() of each pair of run and finish, which share the time that is left."""
+        """Returns time() of each (launch, wait) pair; the pairs share the remaining time."""
         return {key: self.time(*pair, len(runs) - index) for index, (key, pair) in enumerate(runs.items())}
 
 
@@ -99,7 +103,7 @@ class Measurement:
     """A kind of measurement: its fields are the keys of [steps.measure]. A subclass implements find()."""
 
     def panels(self) -> tuple[str, ...]:
-        """The panels whose scenes it needs."""
+        """Returns the names of the panels whose scenes the measurement needs."""
         return ()
 
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
@@ -110,22 +114,22 @@ class Measurement:
                 raise InputError(f"{context}: no panel {name!r}; allowed are {allowed}")
 
     def find(self, bench: Bench) -> Finding:
-        """Measures; ends soon after the bench's seconds."""
+        """Measures, and ends soon after the bench's seconds of timing."""
         raise NotImplementedError
 
     def run(self, bench: Bench) -> Finding:
-        """What find() finds, with the time that it took and what it could not reach."""
-        found = self.find(bench)
-        notes = found.notes
-        if found.missing:
-            points = "1 point was" if found.missing == 1 else f"{found.missing} points were"
+        """Returns the result of find() with the seconds of timing, and a note about missing points."""
+        finding = self.find(bench)
+        notes = finding.notes
+        if finding.missing:
+            points = "1 point was" if finding.missing == 1 else f"{finding.missing} points were"
             over = f"{points} not reached within {bench.seconds:g} s"
             notes = (*notes, over if bench.spent >= bench.seconds else "what has no value does not run here")
-        return replace(found, seconds=bench.spent, notes=notes)
+        return replace(finding, seconds=bench.spent, notes=notes)
 
 
 def vary(scene: Scene, values: Mapping[str, Any], context: str = "") -> Scene:
-    """The scene with other settings; InputError for those that it has not."""
+    """Returns the scene with changed settings; InputError, beginning with `context`, for unknown settings."""
     settings = scene.settings
     for key, value in values.items():
         settings = replace_in_file(settings, key, value, f"{context}: {key}" if context else key)

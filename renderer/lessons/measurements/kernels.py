@@ -1,4 +1,7 @@
-"""The thesis's kernels: the ladder of matrix products, products by size, and the Laplacian in three memories."""
+"""Measurements of lessons on the thesis's kernels: matrix products by variant and size, a roofline, the Laplacian.
+
+Each class is a kind of [steps.measure] (see the package); base.py has the interface. All report GFLOP/s or GB/s.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +48,7 @@ class ProductLadder(Measurement):
             raise ValueError("tiles must be different ones of 4, 8, 16")
 
     def find(self, bench: Bench) -> Finding:
-        """Times launches; the slowest variants come first, as in the paper."""
+        """Times one product of each variant and block edge that the device can run."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
         is_cpu = device.properties.scalar_threads  # for which the kernels are slow: an eighth of the work
         n = max(16, bench.size((self.size, self.size))[0] // (2 if is_cpu else 1))
@@ -69,16 +72,16 @@ LADDER = ("coalesced", "tiles", "each4", "registers", "warp_tiles")
 
 @dataclass(frozen=True)
 class Roofline(Measurement):
-    """The ladder under the device's roof: GFLOP/s by the operations for each byte that is read from global memory.
+    """The variants of LADDER under the device's roof: GFLOP/s by operations per byte read from global memory.
 
     The roof is the lower of a copy's bandwidth times the intensity and the rate of the best kernel (S. Williams,
-    A. Waterman, D. Patterson, CACM 2009). Caches may lift a kernel above the slope: it reads less than it asks for.
+    A. Waterman, D. Patterson, CACM 2009). A kernel may lie above the slope if caches serve some of its reads.
     """
 
     size: int = setting(1024, 64, MAX_SIDE)
 
     def find(self, bench: Bench) -> Finding:
-        """Times a copy and products."""
+        """Times a copy, the best variant's product, and the product of each variant of LADDER."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
         n = max(16, bench.size((self.size, self.size))[0] // (2 if device.properties.scalar_threads else 1))
         a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
@@ -93,7 +96,7 @@ class Roofline(Measurement):
         copied, fastest = times["copy"], times["best"]
         slope = 8 * n**2 / copied / 1e9 if copied else np.inf
         flat = 2 * n**3 / fastest / 1e9 if fastest else np.inf
-        roof = tuple(min(slope * at, flat) if min(slope, flat) < np.inf else None for at in x)
+        roof = tuple(min(slope * operations, flat) if min(slope, flat) < np.inf else None for operations in x)
         notes = (f"in this order: {', '.join(LADDER)}", f"matrices of {n} x {n}, the roof's slope is {slope:.3g} GB/s")
         unit, x_name = "GFLOP/s", "operations a byte"
         series = {"roof": roof, "kernels": rates}
@@ -101,7 +104,7 @@ class Roofline(Measurement):
 
 
 def intensity(variant: MatmulVariant) -> float:
-    """Operations for each byte of global memory that a variant reads: by the tile that its threads share."""
+    """Returns a variant's operations for each byte that it reads from global memory, from its block's tile."""
     if variant.entry == "element_per_thread":
         return 0.25  # two numbers of four bytes for a multiplication and an addition
     rows, columns = variant.block_tile
@@ -110,7 +113,7 @@ def intensity(variant: MatmulVariant) -> float:
 
 @dataclass(frozen=True)
 class ProductSizes(Measurement):
-    """GFLOP/s of float32 products by size: the C$ listing, the ladder's best variant, and NumPy's library."""
+    """GFLOP/s of float32 products by size: the C$ listing, the best variant of the kernel, and NumPy's BLAS."""
 
     sizes: tuple[int, ...] = (128, 256, 512, 1024)
 
@@ -141,7 +144,7 @@ class ProductSizes(Measurement):
 
 @dataclass(frozen=True)
 class LaplacianRate(Measurement):
-    """GB/s that the Laplacian reads and writes, by where it keeps the pixels; a copy moves as many bytes.
+    """GB/s that the Laplacian reads and writes, by the memory that holds the neighborhood; a copy for comparison.
 
     On GPUs the image has four times the side, so that it does not fit their caches.
     """
@@ -150,7 +153,7 @@ class LaplacianRate(Measurement):
     neighbors: Literal[4, 8] = 8
 
     def find(self, bench: Bench) -> Finding:
-        """Times filters of a float32 image."""
+        """Times each method on a float32 image of one channel, and a copy of the image."""
         device = bench.gpu.device
         side = bench.size((self.side, self.side))[0] * (1 if device.properties.scalar_threads else 4)
         image = device.buffer((side, side)).write(np.random.default_rng(1).random((side, side), "f4"))

@@ -1,4 +1,7 @@
-"""What pictures cost: frames a second and noise over any of their settings, and the rays that live at each bounce."""
+"""Measurements of lessons on pictures: frame rate and noise over a setting's values, and active rays at each bounce.
+
+Each class is a kind of [steps.measure] (see the package); base.py has the interface.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +16,7 @@ from renderer.errors import InputError
 from renderer.formats.images import linear_to_srgb
 from renderer.lessons.measurements.base import Bench, Finding, Measurement, vary
 from renderer.pictures import picture_class
-from renderer.plain import is_finite_number
+from renderer.plain import Json, is_finite_number
 from renderer.scene.scene import Scene
 from renderer.scene.schema import setting
 
@@ -23,12 +26,15 @@ EMPTY: Any = MappingProxyType({})
 
 @dataclass(frozen=True)
 class _Sweep(Measurement):
-    """A panel's picture over the values of one setting, for each of `variants`: name -> settings."""
+    """The base of measurements that draw a panel for each of `values` of the setting `key`.
+
+    `variants` maps names to further settings; each variant is a series of the figure.
+    """
 
     panel: str
     key: str
     values: tuple[Any, ...]
-    variants: dict[str, dict[str, Any]] = setting(EMPTY)
+    variants: dict[str, Json] = setting(EMPTY)
     size: tuple[int, int] = setting((480, 270), 16, 2048)
     gpu_size: tuple[int, int] | None = setting(
         None, 16, 4096, "where the device is a GPU, which smaller ones leave idle"
@@ -43,11 +49,11 @@ class _Sweep(Measurement):
             raise ValueError(f"variants must be at most {MAX_VARIANTS}")
 
     def panels(self) -> tuple[str, ...]:
-        """The swept panel."""
+        """Returns the swept panel."""
         return (self.panel,)
 
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
-        """Raises InputError for settings that the panel's picture has not."""
+        """Raises InputError for settings that the panel's picture does not have."""
         super().check(context, scenes)
         for values in self.named_variants().values():
             scene = vary(scenes[self.panel], values, f"{context}: variants")
@@ -55,16 +61,16 @@ class _Sweep(Measurement):
                 vary(scene, {self.key: value}, f"{context}: values")
 
     def named_variants(self) -> Mapping[str, Mapping[str, Any]]:
-        """The variants; without any, one of the panel as it is."""
+        """Returns the variants, or one without changes, named as the panel, if there are none."""
         return self.variants or {self.panel: {}}
 
     def size_on(self, bench: Bench) -> tuple[int, int]:
-        """The size of the pictures on this bench's device."""
+        """Returns the size (width, height) of the pictures on this bench's device."""
         is_large = self.gpu_size is not None and not bench.gpu.device.properties.scalar_threads
         return bench.size(self.gpu_size if is_large and self.gpu_size else self.size)
 
     def runs(self, bench: Bench) -> dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]]:
-        """The scene and a draw of each variant and value."""
+        """Returns, by (variant, value), the scene and a function that draws one sample of it."""
         size = self.size_on(bench)
         out: dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]] = {}
         for value in self.values:
@@ -73,13 +79,13 @@ class _Sweep(Measurement):
                 out[name, value] = scene, partial(bench.picture(scene).draw, scene.settings, size, 0.0)
         return out
 
-    def of_all(self, found: Mapping[tuple[str, Any], float | None]) -> dict[str, tuple[float | None, ...]]:
-        """The numbers by variant."""
-        return {name: tuple(found[name, value] for value in self.values) for name in self.named_variants()}
+    def series(self, results: Mapping[tuple[str, Any], float | None]) -> dict[str, tuple[float | None, ...]]:
+        """Arranges results by (variant, value) as one series for each variant."""
+        return {name: tuple(results[name, value] for value in self.values) for name in self.named_variants()}
 
     @property
     def x_name(self) -> str:
-        """The words on the axis of the values."""
+        """Returns the label of the axis of the values."""
         return self.key.replace("_", " ")
 
 
@@ -88,7 +94,7 @@ class FrameRate(_Sweep):
     """Frames a second, each a sample of every pixel, over the values of a setting."""
 
     def find(self, bench: Bench) -> Finding:
-        """Times draws."""
+        """Times the first sample of each picture, which is restarted before every draw."""
         runs = self.runs(bench)
         devices: list[str] = []
 
@@ -112,14 +118,14 @@ class FrameRate(_Sweep):
         log_x = all(is_finite_number(v) and v > 0 for v in self.values) and max(self.values) >= 32 * min(self.values)
         width, height = self.size_on(bench)
         notes = (f"pictures of {width} x {height}",)
-        return Finding(self.values, self.of_all(rates), self.x_name, "frames/s", device, log_x=log_x, notes=notes)
+        return Finding(self.values, self.series(rates), self.x_name, "frames/s", device, log_x=log_x, notes=notes)
 
 
 @dataclass(frozen=True)
 class Noise(_Sweep):
-    """The noise of displayed pictures, in percent of white, over a setting: what differs from a `reference` value's.
+    """The noise of displayed pictures over a setting: the RMS difference from a reference picture in percent of white.
 
-    The reference has another seed. Each picture has all of its samples.
+    In the reference picture the setting has the value `reference` and the seed differs. Pictures have all samples.
     """
 
     reference: Any = 1024
@@ -133,30 +139,30 @@ class Noise(_Sweep):
         vary(scenes[self.panel], {self.key: self.reference}, f"{context}: reference")
 
     def find(self, bench: Bench) -> Finding:
-        """Draws, and measures distances from the reference."""
+        """Draws the reference and the pictures, and measures their differences."""
         base = vary(
             vary(bench.scenes[self.panel], next(iter(self.named_variants().values()))), {self.key: self.reference}
         )
-        wanted, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
-        found: dict[tuple[str, Any], float | None] = {}
+        reference, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
+        noise: dict[tuple[str, Any], float | None] = {}
         for key, (scene, _) in self.runs(bench).items():
-            found[key] = None
+            noise[key] = None
             if bench.spent < bench.seconds:
                 start = time.perf_counter()
                 pixels, _, fraction = self._draw(bench, scene, bench.seconds - bench.spent)
                 bench.spent += time.perf_counter() - start
                 if fraction == 1:
-                    found[key] = 100 * float(np.sqrt(np.mean((pixels - wanted) ** 2)))
+                    noise[key] = 100 * float(np.sqrt(np.mean((pixels - reference) ** 2)))
         numbers = all(map(is_finite_number, self.values))
-        part = "" if drawn == 1 else f", of which {drawn:.0%} were drawn in time"
-        notes = (f"the reference has {self.x_name} {self.reference}{part}",)
+        shortfall = "" if drawn == 1 else f", of which {drawn:.0%} were drawn in time"
+        notes = (f"the reference has {self.x_name} {self.reference}{shortfall}",)
         x_name, unit = self.x_name, "noise, % of white"
-        return Finding(self.values, self.of_all(found), x_name, unit, device, log_x=numbers, log_y=True, notes=notes)
+        return Finding(self.values, self.series(noise), x_name, unit, device, log_x=numbers, log_y=True, notes=notes)
 
     def _draw(self, bench: Bench, scene: Scene, limit: float) -> tuple[np.ndarray, str, float]:
-        """The displayed picture, 0 to 1, the device, and the fraction of its samples that `limit` seconds allowed.
+        """Draws a picture for at most `limit` seconds after its first sample, which may wait for a compiler.
 
-        The first sample, which may wait for a compiler, is not timed.
+        Returns the displayed picture (height, width, 3), 0 to 1, the device's name, and the fraction of samples drawn.
         """
         picture, size = bench.picture(scene), self.size_on(bench)
         picture.restart()
@@ -171,13 +177,16 @@ class Noise(_Sweep):
 
 @dataclass(frozen=True)
 class LiveRays(Measurement):
-    """The rays that live as each bounce begins, and the warps (words of the stencil) that still work, in percent."""
+    """The rays that are active as each bounce begins, and the warps with an active ray, in percent.
+
+    A warp is a word of the stencil: 32 rays.
+    """
 
     panel: str
     size: tuple[int, int] = setting((480, 272), 16, 2048)
 
     def panels(self) -> tuple[str, ...]:
-        """The traced panel."""
+        """Returns the traced panel."""
         return (self.panel,)
 
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
@@ -188,7 +197,7 @@ class LiveRays(Measurement):
             raise InputError(f"{context}: panel: a {kind} picture has no stencil")
 
     def find(self, bench: Bench) -> Finding:
-        """Reads one sample's stencil."""
+        """Traces one sample and reads its stencil at each bounce."""
         scene, size = bench.scenes[self.panel], bench.size(self.size)
         picture: Any = bench.picture(scene)
         trace = picture.trace_stages(scene.settings, size)

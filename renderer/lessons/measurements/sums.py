@@ -1,4 +1,7 @@
-"""Sums: the errors of the textbooks' methods beside their bounds, and the rates of this machine's."""
+"""Measurements of lessons on sums: the errors of the textbook methods beside a bound, and the rates of sums.
+
+Each class is a kind of [steps.measure] (see the package); base.py has the interface.
+"""
 
 import time
 from collections.abc import Callable
@@ -24,7 +27,8 @@ DATA: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def _signs(count: int) -> np.ndarray:
-    return np.where(np.arange(count) % 2, -1.0, 1.0) * (1 + 1e-6 * (np.arange(count) % 2))
+    odd = np.arange(count) % 2
+    return np.asarray(np.where(odd, -1.0, 1.0) * (1 + 1e-6 * odd))
 
 
 def _check_counts(counts: tuple[int, ...]) -> None:
@@ -34,7 +38,7 @@ def _check_counts(counts: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class SumError(Measurement):
-    """The error of each method over the sum of magnitudes, in units in the last place of float32, by count."""
+    """The error of each method relative to the sum of magnitudes, in units of 2^-24, by count of numbers."""
 
     counts: tuple[int, ...]
     data: Literal["uniform", "wide", "cancelling", "one large"] = "uniform"
@@ -55,20 +59,20 @@ class SumError(Measurement):
             start = time.perf_counter()
             numbers = DATA[self.data](rng, count).astype("f4")
             unit = float(np.abs(numbers).sum(dtype="f8")) * 2.0**-24
-            errors = {found.method: found.error / unit for found in textbook_sums(device, numbers)}
+            errors = {result.method: result.error / unit for result in textbook_sums(device, numbers)}
             if self.bound:
                 errors["bound of halving"] = pairwise_sum(device, numbers).bound / unit
             for name, error in errors.items():
                 series.setdefault(name, []).append(error)
-            bench.spent += time.perf_counter() - start if index else 0.0  # the first waits for compilers
-        found = {name: tuple(values) for name, values in series.items()}
+            bench.spent += time.perf_counter() - start if index else 0.0  # the first count waits for compilers
+        curves = {name: tuple(values) for name, values in series.items()}
         unit_name = "error, units in the last place"
-        return Finding(self.counts, found, "numbers", unit_name, device.name, log_x=True, log_y=True)
+        return Finding(self.counts, curves, "numbers", unit_name, device.name, log_x=True, log_y=True)
 
 
 @dataclass(frozen=True)
 class SumRate(Measurement):
-    """Numbers added a second, by count: one core of the host, and the device's three sums."""
+    """Millions of numbers added per second, by count: NumPy on one core, and each mode of the device's sum."""
 
     counts: tuple[int, ...]
 
@@ -76,7 +80,7 @@ class SumRate(Measurement):
         _check_counts(self.counts)
 
     def find(self, bench: Bench) -> Finding:
-        """Times sums of float32 numbers where they lie."""
+        """Times sums of float32 numbers that are already in the memory of the host or of the device."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
         runs: Runs = {}
         for count in self.counts:

@@ -1,28 +1,32 @@
-"""Storage of a band matrix while it is factored: dense block columns of one leading dimension, and what packs them.
+"""Block-column storage of a band matrix (BlockLayout), packing and unpacking, and operations on LAPACK band arrays.
 
-After paper 4: n = p s, kl <= l s, kl + ku <= u s. Block column t holds the block rows t - u to t + l. The next one
-starts s (ld + 1) elements later, so that element (r, c) of the matrix is stored at u s + r + c ld: any part of the
-filled band, across block columns too, is an ordinary column-major matrix for a BLAS. Rows and columns from n to p s are
-those of the unit matrix: they are never pivots of a real column and change nothing.
+For all factorizations of band_lu. After paper 4: n is padded to p s, kl to l s, kl + ku to u s, with blocks of s
+columns. Block column t holds the block rows t - u to t + l, with leading dimension ld. The next block column starts
+s (ld + 1) elements later, so element (r, c) of the matrix is stored at index u s + r + c ld. Hence any rectangle of the
+filled band, also across block columns, is an ordinary column-major matrix for BLAS. The padding, rows and columns n to
+p s - 1, holds the identity matrix: a padding row is never the pivot of a column below n.
+
+Throughout, `ab` (kl + ku + 1, n) is LAPACK's band array: ab[ku + i - j, j] = A[i, j].
 """
 
 import ctypes
 import ctypes.util
 import functools
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from renderer.errors import InputError, UserError
 from renderer.host import available_cores
 
 
 class SingularMatrix(UserError):
-    """A pivot is exactly zero: U[column, column] = 0 (columns from 0), as LAPACK's info = column + 1 says."""
+    """A pivot is exactly zero: U[column, column] = 0, with columns counted from 0 (LAPACK: info = column + 1)."""
 
     exit_code = 1
 
@@ -36,17 +40,17 @@ class SolutionOverflows(UserError):
 
     exit_code = 1
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: DTypeLike):
         reasons = "the matrix is close to singular, its numbers are tiny, or its factors grow without bound"
         super().__init__(f"the solution is too large for {dtype}: {reasons}")
 
 
 class NotFinite(ArithmeticError):
-    """The matrix holds NaN, infinity, or a number too large for the precision of its factors."""
+    """The matrix holds NaN, infinity, or a number that overflows in the precision of the factors."""
 
 
-def real_array(values, name: str) -> np.ndarray:
-    """An array of numbers that float64 holds, or InputError."""
+def real_array(values: ArrayLike, name: str) -> np.ndarray:
+    """`values` as an array of real numbers of at most 8 bytes, or InputError."""
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -56,7 +60,7 @@ def real_array(values, name: str) -> np.ndarray:
     return array
 
 
-def check_integer(name: str, value, minimum: int) -> None:
+def check_integer(name: str, value: object, minimum: int) -> None:
     """InputError unless a value is an integer of at least `minimum`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < minimum:
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least {minimum}")
@@ -64,7 +68,7 @@ def check_integer(name: str, value, minimum: int) -> None:
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """Sizes of the block columns: order n, kl and ku diagonals, both at most n - 1, block size s."""
+    """Sizes of the block columns for order n, kl sub- and ku superdiagonals (at most n - 1 each) and block size s."""
 
     n: int
     kl: int
@@ -77,13 +81,13 @@ class BlockLayout:
         return -(-self.n // self.s)
 
     @cached_property
-    def l(self) -> int:  # noqa: E743  (the paper's letter)
+    def l(self) -> int:  # noqa: E743  (the letter of paper 4)
         """Blocks below the diagonal block of a block column."""
         return min(-(-self.kl // self.s), self.p - 1)
 
     @cached_property
     def u(self) -> int:
-        """Blocks above the diagonal block, fill by pivoting included."""
+        """Blocks above the diagonal block, including fill-in by pivoting."""
         return min(-(-(self.kl + self.ku) // self.s), self.p - 1)
 
     @cached_property
@@ -102,7 +106,7 @@ class BlockLayout:
         return self.p * self.stride
 
     def offset(self, row: int, column: int) -> int:
-        """Where element (row, column) is stored."""
+        """The index at which element (row, column) is stored."""
         return self.u * self.s + row + column * self.ld
 
     def panel_rows(self, i: int) -> int:
@@ -114,23 +118,23 @@ class BlockLayout:
         return min(i + self.u, self.p - 1)
 
     def global_pivots(self, panel_pivots: np.ndarray) -> np.ndarray:
-        """(n,) int32 rows from 0, LAPACK's ipiv - 1, of pivots (p s,) that count from 1 in each panel."""
+        """Row indices (n,) int32 from 0 (LAPACK's ipiv - 1) from pivots (p s,) counted from 1 within each panel."""
         starts = np.repeat(np.arange(self.p, dtype=np.int32) * self.s, self.s)
         return (panel_pivots - 1 + starts)[: self.n]
 
 
-def pack_workspace(layout: BlockLayout, dtype) -> np.ndarray:
-    """Workspace of pack_block_column(), one per thread.
+def pack_workspace(layout: BlockLayout, dtype: DTypeLike) -> np.ndarray:
+    """The workspace that pack_block_column() needs, one per thread.
 
-    Rows are padded by 8 elements: at a power-of-two length they would map to the same cache sets.
+    Rows are padded by 8 elements: rows of a power-of-two length would map to the same cache sets.
     """
     return np.empty((layout.kl + layout.ku + 1, layout.s + 8), dtype)[:, : layout.s]
 
 
 def pack_block_column(ab: np.ndarray, layout: BlockLayout, flat: np.ndarray, t: int, workspace: np.ndarray) -> float:
-    """Fills block column t of flat (layout.size,) from ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j].
+    """Fills block column t of flat (layout.size,) from ab; returns max |a_ij| of the block column, NaN if it holds NaN.
 
-    The unused corners of ab are not read. Returns max |a_ij| of the block column, NaN if it holds any.
+    The unused corners of ab are not read.
     """
     n, kl, ku, s = layout.n, layout.kl, layout.ku, layout.s
     chunk = flat[t * layout.stride : (t + 1) * layout.stride]
@@ -156,7 +160,7 @@ def pack_block_column(ab: np.ndarray, layout: BlockLayout, flat: np.ndarray, t: 
 
 
 def _columns_view(flat: np.ndarray, layout: BlockLayout, above: int, count: int) -> np.ndarray:
-    """A view (n, count) of flat: row j is column j of the matrix from `above` rows above the diagonal on."""
+    """A view (n, count) of flat: row j is column j of the matrix, starting `above` rows above the diagonal."""
     step = flat.itemsize
     start = flat[layout.u * layout.s - above :]
     return np.lib.stride_tricks.as_strided(start, (layout.n, count), ((layout.ld + 1) * step, step))
@@ -179,7 +183,7 @@ def unpack_upper(flat: np.ndarray, layout: BlockLayout) -> np.ndarray:
 
 
 def max_abs_upper(flat: np.ndarray, layout: BlockLayout) -> float:
-    """The maximum of |u_ij| of factored block columns; NaN are ignored."""
+    """The maximum of |u_ij| of factored block columns; NaNs are ignored."""
     kv = layout.kl + layout.ku
     fits = kv <= layout.u * layout.s  # the storage above the first row is zero
     upper = _columns_view(flat, layout, kv, kv + 1) if fits else unpack_upper(flat, layout)
@@ -187,7 +191,7 @@ def max_abs_upper(flat: np.ndarray, layout: BlockLayout) -> float:
 
 
 def default_block_size(n: int, kl: int, ku: int, is_cpu: bool) -> int:
-    """The block size for a band where nothing else is asked for: the one that was fastest."""
+    """The block size that was fastest in measurements, for a caller that gives none."""
     size = 128 if kl >= (512 if is_cpu else 1024) else 64
     while size > 16 and (size >= 2 * max(kl + ku, 1) or size >= 2 * n):
         size //= 2
@@ -195,7 +199,7 @@ def default_block_size(n: int, kl: int, ku: int, is_cpu: bool) -> int:
 
 
 def diagonals(ab: np.ndarray, kl: int, ku: int) -> Iterator[tuple[int, slice, slice]]:
-    """For each diagonal of ab (kl + ku + 1, n): its row in ab, the slice of its columns, that of its rows in A."""
+    """For each diagonal of ab: its row in ab, the slice of its columns, and the slice of its rows in A."""
     n = ab.shape[1]
     for d in range(kl + ku + 1):
         below = d - ku
@@ -205,7 +209,7 @@ def diagonals(ab: np.ndarray, kl: int, ku: int) -> Iterator[tuple[int, slice, sl
 
 
 def band_matvec(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """A x, or the transpose of A times x, (n, m), by diagonals in the precision of x."""
+    """A x, or A^T x if `transposed`, for x (n, m), diagonal by diagonal in the precision of x."""
     y = np.zeros_like(x)
     for d, columns, rows in diagonals(ab, kl, ku):
         if transposed:
@@ -216,7 +220,7 @@ def band_matvec(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, transposed: boo
 
 
 def transposed_band(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
-    """The band (ku + kl + 1, n) of the transposed matrix, with ku diagonals below the main one and kl above."""
+    """The band array (ku + kl + 1, n) of A^T, which has ku subdiagonals and kl superdiagonals."""
     out = np.zeros_like(ab)
     for d, columns, rows in diagonals(ab, kl, ku):
         out[kl + ku - d, rows] = ab[d, columns]
@@ -232,28 +236,28 @@ def norm1(ab: np.ndarray, kl: int, ku: int) -> float:
 
 
 def max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
-    """The maximum of |a_ij|; NaN if the matrix holds any."""
+    """The maximum of |a_ij|; NaN if the matrix holds NaN."""
     n = ab.shape[1]
-    inner = slice(ku, max(n - kl, ku))  # columns that belong to the matrix from top to bottom
-    found = _bounds(ab[:, inner])
+    inner = slice(ku, max(n - kl, ku))  # columns without unused corners
+    maxima = _bounds(ab[:, inner])
     for d, columns, _rows in diagonals(ab, kl, ku):
         for edge in (slice(columns.start, min(ku, columns.stop)), slice(max(inner.stop, columns.start), columns.stop)):
             if edge.start < edge.stop:
-                found.append(np.abs(ab[d, edge]).max())
-    return float(np.max(found)) if found else 0.0
+                maxima.append(np.abs(ab[d, edge]).max())
+    return float(np.max(maxima)) if maxima else 0.0
 
 
-def _bounds(part: np.ndarray) -> list:
-    """The maximum and the negated minimum of pieces of an array, by all cores."""
-    if part.size == 0:
+def _bounds(array: np.ndarray) -> list[float]:
+    """The maximum and the negated minimum of each of several pieces of an array, by all cores."""
+    if array.size == 0:
         return []
-    pieces = np.array_split(part, min(available_cores(), part.shape[0])) if part.size > 1 << 20 else [part]
+    pieces = np.array_split(array, min(available_cores(), array.shape[0])) if array.size > 1 << 20 else [array]
     with ThreadPoolExecutor(len(pieces)) as pool:
         return [bound for pair in pool.map(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
 
 
 def first_nonfinite(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:
-    """Row and column in ab of the first NaN or infinity that belongs to the matrix, or None."""
+    """Row and column in ab of the first NaN or infinity outside the unused corners, or None."""
     for d, columns, _rows in diagonals(ab, kl, ku):
         wrong = ~np.isfinite(ab[d, columns])
         if wrong.any():
@@ -267,8 +271,8 @@ def largest_divisor(number: int, most: int) -> int:
 
 
 @functools.cache
-def _fenv():
-    """The C library's fegetenv and fesetenv where fenv_t is glibc's of x86-64 (MXCSR at byte 28), or None."""
+def _fenv() -> tuple[Callable[..., int], Callable[..., int]] | None:
+    """fegetenv and fesetenv of the C library on x86-64 Linux, where byte 28 of fenv_t is MXCSR; else None."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return None
     try:
@@ -279,13 +283,14 @@ def _fenv():
 
 
 class FlushSubnormals:
-    """A context in which this thread treats subnormal numbers as zero (FTZ and DAZ): they cost a hundred cycles each.
+    """A context in which this thread treats subnormal numbers as zero (FTZ and DAZ): each costs a hundred cycles.
 
-    Upwind convection on 256 x 256 unknowns at Peclet number 100 makes 158,751: LAPACK is 3.4 times slower with them.
+    Upwind convection on 256 x 256 unknowns at Peclet number 100 produces 158,751; with them LAPACK takes 3.4 times as
+    long.
     """
 
-    def __init__(self):
-        self._before: ctypes.Array | None = None
+    def __init__(self) -> None:
+        self._before: ctypes.Array[ctypes.c_char] | None = None
 
     def __enter__(self) -> "FlushSubnormals":
         calls = _fenv()
@@ -296,6 +301,6 @@ class FlushSubnormals:
             calls[1](ctypes.create_string_buffer(self._before.raw[:28] + word.to_bytes(4, "little"), 32))
         return self
 
-    def __exit__(self, *error):
-        if self._before is not None:
-            _fenv()[1](self._before)
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None and (calls := _fenv()):
+            calls[1](self._before)

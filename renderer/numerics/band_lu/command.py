@@ -1,31 +1,36 @@
-"""`rayfold solve`: a banded system from files, on the host's cores, on one device or on several."""
+"""The command `rayfold solve`: a band system from files, solved by the host, one device or several.
+
+Reads the matrix (formats/matrices.py), forms the real system of a complex one or the augmented system of least squares,
+solves it (systems/system.py), writes x, and reports errors, condition and seconds as text or JSON.
+"""
 
 import argparse
 import json
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from renderer import arguments
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.formats.matrices import Band, band_of, check_npy_name, read_band, read_rectangular, read_rhs, write_npy
+from renderer.formats import matrices
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
+from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
 from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
-from renderer.numerics.band_lu.least_squares import Augmented, augmented
-from renderer.numerics.band_lu.refinement import RefinedSolution
-from renderer.numerics.band_lu.reordering import narrowing_order
 from renderer.numerics.band_lu.solver import checked_block, shaped_band
-from renderer.numerics.band_lu.system import System
-from renderer.progress import Progress
+from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
+from renderer.numerics.band_lu.systems.reordering import narrowing_order
+from renderer.numerics.band_lu.systems.system import System
+from renderer.system import arguments
+from renderer.system.progress import Progress
 
-MAX_JSON_STEPS = 64  # of step_seconds that the JSON holds
-PRECISIONS = {"float32": "f4", "float64": "f8"}
-MIN_ELEMENTS_OF_DEVICE = 1 << 22  # of a band; opening a CPU device takes 0.1 s or more
-DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # of a solution; a sentence says if there are fewer
+MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
+PRECISIONS: dict[str, Literal["f4", "f8"]] = {"float32": "f4", "float64": "f8"}
+MIN_ELEMENTS_OF_DEVICE = 1 << 22  # band elements for which a CPU device is opened, which takes 0.1 s or more
+DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,11 +83,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
+@dataclass(frozen=True)
+class SolveRequest:
+    """The arguments of `rayfold solve`; `devices` are spellings of --device, by default a GPU if there is one."""
+
+    band: str | Path
+    rhs: str | Path
+    output: str | Path
+    devices: list[str] | None = None
+    block: int | None = None
+    trans: bool = False
+    precision: str | None = None
+    natural_order: bool = False
+    certified: str | Path | None = None  # the file for the radii
+    cholesky: bool = False
+    least_squares: bool = False
+    extended: bool = False
+
+    def check(self) -> None:
+        """UserError or InputError for arguments that do not go together."""
+        checked_block(self.block)
+        if self.certified is not None:
+            matrices.check_npy_name(Path(self.certified), "--certified")
+            if Path(self.certified).resolve() == Path(self.output).resolve():
+                raise UserError(f"--certified {self.certified}: the same file as -o; the radii need one of their own")
+        if self.least_squares and (self.trans or self.cholesky or self.natural_order):
+            raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")
+
+
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     files = args.band, args.rhs, args.output
-    choices = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
-    result, steps = solve_files(*files, *choices, args.least_squares, args.extended)
+    options = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
+    result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended))
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         print(
@@ -112,134 +145,117 @@ def command(args: argparse.Namespace) -> int:
     return 1 if result["info"] else 0
 
 
-def solve_files(
-    band: str | Path,
-    rhs: str | Path,
-    output: str | Path,
-    devices: list[str] | None = None,
-    block: int | None = None,
-    trans: bool = False,
-    precision: str | None = None,
-    natural_order: bool = False,
-    certified: str | Path | None = None,
-    cholesky: bool = False,
-    least_squares: bool = False,
-    extended: bool = False,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
+def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Solves the system of two files and writes the solution; returns the report of --json and the seconds by steps.
 
-    Returns the report and the seconds of each timed step. Of a singular matrix nothing is written, and `info` is
-    LAPACK's: 1 + the column whose pivot is zero. `devices` are spellings as of --device; without one a GPU if there is
-    one, else the host's cores. The radii of --certified go to that file; where they cannot be proven IncompleteError
-    is raised after the solution was written. With `least_squares` the matrix may have more rows than columns, and the
-    report is that of the augmented system (least_squares.py). `extended` factors in twice the precision too
-    (extended.py). Complex systems are solved as real ones (complex_systems.py), whose kl, ku and growth the report
-    has. InputError for bad files.
+    If the matrix is singular nothing is written, and `info` in the report is LAPACK's: 1 + the column whose pivot is
+    zero. For least squares (least_squares.py) the report is about the augmented system; for complex systems
+    (complex_systems.py) kl, ku and growth belong to the real form. InputError for bad files; IncompleteError, after the
+    solution was written, if the radii of --certified cannot be proven.
     """
     began = time.perf_counter()
-    checked_block(block)
-    if certified is not None:
-        check_npy_name(Path(certified), "--certified")
-        if Path(certified).resolve() == Path(output).resolve():
-            raise UserError(f"--certified {certified}: the same file as -o; the radii need one of their own")
-    if least_squares and (trans or cholesky or natural_order):
-        raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")
-    opened = () if cholesky and devices is None else _open_devices(devices)
-    found, given, system_of = _read_system(Path(band), Path(rhs), natural_order, least_squares)
+    request.check()
+    devices = () if request.cholesky and request.devices is None else _open_devices(request.devices)
+    band, given, least_squares = _read_system(request)
     try:
-        form = real_form(found, given, trans)
-        found, b = (form.band, form.right_hand_side(given)) if form else (found, given)
+        form = real_form(band, given, request.trans)
+        band, b = (form.band, form.right_hand_side(given)) if form else (band, given)
         read = time.perf_counter() - began
         began = time.perf_counter()
-        choices = block, PRECISIONS.get(precision or ""), certified is not None or extended, cholesky
-        system = System(found, trans, opened, *choices, opened[0] if opened else _residual_device(found.ab.size))
+        in_double = request.certified is not None or request.extended
+        residual_device = devices[0] if devices else _residual_device(band.ab.size)
+        is_complex_form = form is not None and form.is_matrix
+        options = request.block, PRECISIONS.get(request.precision or ""), in_double, request.cholesky
+        system = System(band, request.trans, devices, *options, residual_device, is_complex_form)
     except InputError as error:
-        raise InputError(f"{band}: {error}") from error
+        raise InputError(f"{request.band}: {error}") from error
     factored, lu = time.perf_counter() - began, system.lu
     result: dict[str, Any] = {
         "info": lu.info, "growth": lu.pivot_growth, "device": lu.device_name, "kl": system.kl, "ku": system.ku,
-        "equilibrated": system.scaling is not None, "reordered": found.order is not None,
-        "natural": dict(zip(("kl", "ku"), found.natural, strict=True)),
+        "equilibrated": system.scaling is not None, "reordered": band.order is not None,
+        "natural": dict(zip(("kl", "ku"), band.natural, strict=True)),
     }  # fmt: skip
     if lu.info:
         return result | {
-            "singular_column": (lu.info - 1) // (2 if form and form.is_matrix else 1),
+            "singular_column": (lu.info - 1) // (2 if is_complex_form else 1),
             "residual": None,
             "rcond": 0.0,
             "seconds": {"factor": factored},
         }, lu.step_seconds
     began = time.perf_counter()
-    x, refined = system.solve(b, extended)
+    x, refined = system.solve(b, request.extended)
     solved = time.perf_counter() - began
-    part = system_of or form
-    write_npy(Path(output), part.solution(x) if part else x)
-    own = system.own_rhs(b)
+    transformation = least_squares or form
+    matrices.write_npy(Path(request.output), transformation.solution(x) if transformation else x)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
-        "precision": str(lu.precision), "residual": lu.residual(refined.x, own), "rcond": lu.rcond(),
+        "precision": str(lu.precision), "residual": lu.residual(refined.x, system.scaled_rhs(b)), "rcond": lu.rcond(),
         "row_interchanges": lu.row_interchanges, "backward_error": refined.backward_error,
         "forward_bound": refined.forward_bound, "corrections": refined.corrections,
-        "correct_digits": refined.correct_digits, "extended": extended,
-        "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
+        "correct_digits": refined.correct_digits, "extended": request.extended,
+        "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(request.output),
     }  # fmt: skip
     if form:
         order = lu.n // 2 if form.is_matrix else lu.n
         result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
-    if system_of:
-        norm = float(system_of.residual_norms(x).max())
-        result["least_squares"] = {"rows": system_of.rows, "columns": system_of.columns, "residual_norm": norm}
-        result |= _bounds_of_part(refined.forward_bound, x, x[system_of.rows :])
-    if certified is not None:
-        result["certified"] = _certify(system, b, refined, certified, part)
+    if least_squares:
+        rows, norm = least_squares.rows, float(least_squares.residual_norms(x).max())
+        result["least_squares"] = {"rows": rows, "columns": least_squares.columns, "residual_norm": norm}
+        result |= _bounds_for_components(refined.forward_bound, x, x[rows:])
+    if request.certified is not None:
+        result["certified"] = _certify(system, b, refined, request.certified, transformation)
     return result, lu.step_seconds
 
 
-def _read_system(
-    band: Path, rhs: Path, natural_order: bool, least_squares: bool
-) -> tuple[Band, np.ndarray, Augmented | None]:
-    """The matrix and right-hand sides of two files; for least squares those of the augmented system, and that."""
-    if not least_squares:
-        found = read_band(band, None if natural_order else narrowing_order)
+def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augmented | None]:
+    """The matrix and the right-hand sides; for least squares of the augmented system, which is the third result."""
+    path, rhs = Path(request.band), Path(request.rhs)
+    if not request.least_squares:
+        band = matrices.read_band(path, None if request.natural_order else narrowing_order)
         try:
-            (checked_complex if found.ab.dtype.kind == "c" else shaped_band)(found.ab, found.kl, found.ku)
+            (checked_complex if band.ab.dtype.kind == "c" else shaped_band)(band.ab, band.kl, band.ku)
         except InputError as error:
-            raise InputError(f"{band}: {error}") from error
-        return found, read_rhs(rhs, found.ab.shape[1]), None
-    entries = read_rectangular(band)
+            raise InputError(f"{path}: {error}") from error
+        return band, matrices.read_rhs(rhs, band.ab.shape[1]), None
+    entries = matrices.read_rectangular(path)
     try:
         system = augmented(entries)
     except InputError as error:
-        raise InputError(f"{band}: {error}") from error
-    b = read_rhs(rhs, system.rows)
+        raise InputError(f"{path}: {error}") from error
+    b = matrices.read_rhs(rhs, system.rows)
     if b.dtype.kind == "c":
         raise InputError(f"{rhs}: holds {b.dtype}; least squares take real numbers")
-    return band_of(band, system.entries, narrowing_order), system.right_hand_side(b), system
+    return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def _bounds_of_part(bound: float, whole: np.ndarray, part: np.ndarray) -> dict[str, Any]:
-    """The forward bound and digits of some components, of a bound that is relative to the largest of all."""
-    largest, own = (np.abs(v.reshape(len(v), -1)).max(axis=0) for v in (whole, part))
+def _bounds_for_components(bound: float, x: np.ndarray, components: np.ndarray) -> dict[str, Any]:
+    """Forward bound and digits relative to the largest of some components of x, from the bound relative to max |x|."""
+    largest, largest_component = (np.abs(v.reshape(len(v), -1)).max(axis=0) for v in (x, components))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.where(largest == 0, 1.0, largest / own).max())
-    scaled = RefinedSolution(part, 0.0, bound * ratio, 0)
+        ratio = float(np.where(largest == 0, 1.0, largest / largest_component).max())
+    scaled = RefinedSolution(components, 0.0, bound * ratio, 0)
     return {"forward_bound": scaled.forward_bound, "correct_digits": scaled.correct_digits}
 
 
 def _certify(
-    system: System, b: np.ndarray, refined: RefinedSolution, path: str | Path, part: Augmented | RealForm | None
+    system: System,
+    b: np.ndarray,
+    refined: RefinedSolution,
+    path: str | Path,
+    transformation: Augmented | RealForm | None,
 ) -> dict[str, Any]:
-    """Proves the radii of all components and writes them; what the report says of them."""
+    """Proves the radii of all components and writes them to a file; returns their entry in the report."""
     began = time.perf_counter()
     with Progress(system.lu.n, "rows") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    write_npy(Path(path), part.radius(radius) if part else radius)
+    matrices.write_npy(Path(path), transformation.radius(radius) if transformation else radius)
     seconds = time.perf_counter() - began
     digits = enclosure.certain_digits
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
 
 
 def _residual_device(elements: int) -> Device | None:
-    """A CPU device for the residuals of the host's factors, where the band is so large that opening it pays."""
+    """A CPU device for the residuals of systems that the host factors, if the band is large enough; else None."""
     is_there = elements >= MIN_ELEMENTS_OF_DEVICE and any(d.device_type == "cpu" for d in list_devices()[0])
     try:
         return open_device("cpu") if is_there else None
@@ -248,7 +264,7 @@ def _residual_device(elements: int) -> Device | None:
 
 
 def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:
-    """The devices of --device; by default a GPU where there is one, else none: the host's cores by LAPACK."""
+    """The devices of --device; by default a GPU, or none if there is no GPU: the host then uses LAPACK."""
     if spellings is None:
         spellings = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
     return tuple(open_device(spelling) for spelling in spellings)

@@ -1,27 +1,22 @@
-"""Factors in host memory and the solves with them; LAPACK's gbtrf for bands of few diagonals."""
+"""BlockFactors: factored block columns in host memory, and solves with them by BLAS on the cores of the host.
+
+Filled by multicore.HostFactors, or downloaded from devices by devices/block_cyclic.py.
+"""
 
 import functools
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
 from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import (
-    BlockLayout,
-    FlushSubnormals,
-    NotFinite,
-    max_abs,
-    max_abs_upper,
-    unpack_upper,
-)
+from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, max_abs_upper, unpack_upper
 from renderer.numerics.band_lu.lapack import Lapack
 
-RHS_PER_CORE = 8  # right-hand sides that are worth a core
-PHASES = ("panel", "laswp", "trsm", "update", "copy")  # of a step, as LAPACK calls them; copy: uploads and packing
+RHS_PER_CORE = 8  # a core is worth its overhead for this many right-hand sides
+PHASES = ("panel", "laswp", "trsm", "update", "copy")  # phases of a step; copy: uploads and packing
 
 
 @functools.cache
@@ -29,12 +24,12 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def total_seconds(step_seconds: list[dict]) -> dict[str, float]:
+def total_seconds(step_seconds: list[dict[str, float]]) -> dict[str, float]:
     """Seconds of each phase over all steps."""
     return {phase: sum(step[phase] for step in step_seconds) for phase in PHASES}
 
 
-def single_threaded_blas():
+def single_threaded_blas() -> AbstractContextManager[object]:
     """A context in which the BLAS uses the calling thread only."""
     return _pools().limit(limits=1, user_api="blas")
 
@@ -42,10 +37,11 @@ def single_threaded_blas():
 class BlockFactors:
     """Factored block columns in host memory.
 
-    `flat` (layout.size,) is their storage; `panel_pivots` (p s,) int32 count from 1 in each panel; `info` is LAPACK's.
+    `flat` (layout.size,) is the storage that BlockLayout describes; `panel_pivots` (p s,) int32 are rows counted from 1
+    within each panel; `info` is the info of gbtrf.
     """
 
-    def __init__(self, layout: BlockLayout, dtype):
+    def __init__(self, layout: BlockLayout, dtype: DTypeLike):
         self.layout, self.dtype = layout, np.dtype(dtype)
         self.lapack = Lapack(dtype)
         self.flat = np.zeros(layout.size, self.dtype)
@@ -66,11 +62,11 @@ class BlockFactors:
         return self.panel_pivots.ctypes.data + i * self.layout.s * self.panel_pivots.itemsize
 
     def pivots(self) -> np.ndarray:
-        """(n,) int32: the row that was interchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
+        """(n,) int32: the row, counted from 0, that was interchanged with row j in step j (LAPACK's ipiv - 1)."""
         return self.layout.global_pivots(self.panel_pivots)
 
     def upper(self) -> np.ndarray:
-        """U (kl + ku + 1, n) as LAPACK stores it."""
+        """U (kl + ku + 1, n) as LAPACK's band array."""
         return unpack_upper(self.flat, self.layout)
 
     def diagonal(self) -> np.ndarray:
@@ -94,12 +90,13 @@ class BlockFactors:
             with FlushSubnormals():
                 solve(rhs.ctypes.data, ld, len(rhs))
 
-        parts = np.array_split(x, min(available_cores(), max(len(x) // RHS_PER_CORE, 1)))
-        with single_threaded_blas(), ThreadPoolExecutor(len(parts)) as pool:  # panels are too small for BLAS threads
-            list(pool.map(work, parts))
+        chunks = np.array_split(x, min(available_cores(), max(len(x) // RHS_PER_CORE, 1)))
+        with single_threaded_blas(), ThreadPoolExecutor(len(chunks)) as pool:  # panels are too small for BLAS threads
+            list(pool.map(work, chunks))
         return x[:, : layout.n].T
 
     def _solve(self, x: int, ld: int, m: int) -> None:
+        """Overwrites m right-hand sides at address x, leading dimension ld, with the solutions: L y = P b, U x = y."""
         layout, lapack, step = self.layout, self.lapack, self.dtype.itemsize
         s, lda = layout.s, layout.ld
         for i in range(layout.p):
@@ -114,6 +111,7 @@ class BlockFactors:
             lapack.gemm_subtract(above, m, s, self.at(top - above, top), lda, first, ld, first - above * step, ld)
 
     def _solve_transposed(self, x: int, ld: int, m: int) -> None:
+        """As _solve(), for A^T x = b: U^T y = b, then L^T z = y and x = P^T z."""
         layout, lapack, step = self.layout, self.lapack, self.dtype.itemsize
         s, lda = layout.s, layout.ld
         for i in range(layout.p):
@@ -126,59 +124,3 @@ class BlockFactors:
             lapack.gemm_subtract(s, m, below, self.at(top + s, top), lda, first + s * step, ld, first, ld, b"T")
             lapack.trsm(s, m, self.at(top, top), lda, first, ld, b"LTU")
             lapack.laswp(m, first, ld, self.pivots_at(i), s, inverse=True)
-
-
-class GbtrfFactors:
-    """Factors by LAPACK's gbtrf: for bands of so few diagonals that a block would be mostly zeros."""
-
-    name = "host"
-
-    def __init__(self, layout: BlockLayout, dtype):
-        self.layout, self.dtype, self.info, self.max_abs_a = layout, np.dtype(dtype), 0, 0.0
-        kl, ku, n = layout.kl, layout.ku, layout.n
-        self._storage = np.zeros((2 * kl + ku + 1, n), self.dtype, order="F")
-        self._gbtrf, self._gbtrs = get_lapack_funcs(("gbtrf", "gbtrs"), (self._storage,))
-        self._factors, self._pivots = self._storage, np.zeros(n, np.int32)
-        self.step_seconds: list[dict] = []
-        self.seconds: dict[str, float] = {}
-
-    def factor(self, ab: np.ndarray, flush_above: float) -> None:
-        """Factors ab; subnormals are flushed if max |a_ij| is above `flush_above`; NotFinite if ab is not finite."""
-        layout, began = self.layout, time.perf_counter()
-        self.max_abs_a = max_abs(ab, layout.kl, layout.ku)
-        if not np.isfinite(self.max_abs_a):
-            raise NotFinite
-        self._storage[layout.kl :] = ab
-        copied = time.perf_counter() - began
-        with single_threaded_blas(), FlushSubnormals() if self.max_abs_a > flush_above else nullcontext():
-            self._factors, self._pivots, self.info = self._gbtrf(self._storage, layout.kl, layout.ku)
-        seconds = time.perf_counter() - began - copied
-        self.seconds = dict.fromkeys(PHASES, 0.0) | {"panel": seconds, "copy": copied}
-        self.step_seconds = [self.seconds]
-
-    def pivots(self) -> np.ndarray:
-        """(n,) int32: the row that was interchanged with row j at step j, from 0."""
-        return np.asarray(self._pivots, np.int32)
-
-    def upper(self) -> np.ndarray:
-        """U (kl + ku + 1, n) as LAPACK stores it."""
-        kv = self.layout.kl + self.layout.ku
-        upper = np.array(self._factors[: kv + 1])
-        for column in range(min(kv, self.layout.n)):
-            upper[: kv - column, column] = 0
-        return upper
-
-    def diagonal(self) -> np.ndarray:
-        """U's diagonal (n,)."""
-        return np.array(self._factors[self.layout.kl + self.layout.ku])
-
-    def max_abs_u(self) -> float:
-        """The maximum of |u_ij|."""
-        return float(np.abs(self.upper()).max())
-
-    def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """The solution x (n, m) of A x = b, or of the transposed system."""
-        layout = self.layout
-        x, info = self._gbtrs(self._factors, layout.kl, layout.ku, b, self._pivots, trans=int(transposed))
-        assert info == 0, info
-        return x

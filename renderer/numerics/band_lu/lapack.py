@@ -1,14 +1,16 @@
-"""SciPy's own BLAS and LAPACK on parts of arrays in place: addresses and leading dimensions, no copies, no GIL.
+"""BLAS and LAPACK routines on submatrices in place, by address and leading dimension, for block factorizations.
 
-SciPy's Python wrappers copy arrays that are not contiguous and hold the GIL; the C functions behind scipy.linalg's
-cython_blas and cython_lapack do neither.
+Calls the C functions of scipy.linalg.cython_blas and cython_lapack through ctypes, which neither copy nor hold the GIL;
+SciPy's Python wrappers copy arrays that are not contiguous and hold it.
 """
 
 import ctypes
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import cython_blas, cython_lapack
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -20,22 +22,23 @@ ARGUMENTS = {"getrf": 6, "laswp": 7, "trsm": 11, "trmm": 11, "gemm": 13, "trtri"
 
 @functools.cache
 def _routine(letter: str, name: str) -> Callable[..., None]:
-    """The C function of a Fortran routine. Its arguments are addresses, given as integers, which convert fastest."""
+    """The C function of a Fortran routine; all arguments are addresses, passed as integers, the fastest conversion."""
     module = cython_blas if letter + name in cython_blas.__pyx_capi__ else cython_lapack
     capsule = module.__pyx_capi__[letter + name]
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * ARGUMENTS[name])(_get_pointer(capsule, _get_name(capsule)))
 
 
-class _Constants(dict):
-    """The addresses of read-only values, cached for ever: sizes and leading dimensions are few."""
+class _Constants(dict[object, int]):
+    """The addresses of read-only C values, cached without limit: there are few different sizes and options."""
 
-    def __init__(self, kind):
+    def __init__(self, kind: Callable[[Any], Any]) -> None:
         super().__init__()
-        self._kind, self._kept = kind, []
+        self._kind: Callable[[Any], Any] = kind
+        self._values: list[Any] = []  # keeps the memory alive
 
-    def __missing__(self, value) -> int:
-        self._kept.append(self._kind(value))
-        self[value] = ctypes.addressof(self._kept[-1])
+    def __missing__(self, value: object) -> int:
+        self._values.append(self._kind(value))
+        self[value] = ctypes.addressof(self._values[-1])
         return self[value]
 
 
@@ -43,16 +46,17 @@ _INT, _CHAR = _Constants(ctypes.c_int), _Constants(ctypes.c_char)
 
 
 class Lapack:
-    """BLAS and LAPACK routines of one precision, under their names.
+    """BLAS and LAPACK routines of one precision.
 
-    Matrices are an address and a leading dimension, column-major; pivots are the address of int32, counted from 1.
+    A matrix is the address of its first element and a leading dimension, column-major; `pivots` is the address of
+    int32 rows counted from 1.
     """
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: DTypeLike):
         self.dtype = np.dtype(dtype)
         letter = {"f4": "s", "f8": "d"}[self.dtype.str[1:]]
         real = {"f4": ctypes.c_float, "f8": ctypes.c_double}[self.dtype.str[1:]]
-        self._reals = _Constants(real)  # kept: routines get the addresses
+        self._reals = _Constants(real)  # referenced here, since routines get only addresses
         self._getrf, self._laswp, self._trsm, self._trmm, self._gemm, self._trtri = (
             _routine(letter, name) for name in ARGUMENTS
         )
@@ -66,11 +70,11 @@ class Lapack:
         return info.value
 
     def laswp(self, columns: int, a: int, ld: int, pivots: int, count: int, inverse: bool = False) -> None:
-        """Interchanges the rows of a as `count` pivots say, or undoes it."""
+        """Applies the row interchanges of `count` pivots to a, or undoes them if `inverse`."""
         self._laswp(_INT[columns], a, _INT[ld], _INT[1], _INT[count], pivots, _INT[-1 if inverse else 1])
 
     def trsm(self, order: int, columns: int, a: int, ld: int, x: int, ldx: int, uplo_trans_diag: bytes) -> None:
-        """Computes x = op(T)^-1 x in place, T the triangle of a that for example b"LNU" names."""
+        """Computes x = op(T)^-1 x in place; `uplo_trans_diag`, such as b"LNU", selects the triangle T of a and op."""
         kind = [_CHAR[letter] for letter in uplo_trans_diag]
         self._trsm(_CHAR[b"L"[0]], *kind, _INT[order], _INT[columns], self._one, a, _INT[ld], x, _INT[ldx])
 

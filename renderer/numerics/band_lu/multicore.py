@@ -1,10 +1,10 @@
-"""Band LU by the cores of the host alone: paper 4's algorithm with cores in the place of devices (as PLASMA does it).
+"""Block band LU on the cores of the host: the algorithm of paper 4 with cores in place of devices (as in PLASMA).
 
-Every core runs a single-threaded BLAS and updates a range of the columns of a step. The first core updates the next
-block column, factors its panel and dispatches it before it updates its own range (look-ahead), so that the others need
-not wait for panels; and a core waits only for the cores that updated its columns in the step before. It is the lesson
-of paper 4 on any machine; on 2 cores it runs at 0.64 to 0.99 of the rate of LAPACK's dgbtrf (cpu_2cores.jsonl,
-band_lu/factor-256).
+HostFactors is BandedLU's choice for wide bands without devices, and the subject of the step-by-step picture
+(stepped.py). Every core runs a single-threaded BLAS and updates a range of the columns of a step. Core 0 first updates
+the next block column and factors its panel, then updates its own range (look-ahead), so the other cores do not wait for
+panels. A core waits only for the cores that updated its columns in the previous step. On 2 cores the rate is 0.64 to
+0.99 of LAPACK's dgbtrf (cpu_2cores.jsonl, band_lu/factor-256).
 """
 
 import time
@@ -16,29 +16,31 @@ from queue import SimpleQueue
 from threading import Condition, get_ident
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.host import available_cores
 from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite
 from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors, single_threaded_blas, total_seconds
 
-MAX_INVERSE_ENTRY = 16.0  # of a triangle's inverse; where one is larger, substitution is the safer
-MIN_COLUMNS_PER_CORE = 32  # columns of a step that are worth a core
-MAX_INVERTED_ORDER = 128  # of an inverted triangle; a product with an inverse has twice the operations of a trsm
+MAX_INVERSE_ENTRY = 16.0  # a triangle whose inverse has a larger entry is solved by substitution, for accuracy
+MIN_COLUMNS_PER_CORE = 32  # a core is worth its overhead for this many columns of a step
+MAX_INVERTED_ORDER = 128  # order of inverted triangles: a product with an inverse has twice the operations of a trsm
 PACK_COST = 110  # operations of an update that take as long as packing one element of a block column
 
 
+Task = Callable[[], None]
 ClockEntry = tuple[int, tuple[str, ...], tuple[float, ...], int]  # step, phases, times between them, thread
 
 
 class Workers:
-    """Worker threads, each with its own first-in, first-out task queue.
+    """Worker threads 1 to `threads` - 1, each with a first-in, first-out task queue; thread 0 is the caller.
 
-    Thread 0 is the caller. `_done[k]` counts the steps that thread k has finished.
+    `_done[k]` counts the steps that thread k has finished. With `flush` threads flush subnormal numbers to zero.
     """
 
     def __init__(self, threads: int, flush: bool):
-        self._inboxes: list[SimpleQueue] = [SimpleQueue() for _ in range(threads - 1)]
+        self._inboxes: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(threads - 1)]
         self._changed, self._flush = Condition(), flush
         self._error: BaseException | None = None
         self._done = [0] * threads
@@ -49,14 +51,14 @@ class Workers:
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._fail(error)
         for inbox in self._inboxes:
             inbox.put(None)
         self._pool.shutdown()
 
-    def _serve(self, inbox: SimpleQueue) -> None:
+    def _serve(self, inbox: SimpleQueue[Task | None]) -> None:
         with FlushSubnormals() if self._flush else nullcontext():
             while (task := inbox.get()) is not None:
                 if self._error is None:
@@ -70,8 +72,8 @@ class Workers:
             self._error = self._error or error
             self._changed.notify_all()
 
-    def submit(self, thread: int, task: Callable[[], None]) -> None:
-        """Queues a task of another thread."""
+    def submit(self, thread: int, task: Task) -> None:
+        """Queues a task for thread 1 or above."""
         self._inboxes[thread - 1].put(task)
 
     def mark_done(self, thread: int, steps: int) -> None:
@@ -81,7 +83,7 @@ class Workers:
             self._changed.notify_all()
 
     def wait_for(self, thread: int, steps: int) -> None:
-        """Waits until a thread has finished `steps` steps; raises what failed in any thread."""
+        """Waits until a thread has finished `steps` steps; raises the first exception of any thread."""
         if self._done[thread] < steps:
             with self._changed:
                 self._changed.wait_for(lambda: self._done[thread] >= steps or self._error is not None)
@@ -90,26 +92,26 @@ class Workers:
 
 
 class HostFactors(BlockFactors):
-    """Factors made by the cores of the host."""
+    """P L U of a band matrix in block columns, computed by the cores of the host."""
 
     name = "host"
 
-    def __init__(self, layout: BlockLayout, dtype, threads: int | None = None):
-        """Allocates; `threads` is the number of cores, as many as pay by default."""
+    def __init__(self, layout: BlockLayout, dtype: DTypeLike, threads: int | None = None):
+        """Allocates the storage; `threads` is the number of cores, by default one per MIN_COLUMNS_PER_CORE columns."""
         super().__init__(layout, dtype)
-        self.watch: Callable[[str, int], None] | None = None  # of a part of a step that is done, where one core works
-        self.step_seconds: list[dict] = []
+        self.watch: Callable[[str, int], None] | None = None  # called with (name, i) after each part of step i
+        self.step_seconds: list[dict[str, float]] = []
         self.seconds: dict[str, float] = {}
         self.max_abs_a, self._ab = 0.0, np.zeros((0, 0), self.dtype)
         self.packed = 0  # block columns that one core has packed
         self._sizes = np.zeros(layout.p)  # max |a_ij| of each block column
-        self._clock: list[ClockEntry] = []
+        self.clock: list[ClockEntry] = []  # phases of all threads, in the order in which they ended
         self._threads = threads or max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
-        self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that packing is ahead
+        self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps between packing and use
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
         self._inverse_order = order = block_columns.largest_divisor(layout.s, MAX_INVERTED_ORDER)
-        ring = min(self._threads + 2, layout.p)  # panels whose inverses are kept
+        ring = min(self._threads + 2, layout.p)  # panels whose inverses are stored at a time
         self._inverses = np.zeros((ring, layout.s // order, order, order), self.dtype)
         self._invertible = [False] * ring
         self._below = np.tri(order, k=-1, dtype=self.dtype).T  # stored by columns
@@ -121,9 +123,9 @@ class HostFactors(BlockFactors):
         self._inverses_address, self._pivots_address = self._inverses.ctypes.data, self.panel_pivots.ctypes.data
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
-        """Factors ab; subnormal numbers are flushed where max |a_ij| is above `flush_above`."""
+        """Factors ab; subnormal numbers are flushed to zero if max |a_ij| > flush_above. NotFinite for NaN or inf."""
         layout, threads = self.layout, self._threads
-        self.info, self._clock, self._ab, self.packed = 0, [], ab, 0
+        self.info, self.clock, self._ab, self.packed = 0, [], ab, 0
         self._sizes[:] = 0
         first = min(layout.u + self._pack_distance, layout.p)
         with ThreadPoolExecutor(threads) as pool:
@@ -136,13 +138,13 @@ class HostFactors(BlockFactors):
             self._run(workers)
         self.max_abs_a, self._ab = float(self._sizes.max()), np.zeros((0, 0), self.dtype)
         self.step_seconds = [dict.fromkeys(PHASES, 0.0) for _ in range(layout.p)]
-        for i, phases, times, _thread in self._clock:
+        for i, phases, times, _thread in self.clock:
             for phase, began, ended in zip(phases, times, times[1:], strict=False):
                 self.step_seconds[i][phase] += ended - began
         self.seconds = total_seconds(self.step_seconds)
 
     def _run(self, workers: Workers) -> None:
-        """All steps: the next panel is factored and dispatched before this core updates its range of a step."""
+        """All steps of core 0, which factors and dispatches the next panel before it updates its own range."""
         layout, s = self.layout, self.layout.s
         self._factor_and_dispatch(workers, 0)
         for i in range(layout.p):
@@ -151,36 +153,31 @@ class HostFactors(BlockFactors):
                     ahead = (i + 1) * s, (i + 2) * s
                     self._wait_for_columns(workers, i, 0, ahead)
                     self._update(i, *ahead)
-                    self._show("look-ahead", i)
+                    self._notify("look-ahead", i)
                 self._factor_and_dispatch(workers, i + 1)
             self._step_task(workers, i, 0)
-            self._show("update", i)
+            self._notify("update", i)
         for thread in range(1, self._threads):
             workers.wait_for(thread, layout.p)
 
-    def _show(self, part: str, i: int) -> None:
+    def _notify(self, name: str, i: int) -> None:
         if self.watch is not None:
-            self.watch(part, i)
-
-    @property
-    def clock(self) -> list["ClockEntry"]:
-        """When each thread worked on which phases of which step, in the order in which they ended."""
-        return list(self._clock)
+            self.watch(name, i)
 
     def _factor_and_dispatch(self, workers: Workers, i: int) -> None:
-        """Factors panel i and queues step i of the other cores."""
+        """Factors panel i and queues step i for the other cores."""
         self._wait_for_packing(workers, i)
         for thread in range(1, self._threads):
             workers.wait_for(thread, i + 1 - len(self._inverses))
         began = time.perf_counter()
         self._factor_panel(i)
-        self._clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
-        self._show("panel", i)
+        self.clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
+        self._notify("panel", i)
         for thread in range(1, self._threads):
             workers.submit(thread, partial(self._step_task, workers, i, thread))
 
     def _step_task(self, workers: Workers, i: int, thread: int) -> None:
-        """One core's task of step i: updates its columns and, in turn with the other cores, packs a block column."""
+        """Step i of one core: updates its columns and, if it is this core's turn, packs a block column."""
         span = self._spans[i][thread]
         if span[0] < span[1]:
             self._wait_for_columns(workers, i, thread, span)
@@ -195,7 +192,7 @@ class HostFactors(BlockFactors):
         return 1 + i % (self._threads - 1) if self._threads > 1 else 0
 
     def _pack_columns(self, columns: Iterable[int], thread: int) -> None:
-        """Packs block columns of the matrix."""
+        """Packs block columns and records their max |a_ij|; NotFinite for NaN or infinity."""
         for t in columns:
             began = time.perf_counter()
             workspace = self._workspaces[thread]
@@ -204,7 +201,7 @@ class HostFactors(BlockFactors):
                 raise NotFinite  # LAPACK's pivot search is undefined for NaN
             self.packed = max(self.packed, t + 1)
             step = max(t - self.layout.u - self._pack_distance, 0)
-            self._clock.append((step, ("copy",), (began, time.perf_counter()), get_ident()))
+            self.clock.append((step, ("copy",), (began, time.perf_counter()), get_ident()))
 
     def _wait_for_packing(self, workers: Workers, t: int) -> None:
         """Waits until block column t is packed."""
@@ -221,7 +218,7 @@ class HostFactors(BlockFactors):
             self._wait_for_packing(workers, self.layout.last_updated(i))
 
     def _factor_panel(self, i: int) -> None:
-        """Factors panel i and inverts the triangles on the diagonal of its L."""
+        """Factors panel i and inverts the triangles of order `_inverse_order` on the diagonal of its L."""
         layout, s, order, slot = self.layout, self.layout.s, self._inverse_order, i % len(self._inverses)
         corner, pivots = self.at(i * s, i * s), self._pivots_address + i * s * 4
         info = self.lapack.getrf(layout.panel_rows(i), s, corner, layout.ld, pivots)
@@ -233,12 +230,12 @@ class HostFactors(BlockFactors):
         self._invertible[slot] = max(inverses.max(), -inverses.min()) <= MAX_INVERSE_ENTRY
 
     def _inverse_at(self, i: int, row: int) -> int:
-        """The address of the inverse of panel i's triangle that begins at a row."""
+        """The address of the inverse of the triangle of panel i that begins at `row` of the panel."""
         slot = i % len(self._inverses)
         return self._inverses_address + (slot * self.layout.s + row) * self._inverse_order * self.dtype.itemsize
 
     def _update(self, i: int, first: int, end: int) -> None:
-        """Interchanges, trsm and update of columns first to end (of the matrix) with panel i."""
+        """Interchanges rows, solves for U and updates by panel i, in columns first to end - 1 of the matrix."""
         layout, lapack, s, lda = self.layout, self.lapack, self.layout.s, self.layout.ld
         count, step, left = end - first, self.dtype.itemsize, self.at(i * s, i * s)
         upper = left + (first - i * s) * lda * step
@@ -249,10 +246,10 @@ class HostFactors(BlockFactors):
         solved, below = time.perf_counter(), s * step
         lapack.gemm_subtract(layout.panel_rows(i) - s, count, s, left + below, lda, upper, lda, upper + below, lda)
         times = began, swapped, solved, time.perf_counter()
-        self._clock.append((i, ("laswp", "trsm", "update"), times, get_ident()))
+        self.clock.append((i, ("laswp", "trsm", "update"), times, get_ident()))
 
     def _solve_triangle(self, i: int, count: int, left: int, x: int) -> None:
-        """Solves x (s, count) = L^-1 x, L the unit lower triangle at `left`: by its inverse, twice as fast as trsm."""
+        """Computes x = L^-1 x in place, x (s, count), by the inverse of L's triangles: twice as fast as trsm."""
         lapack, s, lda, step = self.lapack, self.layout.s, self.layout.ld, self.dtype.itemsize
         order, invertible = self._inverse_order, self._invertible[i % len(self._inverses)]
         for row in range(0, s, order):
@@ -266,20 +263,20 @@ class HostFactors(BlockFactors):
 
 
 def partition_columns(layout: BlockLayout, i: int, threads: int) -> list[tuple[int, int]]:
-    """The columns (first, end) that each core updates in step i, behind the look-ahead block column.
+    """The columns (first, end) that each core updates in step i, right of the look-ahead block column.
 
-    The first core also factors the next panel, whose operations take three times as long as an update's; another one
-    packs a block column.
+    Core 0 gets fewer columns, since it also factors the next panel, whose operations take three times as long as those
+    of an update.
     """
     s, rows = layout.s, layout.panel_rows(i)
     end = (layout.last_updated(i) + 1) * s
     first = min((i + 2) * s, end)
     if threads == 1:
         return [(first, end)]
-    column = 2 * rows * s
-    ahead = s * column + 3 * rows * s * s
-    whole = (end - first) * column + ahead + PACK_COST * layout.stride
-    own = min(max(int((whole / threads - ahead) / column), 0), end - first) // 8 * 8
-    rest = end - first - own
-    bounds = [first, *(first + own + rest * k // (threads - 1) for k in range(threads))]
+    column = 2 * rows * s  # operations to update a column
+    ahead = s * column + 3 * rows * s * s  # operations of look-ahead update and panel, in units of update time
+    work = (end - first) * column + ahead + PACK_COST * layout.stride
+    of_core_0 = min(max(int((work / threads - ahead) / column), 0), end - first) // 8 * 8
+    rest = end - first - of_core_0
+    bounds = [first, *(first + of_core_0 + rest * k // (threads - 1) for k in range(threads))]
     return list(zip(bounds, bounds[1:], strict=False))

@@ -1,56 +1,68 @@
-"""BandedLU: the factors of one band matrix as an object, wherever they were made and wherever they are stored."""
+"""BandedLU: P L U of a band matrix with solves, determinant and condition; solve() is the short form.
+
+The entry of the package for programs, pictures and systems/system.py. BandedLU chooses how to factor: one LAPACK call
+(lapack_factors.py), the cores of the host (multicore.py), or devices (devices/block_cyclic.py). It scales matrices
+whose factors would overflow, and refines solutions of float32 factors of a float64 matrix.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, Device
-from renderer.numerics.band_lu import block_columns, memory
-from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors, Schedule
-from renderer.numerics.band_lu.host_factors import GbtrfFactors
+from renderer.host import available_cores
+from renderer.numerics.band_lu import block_columns, lapack_factors, memory
+from renderer.numerics.band_lu.accuracy.correction_loop import correct_repeatedly
+from renderer.numerics.band_lu.accuracy.residuals import Residual, max_quotient
+from renderer.numerics.band_lu.devices.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.multicore import HostFactors
-from renderer.numerics.band_lu.special_factors import CholeskyFactors, TridiagonalFactors
 
-GBTRF_MAX_DIAGONALS = 160  # the host factors narrower bands by LAPACK's gbtrf: blocks are slower below k = 80
+GBTRF_MAX_DIAGONALS = 160  # the host factors narrower bands by gbtrf: blocks are slower for kl = ku < 80
+# zgbtrf on one core takes 0.3 of the processor seconds of blocks of the real form (kl = ku = 64 to 400); so with more
+# cores than this, blocks factor wide complex bands faster.
+ZGBTRF_MAX_CORES = 3
 MAX_BLOCK = 512
+Solve = Callable[[np.ndarray], np.ndarray]  # a solution (n, m) for right-hand sides (n, m)
 MAX_REFINEMENTS = 10
-FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # subnormals are kept where max |a_ij| is smaller
-# max |a_ij| whose factors neither overflow nor underflow; other matrices are factored as A 2^k
+FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # subnormal numbers are flushed to zero if max |a_ij| is larger
+# range of max |a_ij| in which factors neither overflow nor underflow; other matrices are factored as A 2^k
 UNSCALED_RANGE = {"f4": (1e-28, 1e28), "f8": (1e-280, 1e280)}
 
 
 def solve(ab: np.ndarray, kl: int, ku: int, b: np.ndarray, devices: Sequence[Device] = ()) -> np.ndarray:
-    """The solution x of A x = b, A the real band matrix of ab (kl + ku + 1, n) in LAPACK's layout.
+    """BandedLU(ab, kl, ku, devices).solve(b): the solution x of A x = b, both (n,) or (n, m).
 
-    b and x are (n,) or (n, m). The host's cores or `devices` solve. BandedLU, which this is short for, has more
-    choices, keeps the factors, and says which errors are raised.
+    `ab` (kl + ku + 1, n) is the real matrix A as LAPACK's band array. Without devices the cores of the host solve.
     """
     return BandedLU(ab, kl, ku, devices).solve(b)
 
 
 def factor_for(device: Device, ab: np.ndarray, block: int | None = None) -> "BandedLU":
-    """Factors ab (2 m + 1, n), with m sub- and m superdiagonals, for a picture on `device`: there if it is a GPU.
+    """Factors ab (2 m + 1, n), with m sub- and m superdiagonals, for a picture that is drawn on `device`.
 
-    On a CPU the host's own LAPACK makes the best use of the cores. `block`: block size on GPUs; by default the LU's.
+    A GPU factors the matrix itself, in blocks of `block` columns; for a CPU device the LAPACK of the host is faster.
     """
     half = (ab.shape[0] - 1) // 2
     return BandedLU(ab, half, half) if device.properties.scalar_threads else BandedLU(ab, half, half, (device,), block)
 
 
 class BandedLU:
-    """P L U of the real band matrix A of ab (kl + ku + 1, n), LAPACK's layout: ab[ku + i - j, j] = A[i, j].
+    """P L U of the real band matrix A, given as LAPACK's band array ab (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j].
 
-    Without devices the host's cores factor it; else block column i goes to devices[i mod q], by the `schedule` that
-    suits their kind and memory. `precision` "f4" with a float64 ab factors in float32 and refines every solution in
-    float64. `cholesky` takes the matrix for symmetric positive definite, on the host: half the operations; InputError
-    where it is not. With `keeps_band` one GPU that has all factors has the matrix as well, where it has the room, and
-    band_on() gives it.
+    `devices`: block column i goes to devices[i mod q]; without devices the cores of the host factor the matrix.
+    `block`: columns of a block. `schedule`: by default chosen for the kind and the memory of the devices.
+    `precision`: "f4" with a float64 ab factors in float32 and refines every solution in float64.
+    `cholesky`: the matrix is symmetric positive definite, factored by the host with half the operations.
+    `keeps_band`: a single GPU that holds all factors also keeps the matrix, if it has room, for band_on().
+    `is_complex_form`: ab is the real form of a complex matrix (complex_systems.py); the host may factor the latter.
 
-    `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve raises SingularMatrix.
-    InputError where ab has the wrong shape or is not finite, UnavailableError where memory does not suffice.
+    `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; solve() then raises SingularMatrix.
+    InputError if ab has the wrong shape, is not finite or, with `cholesky`, is not symmetric positive definite;
+    UnavailableError if memory does not suffice.
     """
 
     def __init__(
@@ -64,6 +76,7 @@ class BandedLU:
         schedule: Schedule | None = None,
         cholesky: bool = False,
         keeps_band: bool = False,
+        is_complex_form: bool = False,
     ):
         if precision not in (None, "f4", "f8"):
             raise UserError(f"precision is {precision!r}; allowed are f4, f8")
@@ -78,11 +91,11 @@ class BandedLU:
         devices = list(devices)
         if cholesky and (devices or block is not None):
             raise UserError("Cholesky factors are made by the host, without --device and --block")
-        uses_gbtrf = (cholesky or self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS) and block is None
+        is_narrow = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
         is_cpu = not devices or devices[0].properties.scalar_threads
-        block = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_cpu)
-        self.layout = block_columns.BlockLayout(n, self.kl, self.ku, block)
-        self._factors: BlockCyclicFactors | GbtrfFactors | HostFactors | TridiagonalFactors | CholeskyFactors
+        size = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_cpu)
+        self.layout = block_columns.BlockLayout(n, self.kl, self.ku, size)
+        self._factors: BlockCyclicFactors | HostFactors | lapack_factors.LapackFactors
         if devices:
             if schedule is None:
                 resident = memory.is_resident(self.layout, self.precision, devices, ab.nbytes)
@@ -90,40 +103,49 @@ class BandedLU:
                 schedule = Schedule(resident, is_cpu, keeps_band=keeps)
             self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
-            memory.check_host(memory.host_bytes(self.layout, self.precision, uses_gbtrf), ab.nbytes)
-            is_tridiagonal = self.kl == self.ku == 1 and n > 2
-            unblocked = CholeskyFactors if cholesky else TridiagonalFactors if is_tridiagonal else GbtrfFactors
-            self._factors = (unblocked if uses_gbtrf else HostFactors)(self.layout, self.precision)
+            is_few_cores = available_cores() <= ZGBTRF_MAX_CORES and block is None
+            factors: type[HostFactors] | type[lapack_factors.LapackFactors] = HostFactors
+            if cholesky:
+                factors = lapack_factors.CholeskyFactors
+            elif is_complex_form and (is_narrow or is_few_cores):
+                factors = lapack_factors.ComplexFactors
+            elif is_narrow and self.kl == self.ku == 1 and n > 2:
+                factors = lapack_factors.TridiagonalFactors
+            elif is_narrow:
+                factors = lapack_factors.GbtrfFactors
+            needed = memory.host_bytes(self.layout, self.precision, is_blocked=factors is HostFactors)
+            memory.check_host(needed, ab.nbytes)
+            self._factors = factors(self.layout, self.precision)
         self.refactor(ab)
 
     def refactor(self, ab: np.ndarray) -> "BandedLU":
         """Factors another matrix of the same shape into the same buffers; returns self.
 
-        InputError for a matrix that holds NaN or infinity; the factors before it are lost then.
+        InputError for a matrix with NaN or infinity; the previous factors are then lost.
         """
         ab = shaped_band(ab, *self._given)
         if ab.shape[1] != self.n or ab.dtype != self.dtype:
             raise InputError(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
-        own = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
+        band = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]  # without diagonals outside the matrix
         self._ab, self._norm = None, None
-        size = self._factor(own, 0)
-        if size == 0 and self.precision != self.dtype:  # too small for the precision
+        size = self._factor(band, 0)
+        if size == 0 and self.precision != self.dtype:  # the matrix underflows in the precision of the factors
             size = checked_max_abs(ab, *self._given)
         lowest, highest = UNSCALED_RANGE[self.precision.str[1:]]
         if size > 0 and not lowest <= size <= highest:
-            self._factor(own, -int(np.frexp(size)[1]))
-        self._ab = own
+            self._factor(band, -int(np.frexp(size)[1]))
+        self._ab = band
         return self
 
-    def _factor(self, own: np.ndarray, exponent: int) -> float:
-        """Factors A 2^exponent, which rounds subnormal numbers only; returns max |a_ij| of A 2^exponent."""
+    def _factor(self, band: np.ndarray, exponent: int) -> float:
+        """Factors A 2^exponent, which rounds only subnormal numbers; returns max |a_ij| 2^exponent."""
         self._exponent = exponent
         with np.errstate(over="ignore"):
-            given = (np.ldexp(own, exponent) if exponent else own).astype(self.precision, copy=False)
+            scaled = (np.ldexp(band, exponent) if exponent else band).astype(self.precision, copy=False)
         try:
-            self._factors.factor(given, FLUSH_ABOVE[self.precision.str[1:]])
+            self._factors.factor(scaled, FLUSH_ABOVE[self.precision.str[1:]])
         except block_columns.NotFinite:
-            size = f"{checked_max_abs(own, self.kl, self.ku):.6g}"
+            size = f"{checked_max_abs(band, self.kl, self.ku):.6g}"
             raise InputError(f"ab holds {size}, which is not a {self.precision} number") from None
         self._max_abs_a = self._factors.max_abs_a
         return self._max_abs_a
@@ -135,22 +157,22 @@ class BandedLU:
 
     @property
     def device_name(self) -> str:
-        """What factored the matrix."""
+        """The name of the device that factored the matrix, or "host"."""
         return self._factors.name
 
     @property
-    def step_seconds(self) -> list[dict]:
+    def step_seconds(self) -> list[dict[str, float]]:
         """Seconds of the PHASES of each timed step, added over devices and cores."""
         return self._factors.step_seconds
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds of each phase over all steps; those of devices are extrapolated from the timed steps."""
+        """Seconds of each of the PHASES over all steps; device seconds are extrapolated from the timed steps."""
         return self._factors.seconds
 
     @property
     def pivots(self) -> np.ndarray:
-        """(n,) int32: the row that was interchanged with row j at step j: LAPACK's ipiv - 1."""
+        """(n,) int32: the row, counted from 0, that was interchanged with row j in step j (LAPACK's ipiv - 1)."""
         return self._factors.pivots()
 
     @property
@@ -164,7 +186,7 @@ class BandedLU:
         return self._factors.max_abs_u() / self._max_abs_a if self._max_abs_a else 1.0
 
     def upper(self) -> np.ndarray:
-        """U (kl + ku + 1, n) in LAPACK's layout."""
+        """U as LAPACK's band array (kl + ku + 1, n), in which row kl + ku is the diagonal."""
         upper = self._factors.upper()
         return np.ldexp(upper, -self._exponent) if self._exponent else upper
 
@@ -193,9 +215,10 @@ class BandedLU:
         return np.ascontiguousarray(x).reshape(b.shape)
 
     def solve_in_place(self, rhs: Buffer) -> None:
-        """Replaces right-hand sides on a device by the solutions; the host is not involved if the factors are there.
+        """Overwrites right-hand sides in a device buffer with the solutions.
 
-        `rhs` is (m, padded_n) of the factors' precision, zero from column n on.
+        `rhs` is (m, padded_n) in the precision of the factors, zero from column n on. Factors on the same device solve
+        without the host; else the right-hand sides pass through host memory.
         """
         self._check_factors()
         factors = self._factors
@@ -212,33 +235,33 @@ class BandedLU:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The matrix that was factored, (kl + ku + 1, n)."""
+        """The factored matrix as LAPACK's band array (kl + ku + 1, n); InputError if refactor() refused it."""
         if self._ab is None:
             raise InputError("the last matrix was refused: there are no factors to solve with")
         return self._ab
 
     def band_on(self, device: Device) -> Buffer | None:
-        """The matrix, (kl + ku + 1, n), where the device has it: see `keeps_band`."""
+        """The matrix (kl + ku + 1, n) in the memory of `device`, if it is kept there (`keeps_band`), else None."""
         factors = self._factors
         if not isinstance(factors, BlockCyclicFactors) or self._exponent or self.precision != self.dtype:
             return None
         return factors.per_device[0].band if factors.devices[0] is device else None
 
-    def _check_factors(self) -> np.ndarray:
-        """The matrix that was factored and is not singular."""
-        matrix = self.matrix
+    def _check_factors(self) -> None:
+        """InputError if there are no factors, SingularMatrix if a pivot is zero."""
+        self.matrix  # noqa: B018  (raises InputError)
         if self.info:
             raise block_columns.SingularMatrix(self.info - 1)
-        return matrix
 
     @property
     def padded_n(self) -> int:
-        """The order n rounded up to whole blocks."""
+        """The order n rounded up to a multiple of the block size."""
         return self.layout.p * self.layout.s
 
     def _solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        """The solution x (n, m) of A x = b, or of the transposed system, without refinement."""
         x = self._solve_scaled(b, transposed)
-        with np.errstate(over="ignore"):  # solve() raises then
+        with np.errstate(over="ignore"):  # solve() raises SolutionOverflows
             return np.ldexp(x, self._exponent) if self._exponent else x
 
     def _solve_scaled(self, b: np.ndarray, transposed: bool) -> np.ndarray:
@@ -246,31 +269,28 @@ class BandedLU:
         return self._factors.solve(b.astype(self.precision, copy=False), transposed).astype(self.dtype, copy=False)
 
     def _refined(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """Iterative refinement: float64 residuals, corrections by the float32 factors, until they no longer shrink."""
-        ab = self._check_factors()
-        x, best = np.zeros_like(b), np.full(b.shape[1], np.inf)
-        residual = b
-        for _ in range(MAX_REFINEMENTS):
-            scale = np.abs(residual).max(axis=0)  # so that float32 neither overflows nor underflows
+        """Iterative refinement: float64 residuals, corrections by the float32 factors, while they shrink."""
+        size = np.broadcast_to(np.abs(b).max(axis=0), b.shape)
+
+        def residual_of(x: np.ndarray, b: np.ndarray) -> Residual:
+            values = b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x, transposed)
+            return Residual(values, size, np.zeros_like(size))
+
+        def correct(residual: Residual) -> np.ndarray:
+            scale = np.abs(residual.values).max(axis=0)  # scaled values neither overflow nor underflow in float32
             scale[scale == 0] = 1
-            step = self._solve(residual / scale, transposed) * scale
-            trial = x + step
-            left = b - block_columns.band_matvec(ab, self.kl, self.ku, trial, transposed)
-            size = np.abs(left).max(axis=0)
-            better = size < best
-            x[:, better], best = trial[:, better], np.where(better, size, best)
-            residual = np.where(better, left, 0)
-            if not (better & (size > 0)).any():
-                break
-        return x
+            return self._solve(residual.values / scale, transposed) * scale
+
+        x = correct(Residual(b, size, size))
+        residual = residual_of(x, b)
+        step = correct(residual)
+        return correct_repeatedly(x, b, residual, step, correct, residual_of, MAX_REFINEMENTS, self.dtype).x
 
     def residual(self, x: np.ndarray, b: np.ndarray) -> float:
-        """|b - A x|_1 / (n |A|_1 |x|_1), the largest over the right-hand sides: a backward error."""
+        """The backward error |b - A x|_1 / (n |A|_1 |x|_1), the maximum over the right-hand sides."""
         x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
-        left = np.abs(b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x)).sum(axis=0)
-        scale = self.n * self.norm * np.abs(x).sum(axis=0)
-        error = np.divide(left, scale, out=np.where(left == 0, 0.0, np.inf), where=scale > 0)
-        return float(error.max(initial=0))
+        residual = np.abs(b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x)).sum(axis=0)
+        return max_quotient(residual, self.n * self.norm * np.abs(x).sum(axis=0))
 
     @property
     def norm(self) -> float:
@@ -280,7 +300,7 @@ class BandedLU:
         return self._norm
 
     def slogdet(self) -> tuple[float, float]:
-        """The sign of det A and log |det A|; (0, -inf) of a singular matrix."""
+        """The sign of det A and log |det A|; (0, -inf) for a singular matrix."""
         if self.info:
             return 0.0, float("-inf")
         diagonal = self._factors.diagonal().astype(np.float64)
@@ -289,7 +309,7 @@ class BandedLU:
         return -1.0 if negatives % 2 else 1.0, float(size)
 
     def rcond(self) -> float:
-        """1 / (|A|_1 |A^-1|_1) with the inverse's norm estimated from a few solves (Hager, Higham)."""
+        """1 / (|A|_1 |A^-1|_1), with |A^-1|_1 estimated from a few solves (Hager, Higham)."""
         if self.info:
             return 0.0
         with np.errstate(over="ignore"):
@@ -301,54 +321,54 @@ class BandedLU:
         return float(1 / condition) if 0 < condition < np.inf else 0.0
 
 
-def inverse_norm1(n: int, solve: Callable, solve_transposed: Callable, dtype) -> float:
-    """An estimate, never too large but for rounding, of |A^-1|_1 by Higham's algorithm (ACM TOMS 674)."""
+def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLike) -> float:
+    """A lower bound of |A^-1|_1, up to rounding, usually within a factor of 3 (N. Higham, ACM TOMS 674)."""
     x = np.full((n, 1), 1 / n, dtype)
     y = solve(x)
     if n == 1:
         return float(np.abs(y).sum())
     best, signs = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
-    at = int(np.abs(solve_transposed(signs)).argmax())
+    column = int(np.abs(solve_transposed(signs)).argmax())
     for _ in range(5):
         x = np.zeros((n, 1), dtype)
-        x[at] = 1
+        x[column] = 1
         y = solve(x)
-        now, turned = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
-        if now <= best or np.array_equal(turned, signs):
-            best = max(best, now)
+        estimate, new_signs = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
+        if estimate <= best or np.array_equal(new_signs, signs):
+            best = max(best, estimate)
             break
-        best, signs = now, turned
+        best, signs = estimate, new_signs
         z = np.abs(solve_transposed(signs))
-        previous, at = at, int(z.argmax())
-        if z[previous] == z[at]:
+        previous, column = column, int(z.argmax())
+        if z[previous] == z[column]:
             break
     k = np.arange(n)
     alternating = (np.where(k % 2, -1, 1) * (1 + k / (n - 1))).astype(dtype)[:, None]
     return max(best, 2 * float(np.abs(solve(alternating)).sum()) / (3 * n))
 
 
-def checked_band(ab, kl: int, ku: int) -> np.ndarray:
-    """Returns ab as a float32 or float64 array of the shape that kl and ku ask for; InputError unless finite."""
+def checked_band(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
+    """ab as a float32 or float64 array; InputError unless it is (kl + ku + 1, n) and finite in the matrix."""
     ab = shaped_band(ab, kl, ku)
     checked_max_abs(ab, kl, ku)
     return ab
 
 
 def checked_max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
-    """The maximum of |a_ij| of a band; InputError unless all are finite."""
+    """The maximum of |a_ij|; InputError, naming the first such element, if the matrix holds NaN or infinity."""
     with np.errstate(invalid="ignore"):
         size = block_columns.max_abs(ab, int(kl), int(ku))
     if not np.isfinite(size):
-        found = block_columns.first_nonfinite(ab, int(kl), int(ku))
-        assert found is not None
-        d, column = found
+        nonfinite = block_columns.first_nonfinite(ab, int(kl), int(ku))
+        assert nonfinite is not None
+        d, column = nonfinite
         name = f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A)"
         raise InputError(f"{name} is {ab[d, column]}; it must be finite")
     return size
 
 
-def shaped_band(ab, kl: int, ku: int) -> np.ndarray:
-    """Returns ab as a float32 or float64 array of the shape that kl and ku ask for, or InputError."""
+def shaped_band(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
+    """ab as a float32 or float64 array (kl + ku + 1, n), or InputError."""
     ab = block_columns.real_array(ab, "ab")
     for name, value in (("kl", kl), ("ku", ku)):
         block_columns.check_integer(name, value, 0)

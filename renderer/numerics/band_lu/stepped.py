@@ -1,7 +1,8 @@
-"""The factorization of a small band matrix part by part, to be looked at: HostFactors itself, watched.
+"""Snapshots of a band LU factorization for the picture `band_factors` (pictures/band_lu.py).
 
-A step of the algorithm has three parts: the panel, the look-ahead update of the next block column, and the update of
-the others. As in every factorization, panel i + 1 is factored before the update of step i.
+SteppedFactors runs multicore.HostFactors on a small matrix and records the matrix after each part of a step: the panel,
+the look-ahead update of the next block column, and the update of the remaining columns. Panel i + 1 is factored before
+the update of step i. time_line() measures which core works on what, and when.
 """
 
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from renderer.numerics.band_lu.block_columns import BlockLayout
 from renderer.numerics.band_lu.multicore import HostFactors
 
 MAX_ORDER = 256
-LINE_BLOCK = 64  # columns of a block of the time line
+LINE_BLOCK = 64  # block size of the factorization that time_line() measures
 
 
 class Bar(NamedTuple):
-    """A phase of a step on one core, in seconds from the beginning."""
+    """A phase of a step on one core; `begin` and `end` are seconds from the start of the factorization."""
 
     core: int
     step: int
@@ -29,11 +30,10 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The state when a part of a step is done: "panel", "look-ahead" or "update".
+    """The state after one part of a step; `name` is "panel", "look-ahead" or "update".
 
-    `matrix` (n, n) holds what is stored, U on and above the diagonal of finished columns and L below; NaN outside of
-    the stored band and where block columns are not packed yet. `factored` columns are finished; `pivots` (factored,)
-    are the rows interchanged with theirs.
+    `matrix` (n, n) holds the stored values, in the first `factored` columns U and below its diagonal L; NaN outside the
+    stored band and in block columns that are not packed yet. `pivots` (factored,) are the pivot rows.
     """
 
     name: str
@@ -44,14 +44,17 @@ class Part:
 
     @property
     def largest(self) -> float:
-        """The largest |a_ij| of U and of what is not factored yet."""
+        """The largest magnitude in U and in the columns that are not factored yet."""
         rows, columns = np.indices(self.matrix.shape)
         is_upper = (rows <= columns) | (columns >= self.factored)
         return float(np.nanmax(np.abs(np.where(is_upper, self.matrix, np.nan))))
 
 
 class SteppedFactors:
-    """The parts of the factorization of ab (kl + ku + 1, n), LAPACK's layout, in blocks of `block` columns."""
+    """The `parts` of the factorization of ab (kl + ku + 1, n), LAPACK's band array, in blocks of `block` columns.
+
+    InputError if n is above MAX_ORDER.
+    """
 
     def __init__(self, ab: np.ndarray, kl: int, ku: int, block: int):
         n = ab.shape[1]
@@ -74,7 +77,7 @@ class SteppedFactors:
 
 
 def stored_matrix(layout: BlockLayout, flat: np.ndarray, packed: int) -> np.ndarray:
-    """The matrix (n, n) that the first `packed` block columns store, NaN where they store nothing."""
+    """The first `packed` block columns as a matrix (n, n), NaN outside their storage."""
     matrix = np.full((layout.n, layout.n), np.nan)
     for column in range(min(packed * layout.s, layout.n)):
         top = column // layout.s * layout.s
@@ -86,21 +89,21 @@ def stored_matrix(layout: BlockLayout, flat: np.ndarray, packed: int) -> np.ndar
 
 
 def time_line(layout: BlockLayout, cores: int, seed: int = 0) -> list[Bar]:
-    """When each core works on what, in a factorization by that many cores.
+    """The measured phases of a factorization by `cores` cores, to be drawn as a time line.
 
-    Of random numbers with the layout's block structure in blocks of LINE_BLOCK columns, where updates take longer than
-    handing them over: with small blocks one core does all.
+    The matrix is random and has the block structure of `layout`, enlarged to blocks of LINE_BLOCK columns: with small
+    blocks an update takes less time than its dispatch, and core 0 does all the work.
     """
     scale = max(LINE_BLOCK // layout.s, 1)
     n, kl, ku, block = (scale * size for size in (layout.n, layout.kl, layout.ku, layout.s))
     ab = np.random.default_rng(seed).normal(size=(kl + ku + 1, n))
     factors = HostFactors(BlockLayout(n, kl, ku, block), np.float64, threads=cores)
-    for _ in range(2):  # threads and caches are warm in the second
+    for _ in range(2):  # the first run warms up threads and caches
         factors.factor(ab, 0.0)
     clock = [entry for entry in factors.clock if entry[1] != ("copy",)]
     began = min(times[0] for _, _, times, _ in clock)
-    own = next(thread for _, phases, _, thread in clock if phases == ("panel",))  # of core 0
-    threads = [own, *sorted({entry[3] for entry in clock} - {own})]
+    core_0 = next(thread for _, phases, _, thread in clock if phases == ("panel",))
+    threads = [core_0, *sorted({entry[3] for entry in clock} - {core_0})]
     return [
         Bar(threads.index(thread), step, phase, begin - began, end - began)
         for step, phases, times, thread in clock

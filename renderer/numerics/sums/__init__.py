@@ -1,4 +1,4 @@
-"""Sums of huge arrays and .npy files: fast, reproducible and exact; statistics made from exact sums.
+"""Sums of huge arrays and .npy files: fast, reproducible or exact; statistics computed from exact sums.
 
     from renderer.gpu import open_context
     from renderer.numerics.sums import array_sum, variance
@@ -7,7 +7,7 @@
     array_sum(devices, "big.npy").rounded()    # the sum of all numbers, rounded once
     variance(devices, x)                       # x: an array or a path
 
-`rayfold sum` is command.py; sum_files() there is the same for programs.
+`rayfold sum` is command.py; programs can call its sum_files().
 """
 
 from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, variance, weighted_mean

@@ -1,8 +1,8 @@
-"""What exact sums give besides themselves: mean, variance, norm, dot product; minimum and maximum.
+"""Statistics of arrays and .npy files, for `rayfold sum` and as the API of renderer.numerics.sums.
 
-Mean, variance and norm are ratios and roots of exact integers, rounded once. Pairwise summation in the input's own
-precision (paper 2) is set beside the exact sum and its a-priori error bound (Higham, Accuracy and Stability of
-Numerical Algorithms, section 4.2).
+Mean, variance, norm and dot product are ratios and roots of exact sums (device_sums.py), rounded once. Minimum and
+maximum come from numerics/minmax.cu. pairwise_sum() adds in the precision of the input (paper 2) and reports the true
+error beside the a-priori bound of N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
 """
 
 import math
@@ -21,22 +21,22 @@ from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum, mean_of, rounded_fraction
-from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_tensor, parts_of
+from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_tensor, launch_chunks
 
 
-def mean(devices: list[Device], numbers: Numbers) -> Any:
-    """The arithmetic mean, rounded once, of complex numbers both its parts; NaN of no numbers."""
+def mean(devices: list[Device], numbers: Numbers) -> complex:
+    """The arithmetic mean, rounded once (for complex numbers each part is rounded); NaN for no numbers."""
     return mean_of(array_sum(devices, numbers))
 
 
 def variance(devices: list[Device], numbers: Numbers, ddof: int = 0) -> float:
     """The mean squared deviation from the mean, rounded once; the divisor is count - ddof."""
-    x = _read_again(numbers)
+    x = _reread_source(numbers)
     return variance_of(array_sum(devices, x), squares_sum(devices, x), ddof)
 
 
 def variance_of(sums: ExactSum | ComplexSum, squares: ExactSum, ddof: int = 0) -> float:
-    """The variance of `sums.count` numbers from their sum and that of their squared magnitudes, rounded once."""
+    """The variance, rounded once, from the sum of the numbers and the sum of their squared magnitudes."""
     parts = (sums.real, sums.imaginary) if isinstance(sums, ComplexSum) else (sums,)
     if sums.count <= ddof or any(part.non_finite is not None for part in parts):
         return math.nan
@@ -46,7 +46,7 @@ def variance_of(sums: ExactSum | ComplexSum, squares: ExactSum, ddof: int = 0) -
 
 def squares_sum(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> ExactSum:
     """The exact sum of the squared magnitudes of numbers, complex ones too; see array_sum."""
-    x = _read_again(numbers)
+    x = _reread_source(numbers)
     if not isinstance(x, ArraySource):
         return array_sum(devices, x, y=x)
     reals = as_reals(x)
@@ -56,7 +56,7 @@ def squares_sum(devices: list[Device], numbers: Numbers, index_range: tuple[int,
 
 
 def norm(devices: list[Device], numbers: Numbers) -> float:
-    """The Euclidean norm, rounded once; squares neither overflow nor underflow on the way."""
+    """The Euclidean norm, rounded once; the intermediate squares neither overflow nor underflow."""
     return norm_of(squares_sum(devices, numbers))
 
 
@@ -66,20 +66,20 @@ def norm_of(squares: ExactSum) -> float:
 
 
 def weighted_mean(devices: list[Device], numbers: Numbers, weights: Numbers) -> float:
-    """The sum of the products with the weights over the sum of the weights, rounded once; NaN where that is zero."""
-    x, w = _read_again(numbers), _read_again(weights)
+    """sum(x w) / sum(w), rounded once; NaN if the sum of the weights is zero."""
+    x, w = _reread_source(numbers), _reread_source(weights)
     return weighted_mean_of(array_sum(devices, x, y=w), array_sum(devices, w))
 
 
 def weighted_mean_of(products: ExactSum, total: ExactSum) -> float:
-    """The sum of products with weights over that of the weights, rounded once; NaN where that is zero."""
+    """`products` / `total`, rounded once; NaN if `total`, the sum of the weights, is zero."""
     if products.non_finite is not None or total.non_finite is not None or total.fraction() == 0:
         return math.nan
     return rounded_fraction(products.fraction() / total.fraction())
 
 
-def _read_again(numbers: Numbers) -> Any:
-    """Numbers that several sums read: another library's array where it is, or a source."""
+def _reread_source(numbers: Numbers) -> Any:
+    """The numbers in a form that several sums can read: an array of another library as given, else an ArraySource."""
     return numbers if is_tensor(numbers) or is_dask_array(numbers) else as_source(numbers, SUMMABLE, REAL + COMPLEX)
 
 
@@ -88,15 +88,15 @@ def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
     return array_sum(devices, x, y=y).rounded()
 
 
-def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> tuple:
-    """The minimum and the maximum as Python numbers, on the first device; NaN if any number is NaN.
+def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> tuple[float, float]:
+    """The minimum and the maximum as Python numbers, computed by the first device; both are NaN if any number is NaN.
 
-    `index_range` (first, end) restricts them. InputError for no numbers.
+    `index_range` (first, end) restricts them to the indices first to end - 1. InputError for no numbers.
     """
-    found = borrow_tensor(numbers, devices, any_order=True) if is_tensor(numbers) else numbers
-    if isinstance(found, tuple):
-        return _minmax_in_place(*found)
-    x = as_source(found)
+    borrowed = borrow_tensor(numbers, devices, any_order=True) if is_tensor(numbers) else numbers
+    if isinstance(borrowed, tuple):
+        return _minmax_in_place(*borrowed)
+    x = as_source(borrowed)
     first, end = index_range or (0, x.count)
     if first >= end:
         raise InputError(f"{x.path}: the array is empty; it has no minimum")
@@ -110,19 +110,19 @@ def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int]
     return extremes.result()
 
 
-def _minmax_in_place(device: Device, tensor: Tensor) -> tuple:
-    """The extremes of another library's array in a device's memory."""
+def _minmax_in_place(device: Device, tensor: Tensor) -> tuple[float, float]:
+    """The minimum and the maximum of another library's array in the memory of `device`."""
     extremes = _Extremes(device, tensor.dtype)
-    for part in parts_of(tensor):
-        buffer = device.borrow(part)
-        assert buffer is not None  # as the whole of it was
-        extremes.add(part.shape[0], buffer)
+    for chunk in launch_chunks(tensor):
+        buffer = device.borrow(chunk)
+        assert buffer is not None  # the device could borrow all of `tensor`
+        extremes.add(chunk.shape[0], buffer)
         extremes.collect()
     return extremes.result()
 
 
 class _Extremes:
-    """The extremes of device buffers (numerics/minmax.cu)."""
+    """Minimum and maximum over several buffers on one device (numerics/minmax.cu)."""
 
     def __init__(self, device: Device, dtype: np.dtype):
         self._plan = LaunchPlan.of(device)
@@ -130,32 +130,32 @@ class _Extremes:
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "IS_HALF": int(dtype == np.float16)}
         self._kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=self._plan.group, **constants)
         self._out, self._nans = device.buffer(2 * self._plan.groups, value), device.buffer(1, "u4").fill(0)
-        self._found: list[np.ndarray] = []
-        self._used = 0
+        self._of_groups: list[np.ndarray] = []  # minimum and maximum of each work-group, by launches
+        self._groups = 0  # work-groups of the last launch
 
     def add(self, count: int, numbers: Buffer) -> None:
-        """Launches the extremes of the first `count` numbers, which collect() takes."""
+        """Launches the kernel on the first `count` numbers; collect() reads its results."""
         group = self._plan.group
         tiles_per_group = -(-count // (8 * group * self._plan.groups))
-        self._used = -(-count // (8 * group * tiles_per_group))
+        self._groups = -(-count // (8 * group * tiles_per_group))
         sizes = np.uint64(count), np.uint64(tiles_per_group)
-        self._kernel(self._used * group, numbers, *sizes, self._out, self._nans)
+        self._kernel(self._groups * group, numbers, *sizes, self._out, self._nans)
 
     def collect(self) -> None:
-        """Keeps the extremes of the groups of the last launch."""
-        self._found.append(self._out.read()[: 2 * self._used])
+        """Reads the results of the work-groups of the last launch."""
+        self._of_groups.append(self._out.read()[: 2 * self._groups])
 
-    def result(self) -> tuple:
-        """The minimum and the maximum as Python numbers; NaN if any number was."""
+    def result(self) -> tuple[float, float]:
+        """The minimum and the maximum as Python numbers; both NaN if any number was NaN."""
         if self._nans.read()[0]:
             return math.nan, math.nan
-        extremes = np.concatenate(self._found)
+        extremes = np.concatenate(self._of_groups)
         return extremes[::2].min().item(), extremes[1::2].max().item()
 
 
 @dataclass(frozen=True)
 class PairwiseSum:
-    """The result of pairwise summation: its value, its true error, its a-priori bound, and the depth of its tree."""
+    """The result of pairwise summation: value, true error, a-priori error bound, and depth of the summation tree."""
 
     value: float
     error: float
@@ -166,7 +166,8 @@ class PairwiseSum:
 def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
     """The sum of float32 or float64 numbers by pairwise summation (paper 2's halving) in their own precision.
 
-    Bound: depth * u / (1 - depth * u) * sum |x|, with u half a unit in the last place. InputError for other dtypes.
+    Error bound: depth * u / (1 - depth * u) * sum |x|, with u half a unit in the last place. InputError for other
+    dtypes and for no numbers.
     """
     x = as_source(numbers)
     if x.dtype not in (np.float32, np.float64):
@@ -190,9 +191,9 @@ def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
 
 
 def pairwise_error(value: float, depth: int, unit: Fraction, exact: ExactSum, magnitude: ExactSum) -> PairwiseSum:
-    """The PairwiseSum of a value made by `depth` additions with relative errors of `unit`.
+    """The PairwiseSum of a value to which every number contributes through `depth` additions of relative error `unit`.
 
-    `exact` is the exact sum, `magnitude` that of the magnitudes.
+    `exact` is the exact sum of the numbers, `magnitude` the exact sum of their magnitudes.
     """
     if exact.non_finite is not None or not math.isfinite(value):
         return PairwiseSum(value, math.nan, math.inf, depth)
@@ -200,8 +201,8 @@ def pairwise_error(value: float, depth: int, unit: Fraction, exact: ExactSum, ma
     return PairwiseSum(value, rounded_fraction(abs(Fraction(value) - exact.fraction())), rounded_fraction(bound), depth)
 
 
-def _pairwise_chunk(device: Device, step: Kernel, x: ArraySource, start: int, count: int):
-    """The sum of one chunk in its own precision: log2(count) launches, each of half as many additions."""
+def _pairwise_chunk(device: Device, step: Kernel, x: ArraySource, start: int, count: int) -> float:
+    """The sum of one chunk in its own precision: log2(count) launches, each with half the additions of the previous."""
     numbers = np.empty(count, x.dtype)
     x.read_into(numbers.view("u1"), start)
     buffer = device.buffer(count, x.dtype).write(numbers)

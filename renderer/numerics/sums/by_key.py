@@ -1,8 +1,10 @@
-"""Exact sums, counts, minima and maxima by integer keys, on the host's cores: correctly rounded, in any order.
+"""Correctly rounded sums and means, counts, minima and maxima by integer keys, on the cores of the host.
 
-A chunk is sorted by key, so that every key is a run. Its numbers are cut into digits of DIGIT_BITS bits on one grid
-(as in a superaccumulator: Kulisch; Neal 2015); the running sums of a digit in int64, at the ends of the runs, differ by
-the exact digit sums of the keys, whether they wrap around or not. Only the digits that the numbers reach are kept.
+For `rayfold sum --by`, and for exact_blas.py, whose keys are the rows of a matrix.
+A chunk is sorted by key, so the numbers of a key are a run of neighbors. Each number is split into digits of DIGIT_BITS
+bits at fixed binary positions (a superaccumulator: Kulisch; R. Neal 2015). np.cumsum of one digit in int64, taken at
+the last number of each run, gives the exact digit sums of the keys by subtraction, even if the cumulative sums wrap
+around. Only digits in the range of the numbers are stored.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -15,38 +17,32 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.host import available_cores, available_memory
-from renderer.numerics.error_free import split
+from renderer.numerics.error_free import product_error, split
+from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import Numbers, check_same_order
-from renderer.numerics.sums.exact_sum import (
-    NAN,
-    NEGATIVE_INFINITY,
-    NOT_NEGATIVE_ZERO,
-    POSITIVE_INFINITY,
-    ExactSum,
-    mean_of,
-)
+from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, mean_of
 
-MIN_CHUNK, MAX_CHUNK = 1 << 20, 1 << 25  # numbers that are sorted together: chunks that share keys have to be merged
-NUMBER_BYTES = 80  # of memory that a number of a chunk takes meanwhile
-BLOCK = 1 << 15  # numbers whose digits are made, or rounded, together: they stay in the cache
-DIGIT_BITS = 36  # 2^26 numbers of one key cannot overflow a digit's sum
-LOWEST = -1080  # the exponent of digit 0, a multiple of DIGIT_BITS below every double's last bit
-MAX_TOP = 1 << 60  # of the highest digit, so that two of them add up in int64
+MIN_CHUNK, MAX_CHUNK = 1 << 20, 1 << 25  # numbers that are sorted together
+NUMBER_BYTES = 80  # working memory per number of a chunk
+BLOCK = 1 << 15  # numbers whose digits are split off, or rounded, together: a block fits the cache
+DIGIT_BITS = 36  # the sum of 2^26 digits fits int64
+LOWEST = -1080  # exponent of digit 0 of floats: a multiple of DIGIT_BITS below the last bit of every double
+MAX_TOP = 1 << 60  # bound of the highest digit: two of them add without overflow in int64
 SIGNIFICANT_BITS = {"f2": 11, "f4": 24, "f8": 53}
 
 
 @dataclass
 class KeyedAggregates:
-    """Aggregates by key: `keys` (k,) sorted, and for each the count, minimum, maximum, and the digits of its sum.
+    """For each of the sorted `keys` (k,): count, minimum, maximum, ExactSum flags, and the digits of its sum.
 
-    The sum of key i is that of digits[d][i] 2^(DIGIT_BITS d + LOWEST), or, of integers, 2^(DIGIT_BITS d).
+    The sum of key i is the sum over d of digits[d][i] 2^(DIGIT_BITS d + LOWEST); integers have no LOWEST.
     """
 
     keys: np.ndarray
     counts: np.ndarray
     minimum: np.ndarray
     maximum: np.ndarray
-    flags: np.ndarray  # uint8, of exact_sum.py
+    flags: np.ndarray  # uint8, bits as in ExactSum.flags
     digits: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -63,7 +59,7 @@ class KeyedAggregates:
         rows = zip(significands, self.flags.tolist(), self.counts.tolist(), strict=True)
         return [ExactSum(significand, exponent, flags, count) for significand, flags, count in rows]
 
-    def sums(self) -> list:
+    def sums(self) -> list[float]:
         """The sums as Python numbers: floats rounded once, integers exact."""
         if self.minimum.dtype.kind != "f":
             return [t.significand << t.exponent for t in self.totals]
@@ -79,39 +75,35 @@ class KeyedAggregates:
     def rounded_means(self) -> np.ndarray:
         """The means (k,) float64, each rounded once.
 
-        The sum is split into its nearest double and the rest, both are divided, and where the error of that could
-        change the last bit the mean is made from the exact sum.
+        The sum is high + low, with high the nearest double. (high + low) / count is computed with an error below
+        2^-40 of the correction; if that error could change the last bit, the mean is computed from the ExactSum.
         """
         high, unsure = round_digits(self.digits, self._lowest, len(self.keys))
-        low = self._rest_of(high)
+        low = self._rounding_errors(high)
         count = self.counts.astype("f8")
         with np.errstate(all="ignore"):
             quotient = high / count
-            high_half, low_half = split(quotient)
-            product = quotient * count  # TwoProduct: count is an integer below 2^53
-            count_high, count_low = split(count)
-            lost = ((high_half * count_high - product) + high_half * count_low + low_half * count_high) + (
-                low_half * count_low
-            )
+            product = quotient * count
+            lost = product_error(product, split(quotient), split(count))
             correction = ((high - product) - lost + low) / count
             out, other = (quotient + correction * (1 + sign * 2.0**-40) for sign in (1, -1))
             is_usual = (np.abs(high) > 2.0**-900) & (np.abs(high) < 2.0**900)
-        is_scaled = self.counts & (self.counts - 1) == 0  # by a power of two, which rounds as the sum does
-        out, other = np.where(is_scaled, quotient, out), np.where(is_scaled, quotient, other)
+        is_power_of_two = self.counts & (self.counts - 1) == 0  # dividing by it does not round
+        out, other = np.where(is_power_of_two, quotient, out), np.where(is_power_of_two, quotient, other)
         doubtful = unsure | (out != other) | ~is_usual | (self.flags != NOT_NEGATIVE_ZERO)
         for i in np.flatnonzero(doubtful):
             out[i] = mean_of(self._total(int(i)))
         return out
 
-    def _rest_of(self, rounded: np.ndarray) -> np.ndarray:
-        """The sums minus their rounded values, rounded."""
+    def _rounding_errors(self, rounded: np.ndarray) -> np.ndarray:
+        """The exact sums minus their rounded values, rounded to float64."""
         is_float = self.minimum.dtype.kind == "f"
         usual = (np.abs(rounded) < 2.0**900) & ((np.abs(rounded) > 2.0**-900) if is_float else True)
         rest, digits = np.where(usual, -rounded, 0), dict(self.digits)
         for d in sorted(self.digits, reverse=True):
-            taken = np.empty(len(rounded), "i8")
-            _cut_digit(rest, DIGIT_BITS * d + self._lowest, taken)
-            digits[d] = digits[d] + taken
+            negated_digit = np.empty(len(rounded), "i8")
+            _split_off_digit(rest, DIGIT_BITS * d + self._lowest, negated_digit)
+            digits[d] = digits[d] + negated_digit
         return round_digits(carried(digits), self._lowest, len(rounded))[0]
 
     def _total(self, i: int) -> ExactSum:
@@ -124,7 +116,7 @@ class KeyedAggregates:
         return self.rounded_means().tolist()
 
     def merge(self, other: "KeyedAggregates") -> "KeyedAggregates":
-        """The aggregates of both: `self` may be of numbers anywhere else."""
+        """The aggregates of the numbers of both."""
         both = np.concatenate([self.keys, other.keys])
         order, ordered = _sorted(both)
         firsts = (
@@ -137,8 +129,8 @@ class KeyedAggregates:
 
         digits = {}
         for d in self.digits.keys() | other.digits.keys():
-            own, others = (x.digits[d] if d in x.digits else np.zeros(len(x.keys), "i8") for x in (self, other))
-            digits[d] = merged(np.add, own, others)
+            a, b = (x.digits[d] if d in x.digits else np.zeros(len(x.keys), "i8") for x in (self, other))
+            digits[d] = merged(np.add, a, b)
         with np.errstate(invalid="ignore"):
             minimum = merged(np.minimum, self.minimum, other.minimum)
             maximum = merged(np.maximum, self.maximum, other.maximum)
@@ -147,10 +139,10 @@ class KeyedAggregates:
 
 
 def reduce_by_key(keys: Numbers, numbers: Numbers, chunk: int | None = None) -> KeyedAggregates:
-    """Exact sums, counts, minima and maxima of `numbers` by equal integer `keys`: arrays or .npy files of one shape.
+    """Exact sums, counts, minima and maxima of the `numbers` of each integer key; both are arrays or .npy files.
 
-    They are read and sorted in chunks, one a core, of at most a quarter of the free memory. InputError for shapes that
-    differ and for keys that are no integers.
+    Chunks of `chunk` numbers are read and sorted, one per core; all together take at most a quarter of the free memory
+    by default. InputError if the shapes or orders differ or the keys are not integers.
     """
     k, x = as_source(keys), as_source(numbers)
     if k.shape != x.shape:
@@ -186,14 +178,14 @@ def _read(source: ArraySource, start: int, count: int) -> np.ndarray:
 
 
 def aggregate(keys: np.ndarray, numbers: np.ndarray) -> KeyedAggregates:
-    """The aggregates of one chunk, at most 2^26 numbers."""
+    """The aggregates of one chunk of at most 2^26 numbers with their keys, both (n,)."""
     order, keys = _sorted(keys)
     firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return aggregate_runs(keys[firsts], numbers[order], firsts)
 
 
 def aggregate_runs(keys: np.ndarray, numbers: np.ndarray, firsts: np.ndarray) -> KeyedAggregates:
-    """The aggregates of runs (k,) of numbers (n,), at most 2^26; run i begins at firsts[i], which ascend from 0."""
+    """The aggregates of k runs of at most 2^26 numbers (n,); run i begins at index firsts[i], and firsts[0] is 0."""
     assert len(numbers) <= 1 << 26
     counts = np.diff(firsts, append=len(numbers))
     with np.errstate(invalid="ignore"):
@@ -204,7 +196,8 @@ def aggregate_runs(keys: np.ndarray, numbers: np.ndarray, firsts: np.ndarray) ->
     values = numbers.astype("f8")
     is_special = ~np.isfinite(values)
     if is_special.any() or (np.signbit(values) & (values == 0)).any():
-        each = np.where(np.isnan(values), NAN, np.where(values > 0, POSITIVE_INFINITY, NEGATIVE_INFINITY)) * is_special
+        infinity = np.where(values > 0, exact_sum.POSITIVE_INFINITY, exact_sum.NEGATIVE_INFINITY)
+        each = np.where(np.isnan(values), exact_sum.NAN, infinity) * is_special
         each |= NOT_NEGATIVE_ZERO * ~(is_special | (np.signbit(values) & (values == 0)))
         flags = np.bitwise_or.reduceat(each.astype("u1"), firsts)
         values[is_special] = 0
@@ -213,9 +206,10 @@ def aggregate_runs(keys: np.ndarray, numbers: np.ndarray, firsts: np.ndarray) ->
 
 
 def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A stable order of the keys, and the keys in it.
+    """The permutation that sorts the keys stably, and the sorted keys.
 
-    Where both fit 64 bits, keys with their places behind are sorted as integers, several times as fast as argsort.
+    If a key and its index fit 63 bits together, they are packed into one int64 and sorted: several times as fast as
+    argsort.
     """
     if not len(keys):
         return np.zeros(0, int), keys
@@ -234,14 +228,14 @@ def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _run_sums(values: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-    """The sums (k,) int64 of the runs of integers that begin at `firsts`, modulo 2^64."""
+    """The sums (k,) int64, modulo 2^64, of the runs of integers that begin at `firsts`."""
     running = np.cumsum(values, dtype="i8")
     ends = running[np.append(firsts[1:], len(values)) - 1]
     return np.diff(ends, prepend=0)
 
 
 def _integer_digits(numbers: np.ndarray, firsts: np.ndarray) -> dict[int, np.ndarray]:
-    """The digit sums of integers."""
+    """The digits of the sums of runs of integers."""
     if numbers.dtype.itemsize < 8:
         return {0: _run_sums(numbers, firsts)}
     mask = (1 << DIGIT_BITS) - 1
@@ -251,7 +245,7 @@ def _integer_digits(numbers: np.ndarray, firsts: np.ndarray) -> dict[int, np.nda
 
 
 def _float_digits(values: np.ndarray, firsts: np.ndarray, significant: int) -> dict[int, np.ndarray]:
-    """The digit sums of finite float64 numbers of so many significant bits."""
+    """The digits of the sums of runs of finite float64 numbers, each of `significant` bits; overwrites `values`."""
     magnitudes = np.abs(values)
     largest = float(magnitudes.max())
     if largest == 0:
@@ -260,25 +254,25 @@ def _float_digits(values: np.ndarray, firsts: np.ndarray, significant: int) -> d
     lowest = max(int(np.frexp(magnitudes.min())[1]) - significant, -1074)
     first = (lowest - LOWEST) // DIGIT_BITS
     last = (int(np.frexp(largest)[1]) - LOWEST) // DIGIT_BITS
-    digits, rest = {}, values
-    whole = np.empty(len(values), "i8")
+    digits = {}
+    digit = np.empty(len(values), "i8")
     for d in range(last, first - 1, -1):
-        _cut_digit(rest, DIGIT_BITS * d + LOWEST, whole)
-        digits[d] = _run_sums(whole, firsts)
+        _split_off_digit(values, DIGIT_BITS * d + LOWEST, digit)
+        digits[d] = _run_sums(digit, firsts)
     return digits
 
 
-def _cut_digit(rest: np.ndarray, exponent: int, out: np.ndarray) -> None:
-    """Moves the multiples of 2^exponent, the nearest to zero, from `rest` to `out`, in units of it."""
+def _split_off_digit(rest: np.ndarray, exponent: int, out: np.ndarray) -> None:
+    """Stores trunc(rest / 2^exponent) in `out` and subtracts out 2^exponent from `rest`, both without rounding."""
     for start in range(0, len(rest), BLOCK):
-        part = rest[start : start + BLOCK]
-        units = np.trunc(np.ldexp(part, -exponent))
+        block = rest[start : start + BLOCK]
+        units = np.trunc(np.ldexp(block, -exponent))
         out[start : start + BLOCK] = units
-        part -= np.ldexp(units, exponent)
+        block -= np.ldexp(units, exponent)
 
 
 def carried(digits: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-    """The same sums with every digit but the highest from 0 to 2^DIGIT_BITS - 1, and that one below MAX_TOP."""
+    """The same sums after carry propagation: digits in 0 .. 2^DIGIT_BITS - 1, the highest one below MAX_TOP."""
     out: dict[int, np.ndarray] = {}
     if not digits:
         return out
@@ -295,36 +289,39 @@ def carried(digits: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
 
 
 def round_digits(digits: dict[int, np.ndarray], lowest: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 numbers (count,) nearest to carried digits, and which of them are not certain: subnormal or too large.
+    """The float64 numbers (count,) nearest to carried digits, ties to even, and which may be wrong (count,) bool.
 
-    Ties go to even. The three highest digits and whether anything is below them decide.
+    A number may be wrong if it is subnormal or not finite. The rounding uses the three highest nonzero digits and a
+    sticky bit for all lower ones.
     """
     out, unsure = np.zeros(count), np.zeros(count, bool)
     for first in range(0, count if digits else 0, BLOCK):
-        own = slice(first, min(first + BLOCK, count))
-        out[own], unsure[own] = _round_block({d: value[own] for d, value in digits.items()}, lowest, own.stop - first)
+        block = slice(first, min(first + BLOCK, count))
+        of_block = {d: value[block] for d, value in digits.items()}
+        out[block], unsure[block] = _round_block(of_block, lowest, block.stop - first)
     return out, unsure
 
 
 def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """round_digits() of few numbers, whose intermediate results stay in the cache."""
+    """round_digits() of one block, so small that its intermediate results fit the cache."""
     order = sorted(digits, reverse=True)
     negative = digits[order[0]] < 0
-    magnitudes = _magnitudes(digits, negative)
-    top = np.zeros(count, "i8")  # the place in `order` of the first digit that is not zero
-    found = np.zeros(count, bool)
+    magnitudes = digits
+    if negative.any():
+        magnitudes = carried({d: np.where(negative, -value, value) for d, value in digits.items()})
+    top = np.zeros(count, "i8")  # index in `order` of the highest nonzero digit
+    nonzero = np.zeros(count, bool)
     for d in order:
-        found |= magnitudes[d] != 0
-        top += ~found
-    zero = ~found
+        nonzero |= magnitudes[d] != 0
+        top += ~nonzero
     stack = [magnitudes[d] for d in order] + [np.zeros(count, "i8")] * 3
-    a, b, c = np.zeros(count, "i8"), np.zeros(count, "i8"), np.zeros(count, "i8")
+    a, b, c = (np.zeros(count, "i8") for _ in range(3))  # the three highest nonzero digits
     sticky = np.zeros(count, bool)
-    for place in range(len(order)):
-        here = top == place
-        for target, k in ((a, place), (b, place + 1), (c, place + 2)):
-            np.copyto(target, stack[k], where=here)
-        sticky |= (stack[place] != 0) & (top + 2 < place)
+    for k in range(len(order)):
+        is_top = top == k
+        for offset, target in enumerate((a, b, c)):
+            np.copyto(target, stack[k + offset], where=is_top)
+        sticky |= (stack[k] != 0) & (top + 2 < k)
     size = np.frexp(a.astype("f8"))[1].astype("i8")  # bits of a, at most DIGIT_BITS + 1
     shift = np.minimum(62 - size, 2 * DIGIT_BITS)
     from_b = np.minimum(shift, DIGIT_BITS)
@@ -335,12 +332,5 @@ def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tupl
     exponent = DIGIT_BITS * np.asarray(order)[np.minimum(top, len(order) - 1)] + lowest - shift
     with np.errstate(over="ignore"):
         value = np.ldexp(word.astype("f8"), exponent.astype("i4"))
-    unsure = ~zero & ((exponent + 62 < -1021) | ~np.isfinite(value))
-    return np.where(zero, 0.0, np.where(negative, -value, value)), unsure
-
-
-def _magnitudes(digits: dict[int, np.ndarray], negative: np.ndarray) -> dict[int, np.ndarray]:
-    """The digits of the absolute values: those of negative sums are negated and carried again."""
-    if not negative.any():
-        return digits
-    return carried({d: np.where(negative, -value, value) for d, value in digits.items()})
+    unsure = nonzero & ((exponent + 62 < -1021) | ~np.isfinite(value))
+    return np.where(nonzero, np.where(negative, -value, value), 0.0), unsure

@@ -1,4 +1,9 @@
-"""`rayfold sum`: sums and other aggregates of .npy and .npz files, on one device, several, or Dask workers."""
+"""The command `rayfold sum`: a sum or statistic of .npy and .npz files, on one device, several, or Dask workers.
+
+sum_files() does the same for Python programs. Files are read in chunks. Every statistic but a fast or reproducible sum
+is made from exact sums (device_sums.py) and rounded once (aggregates.py); partial results of files and ranges merge in
+any order.
+"""
 
 import argparse
 import json
@@ -7,34 +12,34 @@ import operator
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import astuple
-from functools import lru_cache, reduce
+from dataclasses import astuple, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from renderer import arguments
 from renderer.errors import InputError, UserError
-from renderer.farm import Farm, open_client, parse_farm
 from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, PipeSource, open_npy, open_pipe
 from renderer.formats.npz_arrays import open_npz
 from renderer.gpu import Device, DeviceContext, open_context
-from renderer.gpu.gl import GlContext
 from renderer.host import available_cores
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.by_key import reduce_by_key
+from renderer.numerics.sums.dask_sums import devices_of_worker
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
-from renderer.progress import Progress
+from renderer.system import arguments
+from renderer.system.farm import Farm, open_client, parse_farm
+from renderer.system.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-mean")
 PAIRED = ("dot", "weighted-mean")  # statistics of two arrays
 OF_COMPLEX = ("sum", "mean", "variance", "norm")  # statistics of complex numbers
-READ_ONCE = ("sum", "mean", "min", "max")  # statistics that a pipe can give
-TASK_BYTES = 1 << 28  # of numbers that one task of a farm sums
+READ_ONCE = ("sum", "mean", "min", "max")  # statistics that read every number once, as from a pipe
+TASK_BYTES = 1 << 28  # of the numbers of one task on a farm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,68 +76,103 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
+@dataclass(frozen=True)
+class SumRequest:
+    """The arguments of `rayfold sum`; `devices` are spellings of --device, `by` a file of keys, `farm` Dask workers.
+
+    `ddof` (delta degrees of freedom) is subtracted from the count in the divisor of a variance.
+    """
+
+    paths: Sequence[str | Path]
+    mode: str = "exact"
+    statistic: str = "sum"
+    by: str | None = None
+    bound: bool = False
+    compare: bool = False
+    devices: tuple[str, ...] = ()
+    farm: Farm | None = None
+    ddof: int = 0
+
+    def check(self, files: list[ArraySource]) -> None:
+        """InputError or UserError for arguments that do not go together, or not with the dtypes of the files."""
+        mode, statistic, by, needs_one = self.mode, self.statistic, self.by, self.bound or self.compare
+        dtypes = {npy.dtype for npy in files}
+        if len(dtypes) > 1 and statistic not in PAIRED:
+            listed = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
+            raise InputError(f"files of several dtypes: {listed}; they must have one dtype to be added up")
+        if any(dtype.kind == "c" for dtype in dtypes) and statistic not in OF_COMPLEX:
+            raise UserError(f"--statistic {statistic}: the numbers are complex; allowed are {', '.join(OF_COMPLEX)}")
+        wanted = 1 if by or needs_one else 2 if statistic in PAIRED else None
+        if wanted and len(files) != wanted:
+            raise UserError(
+                f"{len(files)} arrays given; --statistic, --by, --bound or --compare takes exactly {wanted}"
+            )
+        if self.farm and (by or needs_one):
+            raise UserError("--farm takes no --by, --bound and --compare")
+        if mode != "exact" and (by or statistic != "sum"):
+            raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
+        if by and statistic != "sum":
+            raise UserError(
+                f"--by {by}: --statistic is {statistic}; the table by key has sums, means, counts and extremes"
+            )
+        if self.ddof and statistic != "variance":
+            raise UserError(f"--ddof {self.ddof}: --statistic is {statistic}; only variance takes it")
+        pipes = [npy for npy in files if isinstance(npy, PipeSource)]
+        if pipes and (self.farm or needs_one or statistic not in READ_ONCE or len(pipes) > 1):
+            allowed = f"one of {', '.join(READ_ONCE)}, without --farm, --bound and --compare"
+            raise UserError(f"stdin can be read once; allowed is {allowed}")
+        if "gl" not in self.devices:
+            return
+        if len(self.devices) > 1:
+            raise UserError("--device gl cannot be combined with other devices")
+        if mode != "exact" or statistic not in ("sum", "dot") or by or self.farm:
+            raise UserError("--device gl makes exact sums and dot products only, without --mode, --by and --farm")
+        if dtypes != {np.dtype("f4")}:
+            raise UserError(f"--device gl adds float32, but the files hold {', '.join(map(str, dtypes))}")
+
+
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold sum`; returns its exit code."""
     farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
-    devices = tuple(args.device or ())
-    result = sum_files(
-        args.files, args.mode, args.statistic, args.by, args.bound, devices, farm, args.ddof, args.compare
-    )
+    options = args.mode, args.statistic, args.by, args.bound, args.compare
+    result = sum_files(SumRequest(args.files, *options, tuple(args.device or ()), farm, args.ddof))
     if args.json:
-        print(json.dumps(_in_json(result), allow_nan=False))
+        print(json.dumps(_to_json(result), allow_nan=False))
     else:
         _print(result)
     return 0
 
 
-def sum_files(
-    paths: Sequence[str | Path],
-    mode: str = "exact",
-    statistic: str = "sum",
-    by: str | None = None,
-    bound: bool = False,
-    devices: tuple[str, ...] = (),
-    farm: Farm | None = None,
-    ddof: int = 0,
-    compare: bool = False,
-) -> dict[str, Any]:
-    """What `rayfold sum` reports of .npy and .npz files, as it goes into JSON: value, count, dtype, seconds and more.
+def sum_files(request: SumRequest) -> dict[str, Any]:
+    """The report of `rayfold sum` on .npy and .npz files, as --json prints it: value, count, dtype, seconds and others.
 
-    `devices` are spellings as of --device, `by` is a file of keys, `farm` Dask workers, `ddof` what a variance's
-    divisor is less than the count. UserError for combinations that do not go together, InputError for bad files.
+    UserError for arguments that do not go together, InputError for bad files.
     """
-    files = [source for path in paths for source in _open_sources(path)]
-    _check(files, mode, statistic, by, bound or compare, devices, farm, ddof)
-    uses_gl = devices == ("gl",)
-    gpu = open_context(*(() if uses_gl else devices))
+    files = [source for path in request.paths for source in _open_sources(path)]
+    request.check(files)
+    uses_gl = request.devices == ("gl",)
+    gpu = open_context(*(() if uses_gl else request.devices))
     if uses_gl:
         gpu.gl  # noqa: B018  (opened before the clock starts)
-    elif not farm:
+    elif not request.farm:
         gpu.devices  # noqa: B018  (opened and probed before the clock starts)
     started = time.perf_counter()
-    if uses_gl:
-        result = _sum_by_gl(gpu.gl, statistic, files)
-    elif by:
-        result = _by_key(by, files[0])
-    elif statistic != "sum":
-        result = _statistic(gpu, statistic, files, devices, farm, ddof)
-    else:
-        result = _sum(gpu, files, mode, devices, farm)
+    result = _aggregates_by_key(request.by, files[0]) if request.by else _statistic(gpu, request, files)
     seconds = time.perf_counter() - started
     result |= {
-        "statistic": statistic,
-        "mode": mode,
+        "statistic": request.statistic,
+        "mode": request.mode,
         "count": sum(npy.count for npy in files),
         "dtype": str(files[0].dtype),
         "devices": result.get("devices") or [device.name for device in gpu.devices],
         "seconds": seconds,
         "bytes_per_second": sum(npy.count * npy.dtype.itemsize for npy in files) / seconds,
     }
-    if bound:
+    if request.bound:
         pairwise = pairwise_sum_gl(gpu.gl, files[0]) if uses_gl else aggregates.pairwise_sum(gpu.device, files[0])
         result |= zip(("pairwise", "pairwise_error", "pairwise_bound", "depth"), astuple(pairwise), strict=True)
-    if compare:
-        result["compared"] = [found._asdict() for found in textbook_sums(gpu.device, files[0])]
+    if request.compare:
+        result["compared"] = [textbook_sum._asdict() for textbook_sum in textbook_sums(gpu.device, files[0])]
     return result
 
 
@@ -144,121 +184,83 @@ def _open_sources(path: str | Path) -> list[ArraySource]:
     return [open_npy(path, SUMMABLE, True, REAL + COMPLEX)]
 
 
-def _check(
-    files: list[ArraySource],
-    mode: str,
-    statistic: str,
-    by: str | None,
-    bound: bool,
-    devices: tuple[str, ...],
-    farm: Farm | None,
-    ddof: int,
-) -> None:
-    dtypes = {npy.dtype for npy in files}
-    if len(dtypes) > 1 and statistic not in PAIRED:
-        found = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
-        raise InputError(f"files of several dtypes: {found}; they must have one dtype to be added up")
-    if any(dtype.kind == "c" for dtype in dtypes) and statistic not in OF_COMPLEX:
-        raise UserError(f"--statistic {statistic}: the numbers are complex; allowed are {', '.join(OF_COMPLEX)}")
-    wanted = 1 if by or bound else 2 if statistic in PAIRED else None
-    if wanted and len(files) != wanted:
-        raise UserError(f"{len(files)} arrays given; --statistic, --by, --bound or --compare takes exactly {wanted}")
-    if farm and (by or bound):
-        raise UserError("--farm takes no --by, --bound and --compare")
-    if mode != "exact" and (by or statistic != "sum"):
-        raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
-    if by and statistic != "sum":
-        raise UserError(f"--by {by}: --statistic is {statistic}; the table by key has sums, means, counts and extremes")
-    if ddof and statistic != "variance":
-        raise UserError(f"--ddof {ddof}: --statistic is {statistic}; only variance takes it")
-    pipes = [npy for npy in files if isinstance(npy, PipeSource)]
-    if pipes and (farm or bound or statistic not in READ_ONCE or len(pipes) > 1):
-        allowed = f"one of {', '.join(READ_ONCE)}, without --farm, --bound and --compare"
-        raise UserError(f"stdin can be read once; allowed is {allowed}")
-    if "gl" not in devices:
-        return
-    if len(devices) > 1:
-        raise UserError("--device gl cannot be combined with other devices")
-    if mode != "exact" or statistic not in ("sum", "dot") or by or farm:
-        raise UserError("--device gl makes exact sums and dot products only, without --mode, --by and --farm")
-    if dtypes != {np.dtype("f4")}:
-        raise UserError(f"--device gl adds float32, but the files hold {', '.join(map(str, dtypes))}")
-
-
-def _sum(
-    gpu: DeviceContext, files: list[ArraySource], mode: str, devices: tuple[str, ...], farm: Farm | None
-) -> dict[str, Any]:
-    names = None
-    if farm:
-        with open_client(farm) as client:
-            state, names = sum_on_farm(client, files, mode, devices)
-    else:
+def _statistic(gpu: DeviceContext, request: SumRequest, files: list[ArraySource]) -> dict[str, Any]:
+    """The value of a statistic of all numbers of the files, and the names of the devices of OpenGL or of a farm."""
+    statistic, mode, names = request.statistic, request.mode, None
+    if request.devices == ("gl",):
+        if statistic == "dot":
+            partials, statistic = [array_sum_gl(gpu.gl, files[0], files[1])], "sum"
+        else:
+            partials = [array_sum_gl(gpu.gl, npy) for npy in files]
+        names = [f"{gpu.gl.renderer} (gl)"]
+    elif request.farm:
+        with open_client(request.farm) as client:
+            partials, names = partials_on_farm(client, files, statistic, mode, request.devices)
+    elif statistic == "sum":
         with Progress(sum(npy.count for npy in files), "numbers") as progress:
-            states = [array_sum(gpu.devices, npy, mode, progress=progress.advance) for npy in files]
-        state = sum(states, start=empty_sum(mode, files[0].dtype))
+            partials = [array_sum(gpu.devices, npy, mode, progress=progress.advance) for npy in files]
+    else:
+        partials = _partials(gpu.devices, files, statistic)
+    if statistic != "sum":
+        return {"value": _merged_statistic(statistic, partials, request.ddof), "devices": names}
+    total = sum(partials, start=empty_sum(mode, files[0].dtype))
     if files[0].dtype.kind not in "fc":
-        return {"value": state.significand, "devices": names}
-    return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": names}
+        return {"value": total.significand, "devices": names}
+    return {"value": total.rounded(), "value_in_dtype": total.rounded(files[0].dtype), "devices": names}
 
 
-def _statistic(
-    gpu: DeviceContext,
-    name: str,
+def _partials(
+    devices: list[Device],
     files: list[ArraySource],
-    spellings: tuple[str, ...],
-    farm: Farm | None,
-    ddof: int,
-) -> dict[str, Any]:
-    """The value of a statistic of all numbers of the files, and the devices of a farm."""
-    if not farm:
-        return {"value": _finish_statistic(name, _parts(gpu.devices, name, files), ddof)}
-    with open_client(farm) as client:
-        parts, names = parts_on_farm(client, files, name, spellings)
-    return {"value": _finish_statistic(name, parts, ddof), "devices": names}
-
-
-def _parts(
-    devices: list[Device], name: str, files: list[ArraySource], index_range: tuple[int, int] | None = None
+    statistic: str,
+    mode: str = "exact",
+    index_range: tuple[int, int] | None = None,
 ) -> list[Any]:
-    """What the files, or a range of each, contribute: sums of the numbers and of squares or products, or extremes.
+    """The partial results from which a statistic of the files, or of a range of each, is merged.
 
-    Of a weighted mean the numbers are the weights.
+    One per file for a sum, minimum or maximum; else one pair of exact sums: of the numbers and of their squares, of
+    the weights and of the products, or, for a dot product, of nothing and of the products.
     """
-    if name in ("min", "max"):
-        full = [npy for npy in files if npy.count]
-        extreme = 1 if name == "max" else 0
-        return [aggregates.minmax(devices, npy, index_range)[extreme] for npy in full]
-    if name in PAIRED:
+    if statistic == "sum":
+        return [array_sum(devices, npy, mode, index_range=index_range) for npy in files]
+    if statistic in ("min", "max"):
+        nonempty = [npy for npy in files if npy.count]
+        return [aggregates.minmax(devices, npy, index_range)[statistic == "max"] for npy in nonempty]
+    if statistic in PAIRED:
         products = array_sum(devices, files[0], y=files[1], index_range=index_range)
-        return [(ExactSum() if name == "dot" else array_sum(devices, files[1], index_range=index_range), products)]
+        weights = ExactSum() if statistic == "dot" else array_sum(devices, files[1], index_range=index_range)
+        return [(weights, products)]
     sums, squares = empty_sum("exact", files[0].dtype), ExactSum()
     for npy in files:
-        if name != "norm":
+        if statistic != "norm":
             sums += array_sum(devices, npy, index_range=index_range)
-        if name != "mean":
+        if statistic != "mean":
             squares += aggregates.squares_sum(devices, npy, index_range)
     return [(sums, squares)]
 
 
-def _finish_statistic(name: str, parts: list[Any], ddof: int) -> Any:
-    """The statistic from the parts of all files and ranges."""
-    if name in ("min", "max"):
-        if not parts:
-            raise InputError(f"no numbers: the arrays are empty; they have no --statistic {name}")
-        if any(part != part for part in parts):
+def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex:
+    """The statistic, not a sum, from the partial results of all files and ranges."""
+    if statistic in ("min", "max"):
+        if not partials:
+            raise InputError(f"no numbers: the arrays are empty; they have no --statistic {statistic}")
+        if any(math.isnan(partial) for partial in partials):
             return math.nan
-        return max(parts) if name == "max" else min(parts)
-    sums, squares = (reduce(operator.add, (part[k] for part in parts)) if parts else ExactSum() for k in range(2))
-    if name == "mean":
-        return mean_of(sums)
-    if name == "dot":
-        return squares.rounded()
-    if name == "weighted-mean":
-        return aggregates.weighted_mean_of(squares, sums)
-    return aggregates.norm_of(squares) if name == "norm" else aggregates.variance_of(sums, squares, ddof)
+        return max(partials) if statistic == "max" else min(partials)
+    sums, squares = (reduce(operator.add, (pair[k] for pair in partials)) if partials else ExactSum() for k in range(2))
+    match statistic:
+        case "mean":
+            return mean_of(sums)
+        case "dot":
+            return squares.rounded()
+        case "weighted-mean":
+            return aggregates.weighted_mean_of(squares, sums)
+        case "norm":
+            return aggregates.norm_of(squares)
+    return aggregates.variance_of(sums, squares, ddof)
 
 
-def _by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
+def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
     groups = reduce_by_key(open_npy(keys, "keys must be integers", any_layout=True), npy)
     columns = {
         "keys": groups.keys.tolist(),
@@ -269,14 +271,6 @@ def _by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
         "maximum": groups.maximum.tolist(),
     }
     return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
-
-
-def _sum_by_gl(gl: GlContext, statistic: str, files: list[ArraySource]) -> dict[str, Any]:
-    if statistic == "dot":
-        state = array_sum_gl(gl, files[0], files[1])
-    else:
-        state = sum((array_sum_gl(gl, npy) for npy in files), start=empty_sum("exact", np.float32))
-    return {"value": state.rounded(), "value_in_dtype": state.rounded(np.float32), "devices": [f"{gl.renderer} (gl)"]}
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -292,71 +286,45 @@ def _print(result: dict[str, Any]) -> None:
             "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
         )
         print(words.format(**result))
-    for found in result.get("compared", ()):
-        print("{method:>20}: {value!r}, error {error:.3g}".format(**found))
+    for textbook_sum in result.get("compared", ()):
+        print("{method:>20}: {value!r}, error {error:.3g}".format(**textbook_sum))
     rate = result["bytes_per_second"] / 1e9
     summary = f"{result['count']} {result['dtype']}, {result['mode']}, {result['seconds']:.3g} s, {rate:.3g} GB/s"
     print(f"{summary}, {', '.join(result['devices'])}", file=sys.stderr)
 
 
-def _in_json(value: Any) -> Any:
-    """The same with "nan", "inf" and "-inf" for numbers that JSON does not have, and complex ones by their parts."""
+def _to_json(value: object) -> object:
+    """A report for JSON: "nan", "inf" and "-inf" for numbers that JSON lacks, objects for complex numbers."""
     if isinstance(value, complex):
-        return {"real": _in_json(value.real), "imaginary": _in_json(value.imag)}
+        return {"real": _to_json(value.real), "imaginary": _to_json(value.imag)}
     if isinstance(value, dict):
-        return {key: _in_json(one) for key, one in value.items()}
+        return {key: _to_json(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_in_json(one) for one in value]
+        return [_to_json(one) for one in value]
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ------------------------------------------------------------------------------------------------------------- farm
-def sum_on_farm(
-    client: Any, files: list[ArraySource], mode: str, spellings: tuple[str, ...] = ()
-) -> tuple[Any, list[str]]:
-    """The merged sum of all files, and the names of the devices used, by the workers of a Dask client.
+def partials_on_farm(
+    client: Any, files: list[ArraySource], statistic: str, mode: str = "exact", spellings: tuple[str, ...] = ()
+) -> tuple[list[Any], list[str]]:
+    """The partial results of all ranges of the files, computed by the workers of a Dask client, and their devices.
 
-    The workers find the files under the same paths.
+    The workers open the files under the same paths; `spellings` are their devices, spelled as for --device.
     """
-    futures = [client.submit(_task, *task, mode, spellings, pure=False) for task in _ranges(files)]
-    state, devices = empty_sum(mode, files[0].dtype), set()
-    for part, names in client.gather(futures):
-        state += part
-        devices |= set(names)
-    return state, sorted(devices)
-
-
-def parts_on_farm(
-    client: Any, files: list[ArraySource], statistic: str, spellings: tuple[str, ...] = ()
-) -> tuple[list[Any], list[str]]:
-    """What each range of the files contributes to a statistic, and the names of the devices used."""
-    ranges = _ranges(files[:1] if statistic in PAIRED else files)
-    tasks = [(files if statistic in PAIRED else [npy], first, end) for npy, first, end in ranges]
-    futures = [client.submit(_statistic_task, *task, statistic, spellings, pure=False) for task in tasks]
-    found = client.gather(futures)
-    names = {name for _parts_of_range, own in found for name in own}
-    return [part for parts, _own in found for part in parts], sorted(names)
-
-
-def _ranges(files: list[ArraySource]) -> list[tuple[ArraySource, int, int]]:
-    """The ranges of numbers that one task of a farm takes."""
     step = max(1, TASK_BYTES // files[0].dtype.itemsize)
-    return [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]
+    operands = [files] if statistic in PAIRED else [[npy] for npy in files]
+    tasks = [(group, start, min(start + step, group[0].count)) for group in operands
+             for start in range(0, group[0].count, step)]  # fmt: skip
+    futures = [client.submit(_range_task, *task, statistic, mode, spellings, pure=False) for task in tasks]
+    results = client.gather(futures)
+    names = {name for _partials, used in results for name in used}
+    return [partial for partials, _used in results for partial in partials], sorted(names)
 
 
-@lru_cache(maxsize=4)
-def _devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
-    return open_context(*spellings).devices
-
-
-def _task(npy: ArraySource, first: int, end: int, mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
-    devices = _devices_of_worker(spellings)
-    state = array_sum(devices, npy, mode, index_range=(first, end))
-    return state, [device.name for device in devices]
-
-
-def _statistic_task(
-    files: list[ArraySource], first: int, end: int, statistic: str, spellings: tuple[str, ...]
+def _range_task(
+    files: list[ArraySource], start: int, stop: int, statistic: str, mode: str, spellings: tuple[str, ...]
 ) -> tuple[list[Any], list[str]]:
-    devices = _devices_of_worker(spellings)
-    return _parts(devices, statistic, files, (first, end)), [device.name for device in devices]
+    """A worker's task: the partial results of the numbers start to stop - 1, and the names of its devices."""
+    devices = devices_of_worker(spellings)
+    return _partials(devices, files, statistic, mode, (start, stop)), [device.name for device in devices]

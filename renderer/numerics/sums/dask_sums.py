@@ -1,32 +1,34 @@
-"""Exact sums of Dask arrays, chunk by chunk where the chunks are: only ExactSums travel, and they merge in any order.
+"""Exact sums of Dask arrays: each worker adds its own chunks, and only the ExactSums are sent and merged.
 
     dask_total(array).compute().rounded()                # the sum of a Dask array of any size
     dask_total(array, y=other).compute().rounded()       # the dot product of two
 
-A program's own aggregates, a DuckDB or Arrow function, do the same: array_sum() of each batch, and + of the results.
+Aggregate functions for other systems (DuckDB, Arrow) work the same way: array_sum() of each batch, then + of the sums.
 """
 
 import operator
 from functools import lru_cache, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.gpu import Device, open_context
 from renderer.numerics.sums.device_sums import array_sum
-from renderer.numerics.sums.exact_sum import ExactSum
+from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum
 
+Sum = TypeVar("Sum", ExactSum, ComplexSum)
 FAN_IN = 16  # partial sums that one task merges
 
 
 def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> Any:
-    """A dask.delayed ExactSum of a Dask array, or of its products with `y`, on each worker's devices.
+    """A dask.delayed ExactSum of a Dask array, or of its products with `y`, computed by the workers' devices.
 
-    `spellings` are devices as of --device. InputError for arrays whose chunks differ, UnavailableError without Dask.
+    `spellings` name the devices as for --device. InputError if the chunks of `array` and `y` differ, UnavailableError
+    without Dask.
     """
     try:
-        from dask import delayed
+        from dask.delayed import delayed
     except ImportError as error:
         raise UnavailableError("Dask is not installed: pip install 'rayfold[farm]'") from error
     if y is not None and (array.shape != y.shape or array.chunks != y.chunks):
@@ -41,13 +43,14 @@ def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> An
 
 
 @lru_cache(maxsize=4)
-def _devices(spellings: tuple[str, ...]) -> list[Device]:
+def devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
+    """The devices of this process, a Dask worker, opened once; `spellings` as for --device."""
     return open_context(*spellings).devices
 
 
-def _block_sum(block: np.ndarray, other: np.ndarray | None, spellings: tuple[str, ...]) -> Any:
-    return array_sum(_devices(spellings), block, y=other)
+def _block_sum(block: np.ndarray, other: np.ndarray | None, spellings: tuple[str, ...]) -> ExactSum | ComplexSum:
+    return array_sum(devices_of_worker(spellings), block, y=other)
 
 
-def _merge(parts: list[Any]) -> Any:
+def _merge(parts: list[Sum]) -> Sum:
     return reduce(operator.add, parts)

@@ -1,11 +1,12 @@
-"""Sums of huge arrays (paper 2): fast, reproducible or exact; dot products; on one device or several at once.
+"""Sums and dot products of huge arrays (paper 2) on one device or several: fast, reproducible or exact.
 
     array_sum([device], numbers).rounded()                 numbers: an array or the path of a .npy file of any size
     array_sum([device], x, "exact", y).rounded()           the dot product
 
-An exact or reproducible sum has the same bits for every order, grid, chunk size, device and number of devices: devices
+An exact or reproducible sum has the same bits for every order, launch size, chunk size and choice of devices: devices
 return integers, which are merged by integer addition. Exact sums use a superaccumulator (Kulisch; Neal 2015; Collange,
-Defour, Graillat, Iakymchuk: ExBLAS), reproducible ones binned summation (Demmel, Nguyen: ReproBLAS).
+Defour, Graillat, Iakymchuk: ExBLAS), reproducible sums use binned summation (Demmel, Nguyen: ReproBLAS). Kernels:
+shaders/numerics/sum_*.cu. Statistics made from these sums: aggregates.py; the command line: command.py.
 """
 
 import itertools
@@ -18,34 +19,36 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, as_source, real_dtype
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import StagingBuffer
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
-from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_on_host, is_tensor, on_host, parts_of
+from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_on_host, is_tensor, launch_chunks, on_host
 
 MODES = ("fast", "reproducible", "exact")
-LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
-LOWEST_EXPONENT = -2176
-BINS = 53  # of 40 bits, from 2^-1074 on: see numerics/sum_reproducible.cu
-BIN_WIDTH = 40
+LIMBS = 136  # 32-bit limbs of an exact sum: products of doubles fit
+LOWEST_EXPONENT = -2176  # weight of limb 0: 2^LOWEST_EXPONENT
+BINS = 53  # bins of a reproducible sum: see numerics/sum_reproducible.cu
+BIN_WIDTH = 40  # bits; bin 0 counts units of 2^-1074
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
-CHUNK_BYTES = 66 * 8  # of a thread: see numerics/sum_bins.cu
-BINNED_GROUPS = (384, 256, 128)  # threads that share a multiprocessor's local memory: the most that have room
-BINNED_AHEAD = 2  # tiles of doubles loaded before they are added, twice as many of floats
-MAX_TILES_PER_GROUP = 1023  # more could round in the window: see numerics/sum_exact_float.cu
-MAX_TERMS_BEFORE_READ = 1 << 29  # more could overflow a limb: see numerics/superaccumulator.h
+CHUNK_BYTES = 66 * 8  # local memory per thread of numerics/sum_bins.cu
+BINNED_GROUPS = (384, 256, 128)  # group sizes of sum_bins.cu, the first of which fits the local memory is used
+BINNED_AHEAD = 2  # tiles of doubles that sum_bins.cu loads ahead; for floats twice as many
+MAX_TILES_PER_GROUP = 1023  # further tiles could round in the window of numerics/sum_exact_float.cu
+MAX_TERMS_BEFORE_READ = 1 << 29  # further terms could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 
-Numbers = ArraySource | str | Any  # what as_source() takes
+Numbers = ArraySource | str | Any  # an argument of as_source()
 
 
 @dataclass(frozen=True)
 class BinnedSum:
-    """A reproducible sum: the count of units in each bin of 40 bits, of which the `fold` highest are kept."""
+    """A reproducible sum: units in each bin of 40 bits, up to `highest_bin`; only the `fold` highest bins count."""
 
     bins: tuple[int, ...]
     highest_bin: int
@@ -59,13 +62,13 @@ class BinnedSum:
         return BinnedSum(bins, highest, self.flags | other.flags, self.count + other.count, self.fold)
 
     def exact(self) -> ExactSum:
-        """The exact sum of the kept bins."""
+        """The exact value of the `fold` highest bins."""
         kept = range(max(0, self.highest_bin - self.fold + 1), self.highest_bin + 1)
         significand = sum(self.bins[j] << BIN_WIDTH * j for j in kept)
         return ExactSum(significand, -1074, self.flags | NOT_NEGATIVE_ZERO, self.count)
 
-    def rounded(self, dtype=np.float64) -> float:
-        """The kept bins rounded once to a floating-point format."""
+    def rounded(self, dtype: DTypeLike = np.float64) -> float:
+        """The value of the `fold` highest bins, rounded once to a floating-point format."""
         return self.exact().rounded(dtype)
 
 
@@ -79,7 +82,7 @@ class FastSum:
     def __add__(self, other: "FastSum") -> "FastSum":
         return FastSum(self.partial_sums + other.partial_sums, self.count + other.count)
 
-    def rounded(self, dtype=np.float64) -> float:
+    def rounded(self, dtype: DTypeLike = np.float64) -> float:
         """The sum of the partial sums in a floating-point format."""
         with np.errstate(all="ignore"):
             return float(np.dtype(dtype).type(np.sum(self.partial_sums)))
@@ -90,16 +93,16 @@ ArraySum = ExactSum | BinnedSum | FastSum
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """How sums divide an array on a device."""
+    """The division of an array among the groups of a device."""
 
-    is_blocked: bool  # a work-item reads a run of its own (CPUs); else neighboring threads read neighboring words
-    group: int  # work-items
+    is_blocked: bool  # blocked arrangement: a work-item reads adjacent numbers (CPUs); else neighboring threads do
+    group: int  # work-items per group
     groups: int
-    chunk_bytes: int  # of a streamed chunk
+    chunk_bytes: int  # bytes of one streamed chunk
 
     @classmethod
     def of(cls, device: Device) -> "LaunchPlan":
-        """The plan for a device: 64 MiB hide the latency of a copy; 4 MiB stay in a CPU's caches until summed."""
+        """The plan for a device. Chunks of 64 MiB hide the latency of a copy; 4 MiB stay in the caches of a CPU."""
         is_blocked = device.properties.scalar_threads
         size = 4 << 20 if is_blocked else 64 << 20
         size = min(size, device.properties.max_buffer_bytes // 4)
@@ -107,13 +110,13 @@ class LaunchPlan:
 
 
 class DeviceSum:
-    """Accumulates device buffers on one device, in one mode.
+    """Accumulates the sum of several buffers on one device, in one mode; also of products (`dot`) or `magnitudes`.
 
-    Exact sums have kernels of their own on GPUs: floats numerics/sum_exact_float.cu, doubles and
-    products numerics/sum_bins.cu.
+    For exact sums, GPUs run numerics/sum_exact_float.cu (floats) or numerics/sum_bins.cu (doubles and products), other
+    devices numerics/sum_exact.cu.
     """
 
-    def __init__(self, device: Device, dtype, mode: str, dot: bool = False, magnitudes: bool = False):
+    def __init__(self, device: Device, dtype: DTypeLike, mode: str, dot: bool = False, magnitudes: bool = False):
         self.device, self.dtype, self.mode = device, np.dtype(dtype), mode
         self.plan = LaunchPlan.of(device)
         self.max_tiles_per_group, self.count = 1 << 62, 0
@@ -157,17 +160,17 @@ class DeviceSum:
         self.out = device.buffer(*words).fill(0)
 
     def _binned_group(self) -> int:
-        """Threads of a group of numerics/sum_bins.cu; 0 where there is too little local memory for it."""
+        """The group size of numerics/sum_bins.cu; 0 if the local memory of the device is too small for that kernel."""
         room = 0 if self.plan.is_blocked else self.device.properties.local_bytes - 4 * (2 * LIMBS + 1)
         return next((group for group in BINNED_GROUPS if CHUNK_BYTES * group <= room), 0)
 
     def add(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> None:
-        """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
+        """Launches the sum of x[k], k < count, or of x[k] y[y_start + k] if the DeviceSum is a dot product."""
         self.bind_launch(count, x, y, y_start)()
         self.count += count
 
     def bind_launch(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
-        """The launch that add makes, for repeated calls; it does not count the numbers."""
+        """The launch of add(), for repeated calls; `self.count` is not increased."""
         group = self.plan.group
         tiles = -(-count // (8 * group))
         tiles_per_group = min(-(-tiles // self.plan.groups), self.max_tiles_per_group)
@@ -176,7 +179,7 @@ class DeviceSum:
         return self.kernel.bind_launch(groups * group, x, x if y is None else y, *sizes, self.out)
 
     def read_and_reset(self) -> ArraySum:
-        """The sum of what was added since the last call; clears the accumulator."""
+        """The sum of everything added since the last call; clears the accumulator."""
         words, count = self.out.read(), self.count
         self.out.fill(0)
         self.count = 0
@@ -191,8 +194,8 @@ class DeviceSum:
         return result if self.dtype.kind == "f" else replace(result, flags=NOT_NEGATIVE_ZERO)
 
 
-def empty_sum(mode: str, dtype) -> Any:
-    """The sum of no numbers, to add the ArraySums of one mode to."""
+def empty_sum(mode: str, dtype: DTypeLike) -> Any:
+    """The sum of no numbers: the neutral element of + for the sums of one mode and dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         return ComplexSum(*[empty_sum(mode, real_dtype(dtype))] * 2)
@@ -202,14 +205,14 @@ def empty_sum(mode: str, dtype) -> Any:
 
 
 def check_same_order(x: ArraySource, y: ArraySource) -> None:
-    """InputError where the elements of two arrays come in different orders."""
+    """InputError if one of two arrays is in Fortran order and the other in C order."""
     if x.is_fortran != y.is_fortran:
         fortran, c = (x, y) if x.is_fortran else (y, x)
         raise InputError(f"{fortran.path}: is in Fortran order, but {c.path} is in C order; both must be in one")
 
 
-def chunk_length(device: Device, dtype) -> int:
-    """Numbers in one streamed chunk."""
+def chunk_length(device: Device, dtype: DTypeLike) -> int:
+    """The number of elements in one streamed chunk."""
     return LaunchPlan.of(device).chunk_bytes // np.dtype(dtype).itemsize
 
 
@@ -225,17 +228,18 @@ def array_sum(
 ) -> Any:
     """The sum of `numbers`, of their products with `y`, or of their magnitudes.
 
-    Takes arrays or .npy paths, and arrays of other libraries where they are (DLPack). All others are streamed in chunks
-    of `chunk` numbers that the devices take in turn, those of Dask in their own chunks, which are computed one by one.
-    `index_range` (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum
-    (mode "exact", integers, float16), BinnedSum or FastSum; all have `rounded()` and add up; that of complex numbers is
-    a ComplexSum of two. There is no reproducible kernel for products or magnitudes: the exact sum has the same bits on
-    every run too. InputError for pairs that do not match and for products and magnitudes of complex numbers.
+    `numbers` is an array, the path of a .npy file, or an array of another library (DLPack), which is read in place if a
+    device can. NumPy arrays and files are streamed in chunks of `chunk` numbers, which the devices take in turn; the
+    chunks of a Dask array are computed one after another. Only indices first to end - 1 of `index_range` (first, end)
+    are added; progress(count) is called after every chunk. The result is an ExactSum (mode "exact", integers, float16),
+    BinnedSum or FastSum, or a ComplexSum of two; each has rounded() and +. Products and magnitudes have no reproducible
+    kernel; their exact sum is returned, which is reproducible too. InputError if shapes or dtypes of a pair differ, and
+    for products and magnitudes of complex numbers.
     """
     if is_tensor(numbers) and index_range is None:
-        found = _tensor_sum(devices, numbers, mode, y, magnitudes)
-        if found is not None:
-            return found
+        in_place = _tensor_sum(devices, numbers, mode, y, magnitudes)
+        if in_place is not None:
+            return in_place
     if is_dask_array(numbers):
         return _sum_of_chunks(devices, numbers, mode, y, magnitudes, progress)
     numbers, y = _in_order_of_memory(*(on_host(v) if is_tensor(v) else v for v in (numbers, y)))
@@ -254,21 +258,23 @@ def array_sum(
     chunk = chunk or min(chunk_length(device, x.dtype) for device in devices)
     stream = _ChunkStream(x, factors, range(first, end, chunk), progress)
 
-    part, parts = real_dtype(x.dtype), 2 if x.dtype.kind == "c" else 1
+    real, components = real_dtype(x.dtype), 2 if x.dtype.kind == "c" else 1
 
     def work(device: Device) -> list[list[ArraySum]]:
-        return stream.sum_on([DeviceSum(device, part, mode, factors is not None, magnitudes) for _ in range(parts)])
+        return stream.sum_on(
+            [DeviceSum(device, real, mode, factors is not None, magnitudes) for _ in range(components)]
+        )
 
-    with ThreadPoolExecutor(len(devices)) as pool:  # one device stays on the caller's thread
-        states = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
-    sums = [sum(itertools.chain(*(own[k] for own in states)), start=empty_sum(mode, part)) for k in range(parts)]
-    return sums[0] if parts == 1 else ComplexSum(*sums)
+    with ThreadPoolExecutor(len(devices)) as pool:  # a single device is driven by the calling thread
+        per_device = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))
+    sums = [sum(itertools.chain(*(sums[k] for sums in per_device)), empty_sum(mode, real)) for k in range(components)]
+    return sums[0] if components == 1 else ComplexSum(*sums)
 
 
 def _sum_of_chunks(
     devices: list[Device], x: Any, mode: str, y: Any, magnitudes: bool, progress: Callable[[int], None] | None
 ) -> Any:
-    """The sum of a Dask array, of which one chunk is in memory at a time; see dask_sums.py for sums by its workers."""
+    """The sum of a Dask array, computed one chunk at a time; dask_sums.py sums where Dask's workers are."""
     if y is not None and (not is_dask_array(y) or x.chunks != y.chunks):
         raise InputError("the arrays of a product must both be Dask's, in the same chunks: y.rechunk(x.chunks)")
     is_plain = y is None and not magnitudes
@@ -283,7 +289,7 @@ def _sum_of_chunks(
 
 
 def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
-    """Arrays in Fortran order as transposed ones in C order, so that they need no copy; any others as they are."""
+    """Both arrays transposed if they are in Fortran order, so that they need no copy; else both as given."""
     given = [v for v in (x, y) if v is not None]
     if all(isinstance(v, np.ndarray) and v.flags.f_contiguous and v.shape == x.shape for v in given):
         return x.T, None if y is None else y.T
@@ -291,12 +297,12 @@ def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> ArraySum | None:
-    """The sum of another library's array where it is; None for one in the host's memory that is read in chunks."""
-    found = borrow_tensor(numbers, devices, any_order=True)
-    if isinstance(found, np.ndarray):
+    """The sum of another library's array, read in place; None for an array in host memory, which must be streamed."""
+    borrowed = borrow_tensor(numbers, devices, any_order=True)
+    if isinstance(borrowed, np.ndarray):
         return None
-    device, x = found
-    pieces: list[tuple[Tensor, Tensor | None]] = [(part, None) for part in parts_of(x)]
+    device, x = borrowed
+    chunks: list[tuple[Tensor, Tensor | None]] = [(chunk, None) for chunk in launch_chunks(x)]
     if y is not None:
         other = borrow_tensor(y, [device], any_order=True) if is_tensor(y) else y
         wanted = f"{x.dtype} {x.shape} in the memory of {device.name}"
@@ -306,34 +312,34 @@ def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitud
             if is_on_host(numbers) and is_on_host(y):
                 return None
             raise InputError(f"the arrays of a product must both be {wanted}, their axes in one order")
-        pieces = list(zip(parts_of(x), parts_of(other[1]), strict=True))
+        chunks = list(zip(launch_chunks(x), launch_chunks(other[1]), strict=True))
     if mode == "reproducible" and (y is not None or magnitudes):
         mode = "exact"
     result = empty_sum(mode, x.dtype)
     with _idle_sum(device, x.dtype, mode, y is not None, magnitudes) as accumulator:
-        for part, factor in pieces:
-            own = device.borrow(part)
-            assert own is not None  # as the whole of it was
-            accumulator.add(part.shape[0], own, None if factor is None else device.borrow(factor))
+        for chunk, factor in chunks:
+            buffer = device.borrow(chunk)
+            assert buffer is not None  # the device could borrow all of `numbers`
+            accumulator.add(chunk.shape[0], buffer, None if factor is None else device.borrow(factor))
             result += accumulator.read_and_reset()
     return result
 
 
 @contextmanager
-def _idle_sum(device: Device, dtype: np.dtype, *options: Any) -> Iterator[DeviceSum]:
-    """A DeviceSum that no other thread uses, kept with the device: to make one takes a millisecond."""
+def _idle_sum(device: Device, dtype: np.dtype, mode: str, dot: bool, magnitudes: bool) -> Iterator[DeviceSum]:
+    """A DeviceSum that no other thread uses, cached in the device object: creating one takes a millisecond."""
     kept = vars(device).setdefault("_idle_sums", {})
-    idle = kept.setdefault((dtype.str, options, LaunchPlan.of(device)), [])
+    idle = kept.setdefault((dtype.str, mode, dot, magnitudes, LaunchPlan.of(device)), [])
     try:
         accumulator = idle.pop()
     except IndexError:
-        accumulator = DeviceSum(device, dtype, *options)
+        accumulator = DeviceSum(device, dtype, mode, dot, magnitudes)
     yield accumulator
-    idle.append(accumulator)  # not after an exception, which may leave a part of a sum
+    idle.append(accumulator)  # not after an exception: the accumulator may then hold a partial sum
 
 
 class _ChunkStream:
-    """The chunks of one sum, which devices pull in turn from their threads."""
+    """The chunks of one sum; the thread of each device takes the next one when its device is ready."""
 
     def __init__(self, x: ArraySource, y: ArraySource | None, starts: range, progress: Callable[[int], None] | None):
         self._x, self._y, self._end, self._chunk, self._progress = x, y, starts.stop, starts.step, progress
@@ -341,44 +347,47 @@ class _ChunkStream:
         self._lock = threading.Lock()
 
     def sum_on(self, accumulators: list[DeviceSum]) -> list[list[ArraySum]]:
-        """The sums of the chunks that this device takes, for each of the parts of the numbers, two of complex ones.
+        """The sums of the chunks that one device takes, for each accumulator.
 
-        They are uploaded through two staging buffers in turn.
+        There is one accumulator, or two for the real and imaginary parts. Chunks are uploaded through two staging
+        buffers in turn, so that one is filled while the other is copied.
         """
         size = -(-min(self._chunk, max(1, self._end)) * accumulators[0].dtype.itemsize // 64) * 64
         size, device = size * (1 if self._y is None else 2), accumulators[0].device
         staging_buffers = [[device.staging_buffer(size) for _ in accumulators] for _ in range(2)]
-        states: list[list[ArraySum]] = [[] for _ in accumulators]
+        sums: list[list[ArraySum]] = [[] for _ in accumulators]
         turn = 0
         while True:
             with self._lock:
                 start = next(self._starts, None)
             is_last = start is None
             if accumulators[0].count and (is_last or accumulators[0].count > MAX_TERMS_BEFORE_READ - self._chunk):
-                for own, accumulator in zip(states, accumulators, strict=True):
-                    own.append(accumulator.read_and_reset())
+                for sums_of_component, accumulator in zip(sums, accumulators, strict=True):
+                    sums_of_component.append(accumulator.read_and_reset())
             if start is None:
-                return states
+                return sums
             count = min(self._chunk, self._end - start)
             if len(accumulators) == 1:
                 self._upload_and_add(staging_buffers[turn][0], accumulators[0], start, count)
             else:
-                self._upload_and_add_parts(staging_buffers[turn], accumulators, start, count)
+                self._upload_and_add_complex(staging_buffers[turn], accumulators, start, count)
             turn ^= 1
             if self._progress:
                 with self._lock:
                     self._progress(count)
 
-    def _upload_and_add_parts(self, staging: list, accumulators: list[DeviceSum], start: int, count: int) -> None:
-        """Reads a chunk of complex numbers and launches the sums of their parts, each through its own buffer."""
+    def _upload_and_add_complex(
+        self, staging: list[StagingBuffer], accumulators: list[DeviceSum], start: int, count: int
+    ) -> None:
+        """Reads a chunk of complex numbers and launches the sums of their real parts and of their imaginary parts."""
         numbers = np.empty(2 * count, accumulators[0].dtype)
         self._x.read_into(numbers.view("u1"), start)
-        for k, (own, accumulator) in enumerate(zip(staging, accumulators, strict=True)):
-            np.copyto(own.map()[: count * numbers.itemsize].view(numbers.dtype), numbers[k::2])
-            own.upload_then(count * numbers.itemsize, partial(accumulator.add, count))
+        for k, (buffer, accumulator) in enumerate(zip(staging, accumulators, strict=True)):
+            np.copyto(buffer.map()[: count * numbers.itemsize].view(numbers.dtype), numbers[k::2])
+            buffer.upload_then(count * numbers.itemsize, partial(accumulator.add, count))
 
-    def _upload_and_add(self, staging, accumulator: DeviceSum, start: int, count: int) -> None:
-        """Reads a chunk into a staging buffer, both operands one behind the other, and launches its sum."""
+    def _upload_and_add(self, staging: StagingBuffer, accumulator: DeviceSum, start: int, count: int) -> None:
+        """Reads a chunk of x, then of y if there is one, into the staging buffer and launches its sum."""
         memory, length = staging.map(), count * self._x.dtype.itemsize
         self._x.read_into(memory[:length], start)
         if self._y is None:

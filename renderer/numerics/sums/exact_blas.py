@@ -1,11 +1,13 @@
 """Correctly rounded sums, means and variances along an axis, and matrix products, on the host's cores or a device.
 
-Every element of a result is the exact value rounded once, so that it has the same bits on every machine, in any order
-and chunking. On the host products are split into two doubles without error (TwoProduct: Dekker 1971), and all are added
-as by_key.py does, digit by digit in integers. With a `device` exact_lines.py computes nearly all of them there, from
-arrays of other libraries where they are (DLPack), and the host the few whose rounding is in doubt.
+Part of the API of renderer.numerics.sums. Every element of a result is the exact value rounded once, so it has the same
+bits on every machine and for every order. On the host a product is split into two doubles without error (TwoProduct:
+Dekker 1971), and the numbers of a line are added digit by digit in integers (by_key.py). With a `device`,
+exact_lines.py computes the results there and reads arrays of other libraries in place (DLPack); the few results whose
+rounding is not certain are recomputed on the host.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,29 +20,29 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.gpu import Device
 from renderer.host import available_cores
-from renderer.numerics.error_free import split
+from renderer.numerics.error_free import product_error, split
 from renderer.numerics.sums.aggregates import mean, variance
 from renderer.numerics.sums.by_key import KeyedAggregates, aggregate_runs
 from renderer.numerics.sums.device_sums import array_sum
-from renderer.numerics.sums.exact_lines import Operand, Strides, place, reduce_lines
+from renderer.numerics.sums.exact_lines import Operand, Strides, device_operand, reduce_lines
 from renderer.numerics.sums.exact_sum import rounded_fraction
 from renderer.numerics.sums.tensors import as_given, is_tensor, on_host
 
-BLOCK = 1 << 19  # numbers that are added together
-PRODUCT_RANGE = 2.0**-950, 2.0**990  # of products of which both halves are normal doubles
+BLOCK = 1 << 19  # numbers of the lines that one task adds
+PRODUCT_RANGE = 2.0**-950, 2.0**990  # products in this range, and their rounding errors, are normal doubles
 
 
 def axis_sum(x: Any, axis: int | None = -1, device: Device | None = None) -> Any:
-    """The sums along an axis of real numbers of any shape: float64, rounded once; zeros along an axis of length 0.
+    """The sums of x (real numbers, any shape) along an axis: float64, rounded once; zeros along an axis of length 0.
 
-    The result is an array of x's library, in the memory where x is. With `axis` None it is the sum of all numbers, an
-    array of no dimensions.
+    The result belongs to x's library and lies in the same memory as x. `axis` None adds all numbers; the result then
+    has no dimensions. InputError for complex numbers and for an axis that x does not have.
     """
     if axis is None:
         return as_given(x, _all_of(x, device, lambda devices, v: array_sum(devices, v).rounded(), axis_sum), device)
     if device:
         return as_given(x, _Lines(device, x, axis).reduced("sum", axis_sum), device)
-    return as_given(x, _along(x, axis, lambda rows: _runs(rows).rounded_sums(), 0.0), device)
+    return as_given(x, _along(x, axis, lambda rows: _aggregate_rows(rows).rounded_sums(), 0.0), device)
 
 
 def axis_mean(x: Any, axis: int | None = -1, device: Device | None = None) -> Any:
@@ -50,28 +52,28 @@ def axis_mean(x: Any, axis: int | None = -1, device: Device | None = None) -> An
     if device:
         lines = _Lines(device, x, axis)
         return as_given(x, lines.reduced("sum", axis_mean, lines.length) + 0.0, device)  # no mean is -0
-    return as_given(x, _along(x, axis, lambda rows: _runs(rows).rounded_means(), np.nan), device)
+    return as_given(x, _along(x, axis, lambda rows: _aggregate_rows(rows).rounded_means(), np.nan), device)
 
 
 def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device | None = None) -> Any:
-    """The mean squared deviations from the means along an axis, or of all numbers; see axis_sum.
+    """The mean squared deviations from the means along an axis, or of all numbers, rounded once; see axis_sum.
 
-    Rounded once; the divisor is the length - ddof.
+    The divisor is length - ddof; NaN if that is not positive.
     """
     if axis is None:
         of_all = partial(variance, ddof=ddof)
         return as_given(x, _all_of(x, device, of_all, lambda v: axis_variance(v, ddof=ddof)), device)
     if device:
         lines = _Lines(device, x, axis)
-        found = lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.length - ddof)
-        return as_given(x, found, device)
+        variances = lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.length - ddof)
+        return as_given(x, variances, device)
 
     def work(rows: np.ndarray) -> np.ndarray:
         length = rows.shape[1]
         if length <= ddof:
             return np.full(len(rows), np.nan)
         out = np.empty(len(rows))
-        for i, (row, sums) in enumerate(zip(rows, _runs(rows).totals, strict=True)):
+        for i, (row, sums) in enumerate(zip(rows, _aggregate_rows(rows).totals, strict=True)):
             if sums.non_finite is not None:
                 out[i] = np.nan
                 continue
@@ -83,16 +85,16 @@ def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device |
 
 
 def matvec(a: Any, x: Any, device: Device | None = None) -> Any:
-    """The product (m,) of a (m, k) and x (k,), every element rounded once; with rows of weights, weighted sums."""
+    """The product (m,) of a (m, k) and x (k,), every element rounded once: weighted sums if a holds weights."""
     return matmul(a, x, device)
 
 
 def matmul(a: Any, b: Any, device: Device | None = None) -> Any:
     """The product (m, n) of a (m, k) and b (k, n), float64, every element rounded once.
 
-    One that is (k,) is a row or a column, and the result has one dimension less: that of two is their dot product. It
-    is an array of a's library, in the memory where a is. InputError for arrays that are no real matrices of fitting
-    shapes.
+    An operand (k,) is a row (a) or a column (b), and the result has one dimension less; two operands (k,) give their
+    dot product. The result belongs to a's library and lies in the same memory as a. InputError for operands that are
+    not real matrices of matching shapes.
     """
     left, right = (v if device and is_tensor(v) else _checked(v, name) for v, name in ((a, "a"), (b, "b")))
     shapes = tuple(left.shape), tuple(right.shape)
@@ -110,64 +112,63 @@ def matmul(a: Any, b: Any, device: Device | None = None) -> Any:
 
 
 def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product of two matrices by all cores."""
+    """The product of two matrices, computed in blocks by all cores."""
     length, columns = b.shape
-    across = np.ascontiguousarray(b.T)
+    b_columns = np.ascontiguousarray(b.T)
     step_columns = min(columns, max(1, BLOCK // length))
     step_rows = max(1, BLOCK // (length * step_columns))
     out = np.empty((len(a), columns))
 
-    def work(place: tuple[int, int]) -> None:
-        rows, own = slice(place[0], place[0] + step_rows), slice(place[1], place[1] + step_columns)
-        out[rows, own] = _products(a[rows], across[own])
+    def multiply_block(first: tuple[int, int]) -> None:
+        rows, columns = slice(first[0], first[0] + step_rows), slice(first[1], first[1] + step_columns)
+        out[rows, columns] = _row_products(a[rows], b_columns[columns])
 
-    places = [(i, j) for i in range(0, len(a), step_rows) for j in range(0, columns, step_columns)]
     with ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(work, places))
+        list(pool.map(multiply_block, itertools.product(range(0, len(a), step_rows), range(0, columns, step_columns))))
     return out
 
 
-def _products(a: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The dot products (r, c) of rows of a (r, k) and rows of `across` (c, k)."""
-    shape = len(a), len(across)
+def _row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The dot products (r, c) of the rows of a (r, k) with the rows of b (c, k)."""
+
+    def for_products(of_a: np.ndarray, operation: Callable[..., np.ndarray], of_b: np.ndarray) -> np.ndarray:
+        return operation(of_a[:, None, :], of_b[None]).reshape(len(a) * len(b), -1)
+
     with np.errstate(all="ignore"):
-        product = (a[:, None, :] * across[None]).reshape(shape[0] * shape[1], -1)
-        (a_high, a_low), (b_high, b_low) = split(a[:, None, :]), split(across[None])
-        lost = a_low * b_low - ((product.reshape(*shape, -1) - a_high * b_high) - a_low * b_high - a_high * b_low)
-    lost = lost.reshape(product.shape)
-    size = np.abs(product)
-    is_zero = ((a == 0)[:, None, :] | (across == 0)[None]).reshape(product.shape)
-    finite = (np.isfinite(a)[:, None, :] & np.isfinite(across)[None]).reshape(product.shape)
+        products = for_products(a, np.multiply, b)
+        shaped_products = products.reshape(len(a), len(b), -1)
+        errors = product_error(shaped_products, split(a[:, None, :]), split(b[None])).reshape(products.shape)
+    size = np.abs(products)
+    is_zero = for_products(a == 0, np.logical_or, b == 0)
+    finite = for_products(np.isfinite(a), np.logical_and, np.isfinite(b))
     usual = (size > PRODUCT_RANGE[0]) & (size < PRODUCT_RANGE[1])
-    usual &= ((np.abs(a) < PRODUCT_RANGE[1])[:, None, :] & (np.abs(across) < PRODUCT_RANGE[1])[None]).reshape(
-        size.shape
-    )
-    lost[~usual | (lost == 0)] = -0.0
-    result = _runs(np.concatenate([product, lost], axis=1)).rounded_sums()
+    usual &= for_products(np.abs(a) < PRODUCT_RANGE[1], np.logical_and, np.abs(b) < PRODUCT_RANGE[1])
+    errors[~usual | (errors == 0)] = -0.0
+    result = _aggregate_rows(np.concatenate([products, errors], axis=1)).rounded_sums()
     for i in np.flatnonzero((~usual & ~is_zero & finite).any(axis=1)):
-        row, column = divmod(int(i), shape[1])
-        if np.isfinite(a[row]).all() and np.isfinite(across[column]).all():
-            result[i] = rounded_fraction(_exact_dot(a[row], across[column]))
-        else:  # an overflow beside an infinity must not make another one
+        row, column = divmod(int(i), len(b))
+        if np.isfinite(a[row]).all() and np.isfinite(b[column]).all():
+            result[i] = rounded_fraction(_exact_dot(a[row], b[column]))
+        else:  # finite products are left out: their overflow would add another infinity
             with np.errstate(invalid="ignore"):
-                result[i] = np.where(finite[i], 0.0, product[i]).sum()
-    return result.reshape(shape)
+                result[i] = np.where(finite[i], 0.0, products[i]).sum()
+    return result.reshape(len(a), len(b))
 
 
 def _exact_dot(x: np.ndarray, y: np.ndarray) -> Fraction:
     return sum((Fraction(u) * Fraction(v) for u, v in zip(x.tolist(), y.tolist(), strict=True)), start=Fraction(0))
 
 
-def _runs(rows: np.ndarray) -> KeyedAggregates:
+def _aggregate_rows(rows: np.ndarray) -> KeyedAggregates:
     """The aggregates of each row of numbers (r, k), k at least 1."""
     return aggregate_runs(np.arange(len(rows)), rows.ravel(), np.arange(len(rows)) * rows.shape[1])
 
 
 def _device_product(device: Device, left: Any, right: Any, sizes: tuple[int, int, int]) -> np.ndarray:
-    """The product (rows, columns) of lines of `length` numbers, sizes (rows, columns, length)."""
+    """The product of left (rows, length) and right (length, columns); `sizes` is (rows, columns, length)."""
     rows, columns, length = sizes
     single = all(not is_tensor(v) and v.dtype == np.float32 for v in (left, right))
-    x, y = place(device, left, single), place(device, right, single)
+    x, y = device_operand(device, left, single), device_operand(device, right, single)
     if x.buffer.dtype != y.buffer.dtype:
         raise InputError(f"a is {x.buffer.dtype} and b is {y.buffer.dtype}; on a device both must be of one type")
     strides = (
@@ -176,18 +177,22 @@ def _device_product(device: Device, left: Any, right: Any, sizes: tuple[int, int
     )
     out, doubts = reduce_lines(device, "product", sizes, (x, strides[0]), (y, strides[1]))
     if doubts.any():
-        host = x.read().T if x.axes else x.read().reshape(rows, length)
-        across = y.read() if y.axes else np.ascontiguousarray(y.read().reshape(length, columns).T)
+        left_rows = x.read().T if x.axes else x.read().reshape(rows, length)
+        right_columns = y.read() if y.axes else np.ascontiguousarray(y.read().reshape(length, columns).T)
         for row in np.flatnonzero(doubts.any(axis=1)):
-            at = np.flatnonzero(doubts[row])
-            for first in range(0, len(at), step := max(1, BLOCK // length)):
-                part = at[first : first + step]
-                out[row, part] = _products(np.ascontiguousarray(host[row : row + 1]), across[part])[0]
+            doubtful = np.flatnonzero(doubts[row])
+            for first in range(0, len(doubtful), step := max(1, BLOCK // length)):
+                block = doubtful[first : first + step]
+                left_row = np.ascontiguousarray(left_rows[row : row + 1])
+                out[row, block] = _row_products(left_row, right_columns[block])[0]
     return out
 
 
 class _Lines:
-    """The lines of an array along an axis, in a device's memory: (before the axis, behind it, along it)."""
+    """The lines of an array along one axis, in the memory of a device.
+
+    `shape` is (product of the axes before it, product of the axes after it, `length`).
+    """
 
     def __init__(self, device: Device, x: Any, axis: int):
         given = x if is_tensor(x) else _checked(x, "x")
@@ -197,18 +202,18 @@ class _Lines:
         self.out_shape, self._out_axes = (*dims[:axis], *dims[axis + 1 :]), tuple(range(ndim - 1))
         self._operand: Operand | None = None
         if math.prod(dims):
-            self._operand = place(device, given, not is_tensor(given) and given.dtype == np.float32)
-            if axes := self._operand.axes:  # as they lie in memory
-                kept = [a for a in axes if a != axis]
-                self._out_axes = tuple(kept.index(a) for a in sorted(kept))
+            self._operand = device_operand(device, given, not is_tensor(given) and given.dtype == np.float32)
+            if axes := self._operand.axes:  # in the order of memory
+                remaining = [a for a in axes if a != axis]
+                self._out_axes = tuple(remaining.index(a) for a in sorted(remaining))
                 axis, dims = axes.index(axis), self._operand.shape
         self.shape = math.prod(dims[:axis]), math.prod(dims[axis + 1 :]), dims[axis]
-        self._kept_shape = (*dims[:axis], *dims[axis + 1 :])
+        self._stored_shape = (*dims[:axis], *dims[axis + 1 :])
         self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
 
     def reduced(self, kind: str, on_host: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
-        """The results of all lines; those in doubt by on_host(lines)."""
-        if self._operand is None or divisor <= 0:  # a divisor of 1 here is that of a sum: lines have no numbers
+        """The results of all lines; on_host(lines) recomputes results of which the device is not certain."""
+        if self._operand is None or divisor <= 0:  # empty array: a sum (divisor 1) is 0, a mean or variance is NaN
             return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.length else np.nan)
         operand, centers = (self._operand, self._strides), None
         if kind == "variance":
@@ -218,25 +223,27 @@ class _Lines:
             before, behind, length = self.shape
             lines = self._operand.read().reshape(before, length, behind).transpose(0, 2, 1)
             out[doubts] = on_host(lines[doubts])
-        return np.ascontiguousarray(out.reshape(self._kept_shape).transpose(self._out_axes))
+        return np.ascontiguousarray(out.reshape(self._stored_shape).transpose(self._out_axes))
 
 
-def _all_of(x: Any, device: Device | None, of_all: Callable, along: Callable) -> float:
-    """A statistic of all numbers: of_all(devices, x) on a device, or along the one axis of a flat array."""
+def _all_of(
+    x: Any, device: Device | None, of_all: Callable[[list[Device], Any], complex], along: Callable[[np.ndarray], Any]
+) -> Any:
+    """A statistic of all numbers: of_all([device], x), or along(x flattened) on the host."""
     if device:
         return of_all([device], x)
     return along(on_host(x).reshape(-1))
 
 
 def _checked_axis(axis: int, ndim: int) -> int:
-    """The axis counted from the first, or InputError."""
+    """The axis as a nonnegative number; InputError if there is no such axis."""
     if not -ndim <= axis < ndim:
         raise InputError(f"axis is {axis}; x has {ndim} axes")
     return axis % ndim
 
 
 def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], of_nothing: float) -> np.ndarray:
-    """work(rows) of the lines of x along an axis, a block of rows at a time by all cores."""
+    """work(rows) for the lines of x along an axis, in blocks by all cores; `of_nothing` if x is empty."""
     x = _checked(x, "x").astype("f8", copy=False)
     lines = np.moveaxis(x, _checked_axis(axis, x.ndim), -1)
     rows = lines.reshape(-1, lines.shape[-1]) if x.size else np.zeros((0, 1))
@@ -247,25 +254,22 @@ def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], o
     step = max(1, BLOCK // rows.shape[1])
     out = np.empty(len(rows))
 
-    def one(first: int) -> None:
+    def reduce_block(first: int) -> None:
         out[first : first + step] = work(np.ascontiguousarray(rows[first : first + step]))
 
     with ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(one, range(0, len(rows), step)))
+        list(pool.map(reduce_block, range(0, len(rows), step)))
     return out.reshape(lines.shape[:-1])
 
 
 def _checked(values: Any, name: str) -> np.ndarray:
-    """An array of numbers that float64 holds, on the host, or InputError; UnavailableError for those of a GPU."""
+    """An array in host memory whose numbers float64 holds exactly, else InputError; UnavailableError for GPU arrays."""
     array = on_host(values)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim == 0:
         raise InputError(
             f"{name} is {array.shape} {array.dtype}; it must be an array of real numbers of at most 8 bytes"
         )
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size and _magnitude(array) > 1 << 53:
-        raise InputError(f"{name} holds integers beyond 2^53, which float64 does not hold")
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        if max(abs(int(array.min())), abs(int(array.max()))) > 1 << 53:
+            raise InputError(f"{name} holds integers beyond 2^53, which float64 does not hold")
     return array
-
-
-def _magnitude(array: np.ndarray) -> int:
-    return max(abs(int(array.min())), abs(int(array.max())))

@@ -1,6 +1,6 @@
-"""Correctly rounded sums, products and variances of many lines by a device (numerics/exact_reduction.cu).
+"""Launches numerics/exact_reduction.cu: correctly rounded sums, dot products or variances of many lines of numbers.
 
-The device says of each result whether it is certain; exact_blas.py computes the others, so that all have its bits.
+For exact_blas.py. The kernel reports which results may be rounded wrongly; exact_blas.py recomputes those on the host.
 """
 
 from typing import Any, NamedTuple
@@ -9,20 +9,22 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 from renderer.numerics.sums.tensors import borrow_tensor, is_tensor
 
 FILE = "numerics/exact_reduction.cu"
 KINDS = {"sum": 0, "product": 1, "variance": 2}
-MANY_LINES = 1 << 14  # of which one thread a line fills a GPU
-LONG_LINE = 1 << 13  # that a whole group shares where there are few
+MANY_LINES = 1 << 14  # lines that fill a GPU with one thread per line
+LONG_LINE = 1 << 13  # length from which a group shares a line, if there are fewer than MANY_LINES lines
 GROUP = 256
 CPU_GROUP = 16
 
 
 class Operand(NamedTuple):
-    """Numbers in a device's memory, and the same on the host, once they are asked for.
+    """An array in the memory of a device.
 
-    `shape` is in the order of memory, whose axes are those of the given array, () for the same order.
+    `shape` lists the axes in the order of memory; `axes` are their numbers in the `given` array, or () if both orders
+    are the same.
     """
 
     buffer: Buffer
@@ -31,41 +33,39 @@ class Operand(NamedTuple):
     axes: tuple[int, ...] = ()
 
     def read(self) -> np.ndarray:
-        """The numbers on the host in float64, in the order of memory."""
+        """The numbers on the host as float64 (shape)."""
         return (self.buffer.read().reshape(self.shape) if is_tensor(self.given) else self.given).astype("f8")
 
 
 class Strides(NamedTuple):
-    """Numbers from one row of lines to the next, from one column of lines to the next, from one term to the next."""
+    """Distances in elements: between rows of lines, between columns of lines, between the terms of a line."""
 
     row: int
     column: int
     step: int
 
 
-def place(device: Device, numbers: Any, single: bool) -> Operand:
-    """The numbers in the device's memory: another library's where they are (DLPack), others copied.
+def device_operand(device: Device, numbers: Any, single: bool) -> Operand:
+    """The numbers in the memory of `device`: arrays of other libraries in place (DLPack), NumPy arrays copied.
 
-    `single` copies float32 as they are; else as float64. UnavailableError without float64 on the device.
+    A NumPy array is copied as float64, or with its dtype, float32, if `single`. UnavailableError if the device has no
+    float64.
     """
     if not device.properties.has_fp64:
         raise UnavailableError(f"{device.name}: computes no float64, which sums are kept in")
     if is_tensor(numbers):
-        found = borrow_tensor(numbers, [device], any_order=True)
-        if isinstance(found, tuple):
-            tensor = found[1]
+        borrowed = borrow_tensor(numbers, [device], any_order=True)
+        if isinstance(borrowed, tuple):
+            tensor = borrowed[1]
             if tensor.dtype not in (np.float32, np.float64):
                 raise InputError(f"array: {tensor.dtype} on a device; float32 and float64 are added there")
             buffer = device.borrow(tensor)
-            assert buffer is not None  # as borrow_tensor found
+            assert buffer is not None  # borrow_tensor() returned the device that can
             return Operand(buffer, tensor.shape, numbers, tensor.axes)
-        numbers = found
+        numbers = borrowed
     array = np.ascontiguousarray(numbers, None if single else "f8")
-    return Operand(device.buffer(max(array.size, 1), array.dtype).write(_padded(array)), array.shape, array)
-
-
-def _padded(array: np.ndarray) -> np.ndarray:
-    return array.ravel() if array.size else np.zeros(1, array.dtype)
+    values = array.ravel() if array.size else np.zeros(1, array.dtype)
+    return Operand(device.buffer(values.size, array.dtype).write(values), array.shape, array)
 
 
 def reduce_lines(
@@ -77,10 +77,10 @@ def reduce_lines(
     divisor: float = 1.0,
     centers: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The results (rows, columns) of lines of `length` terms, shape (rows, columns, length), and which are doubtful.
+    """The results (rows, columns) float64 of lines of `length` terms, and which may be wrong (rows, columns) bool.
 
-    `kind` is "sum", "product" or "variance"; sums are divided by the divisor. `centers` (rows, columns) are numbers
-    near the means, for variances.
+    `shape` is (rows, columns, length). `kind` is "sum" of a, "product" (the dot product of a and b) or "variance" of a
+    around `centers` (rows, columns), any numbers near the means. The sum is divided by `divisor`.
     """
     rows, columns, length = shape
     lines, (left, strides), other = rows * columns, a, b or a
@@ -89,14 +89,16 @@ def reduce_lines(
     element = "float" if left.buffer.dtype == np.float32 else "double"
     kernel = _kernel(device, KINDS[kind], element, team, CPU_GROUP if is_cpu else GROUP)
     out, doubts = device.buffer(lines, "f8"), device.buffer(lines, "u4")
-    near = out if centers is None else device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
+    center_buffer = (
+        out if centers is None else device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
+    )
     sizes = [np.uint64(n) for n in (lines, columns, length, *strides, other[1].column, other[1].step)]
-    kernel(lines * team, left.buffer, other[0].buffer, near, out, doubts, *sizes, np.float64(divisor))
+    kernel(lines * team, left.buffer, other[0].buffer, center_buffer, out, doubts, *sizes, np.float64(divisor))
     return out.read().reshape(rows, columns), doubts.read().reshape(rows, columns) != 0
 
 
-def _kernel(device: Device, kind: int, element: str, team: int, group: int) -> Any:
-    """The kernel of these constants, kept with the device: to find it by its text takes half a millisecond."""
+def _kernel(device: Device, kind: int, element: str, team: int, group: int) -> Kernel:
+    """The kernel for these constants, cached in the device object: finding it by its text takes half a millisecond."""
     kept, key = vars(device).setdefault("_line_kernels", {}), (kind, element, team, group)
     if key not in kept:
         kept[key] = device.kernel(FILE, "reduce_lines", group, KIND=kind, ELEMENT=element, TEAM=team, STRICT=1)
@@ -104,7 +106,7 @@ def _kernel(device: Device, kind: int, element: str, team: int, group: int) -> A
 
 
 def team_size(device: Device, lines: int, length: int) -> int:
-    """Threads that share a line: one where lines are many or the device is a CPU, else a warp or a group."""
+    """Threads that share a line: 1 on CPUs and for many or short lines, else a warp or, for long lines, a group."""
     if device.properties.scalar_threads or lines >= MANY_LINES or length < 64:
         return 1
     return GROUP if length >= LONG_LINE else 32

@@ -1,7 +1,7 @@
-"""Exact sums on the host: integers times a power of two, merged by integer addition and rounded once, at the end.
+"""ExactSum: an integer times a power of two, added without rounding and rounded once at the end.
 
-For the kernels' results (device_sums.py, aggregates.py) and as the reference that tests compare kernels with. Correct
-rounding after Muller et al., Handbook of Floating-Point Arithmetic.
+The result type of the sum kernels (device_sums.py) and of sums by key (by_key.py); exact_sum_host() is the reference
+that tests compare kernels with. Correct rounding after J.-M. Muller et al., Handbook of Floating-Point Arithmetic.
 """
 
 import math
@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 # Bits of ExactSum.flags, numbered as in shaders/numerics/superaccumulator.h.
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NOT_NEGATIVE_ZERO = 1, 2, 4, 8
-# Precision in bits, exponent of the smallest subnormal number, exponent behind the largest number.
+# Precision in bits, exponent of the smallest subnormal number, exponent of the power of two beyond the largest number.
 FORMATS = {np.float64: (53, -1074, 1024), np.float32: (24, -149, 128), np.float16: (11, -24, 16)}
 
 
@@ -43,7 +44,7 @@ class ExactSum:
 
     @property
     def non_finite(self) -> float | None:
-        """The sum where it is NaN or infinite, else None."""
+        """NaN or an infinity if that is the sum, else None."""
         if self.flags & NAN or self.flags & POSITIVE_INFINITY and self.flags & NEGATIVE_INFINITY:
             return math.nan
         if self.flags & (POSITIVE_INFINITY | NEGATIVE_INFINITY):
@@ -54,10 +55,10 @@ class ExactSum:
         """The finite sum as a ratio of integers."""
         return Fraction(self.significand) * Fraction(2) ** self.exponent
 
-    def rounded(self, dtype=np.float64) -> float:
+    def rounded(self, dtype: DTypeLike = np.float64) -> float:
         """The sum rounded once to a floating-point format, ties to even.
 
-        As IEEE 754 adds, it is -0 only if every number was -0.
+        It is -0 only if every number was -0, as in IEEE 754.
         """
         if self.non_finite is not None:
             return self.non_finite
@@ -68,7 +69,7 @@ class ExactSum:
 
 @dataclass(frozen=True)
 class ComplexSum:
-    """The sum of complex numbers: those of their real and of their imaginary parts."""
+    """The sum of complex numbers: one sum for the real parts, one for the imaginary parts."""
 
     real: Any
     imaginary: Any
@@ -78,19 +79,19 @@ class ComplexSum:
 
     @property
     def count(self) -> int:
-        """How many numbers."""
+        """The number of summands."""
         return self.real.count
 
-    def rounded(self, dtype=np.complex128) -> complex:
-        """Both parts rounded once to those of a complex format, or to a floating-point format."""
-        part = np.zeros(0, dtype).real.dtype
-        return complex(self.real.rounded(part), self.imaginary.rounded(part))
+    def rounded(self, dtype: DTypeLike = np.complex128) -> complex:
+        """Both sums, each rounded once to the real type of `dtype`, which is complex or floating-point."""
+        real = np.zeros(0, dtype).real.dtype
+        return complex(self.real.rounded(real), self.imaginary.rounded(real))
 
 
-def round_to_format(significand: int, exponent: int, dtype=np.float64, sticky: bool = False) -> float:
+def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float64, sticky: bool = False) -> float:
     """The number of a format nearest to significand * 2^exponent, ties to even.
 
-    With `sticky` the true magnitude lies above that by less than one unit, so that a tie rounds away from zero.
+    With `sticky` the true magnitude exceeds |significand| 2^exponent by less than 2^exponent: a tie rounds away from 0.
     """
     precision, lowest, highest = FORMATS[np.dtype(dtype).type]
     magnitude = abs(significand)
@@ -107,16 +108,16 @@ def round_to_format(significand: int, exponent: int, dtype=np.float64, sticky: b
     return -value if significand < 0 else value
 
 
-def rounded_fraction(value: Fraction, dtype=np.float64) -> float:
-    """A ratio rounded once to a floating-point format."""
+def rounded_fraction(value: Fraction, dtype: DTypeLike = np.float64) -> float:
+    """A rational number rounded once to a floating-point format."""
     shift = max(0, 80 - value.numerator.bit_length() + value.denominator.bit_length())
     quotient, remainder = divmod(abs(value.numerator) << shift, value.denominator)
     significand = quotient << 1 | (remainder != 0)
     return round_to_format(-significand if value < 0 else significand, -shift - 1, dtype)
 
 
-def rounded_root(value: Fraction, dtype=np.float64) -> float:
-    """The square root of a ratio, rounded once to a floating-point format."""
+def rounded_root(value: Fraction, dtype: DTypeLike = np.float64) -> float:
+    """The square root of a rational number, rounded once to a floating-point format."""
     size = value.numerator.bit_length() - value.denominator.bit_length()
     shift = max(0, 160 - size)
     shift += shift % 2
@@ -126,8 +127,8 @@ def rounded_root(value: Fraction, dtype=np.float64) -> float:
     return round_to_format(significand, -shift // 2 - 1, dtype)
 
 
-def mean_of(total: ExactSum | ComplexSum) -> Any:
-    """The sum over the count, its parts rounded once; NaN of no numbers."""
+def mean_of(total: ExactSum | ComplexSum) -> complex:
+    """The sum divided by the count, rounded once (each part of a complex mean); NaN for no numbers."""
     if isinstance(total, ComplexSum):
         return complex(mean_of(total.real), mean_of(total.imaginary))
     if total.non_finite is not None or total.count == 0:
@@ -135,18 +136,15 @@ def mean_of(total: ExactSum | ComplexSum) -> Any:
     return rounded_fraction(total.fraction() / total.count)
 
 
-def integer_from_limbs(limbs: np.ndarray) -> int:
-    """The integer that int64 limbs of weight 2^(32 i) add up to."""
-    return sum(int(limbs[i]) << 32 * int(i) for i in np.flatnonzero(limbs))
-
-
 def exact_sum_from_limbs(words: np.ndarray, exponent: int, count: int) -> ExactSum:
-    """The ExactSum of a kernel's uint32 (2 limbs + 2,): two words a limb of weight 2^(32 i + exponent), then flags."""
-    return ExactSum(integer_from_limbs(words[:-2].view("i8")), exponent, int(words[-2]), count)
+    """The ExactSum in a kernel's output: uint32 words, two per int64 limb of weight 2^(32 i + exponent), then flags."""
+    limbs = words[:-2].view("i8")
+    significand = sum(int(limbs[i]) << 32 * int(i) for i in np.flatnonzero(limbs))
+    return ExactSum(significand, exponent, int(words[-2]), count)
 
 
 def exact_sum_host(numbers: np.ndarray) -> ExactSum:
-    """The ExactSum of a host array by NumPy: for few numbers, and the reference implementation for the kernels."""
+    """The ExactSum of a host array, by NumPy: for small arrays, and the reference for tests of the kernels."""
     numbers = np.ascontiguousarray(numbers).ravel()
     if numbers.dtype.kind in "iub":
         return ExactSum(sum(int(n) for n in numbers), 0, NOT_NEGATIVE_ZERO * bool(numbers.size), numbers.size)

@@ -1,7 +1,7 @@
-"""Exact sums by GLSL render-to-texture passes: paper 2's algorithm, as it was done before compute languages.
+"""Exact and pairwise sums by OpenGL render-to-texture passes, the method of paper 2 from before compute languages.
 
-A lesson, reached by `rayfold sum --device gl`. Expansions of four floats are kept in RGBA32F texels; each pass turns 64
-floats into one expansion without error.
+A lesson, run by `rayfold sum --device gl`. An RGBA32F texel stores an expansion: four floats whose exact sum is the
+value. Each pass of numerics/sum_exact.frag reduces 16 texels to one expansion without rounding.
 """
 
 from collections.abc import Iterator
@@ -18,23 +18,23 @@ from renderer.numerics.sums.device_sums import Numbers
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_host
 from renderer.numerics.texture_reduction import Reduction
 
-TEXELS = 16  # inputs of one texel
-WIDTH = 2048  # of the input texture: 2048 x 2048 texels are 16 M floats
+TEXELS = 16  # input texels of one output texel
+WIDTH = 2048  # texels; the input texture has 2048 x 2048 texels, 16 M floats
 CHUNK = 4 * WIDTH * WIDTH
-# Magnitudes between which all error terms are normal floats: of summands, of factors, of expansions.
+# Ranges of magnitudes in which all rounding errors are normal floats: of summands, of factors, of expansions.
 SAFE_RANGE = (2.0**-100, 2.0**100)
 SAFE_FACTOR_RANGE = (2.0**-39, 2.0**40)
 SAFE_EXPANSION_RANGE = (0.0, 2.0**126)
 
 
 def array_sum_gl(gl: GlContext, numbers: Numbers, y: Numbers = None, magnitudes: bool = False) -> ExactSum:
-    """The exact sum of float32 numbers, of their products with `y`, or of their magnitudes, as array_sum gives it."""
+    """The exact sum of float32 numbers, of their products with `y`, or of their magnitudes, as from array_sum()."""
     if gl.version < 400:
         raise UnavailableError(f"{gl.renderer}: GLSL 3.30 has no `precise`; exact sums in passes need GL 4.0")
     sources = [as_source(a) for a in (numbers, y) if a is not None]
     if any(x.dtype != np.float32 for x in sources) or len({x.count for x in sources}) > 1:
-        found = ", ".join(f"{x.dtype} ({x.count},)" for x in sources)
-        raise UserError(f"a sum in passes of {found}: float32 arrays of one size are wanted")
+        listed = ", ".join(f"{x.dtype} ({x.count},)" for x in sources)
+        raise UserError(f"a sum in passes of {listed}: float32 arrays of one size are wanted")
     result = ExactSum()
     for chunk in _chunks(sources):
         result += _sum_chunk(gl, [np.abs(a) for a in chunk] if magnitudes else chunk)
@@ -42,16 +42,16 @@ def array_sum_gl(gl: GlContext, numbers: Numbers, y: Numbers = None, magnitudes:
 
 
 def pairwise_sum_gl(gl: GlContext, numbers: Numbers) -> PairwiseSum:
-    """The sum of float32 numbers by passes that add 2 x 2 texels, as aggregates.pairwise_sum reports it."""
+    """The sum of float32 numbers by passes that add 2 x 2 texels, with the report of aggregates.pairwise_sum()."""
     x, reduction = as_source(numbers), Reduction(gl, 2)
-    parts, passes = [], 0
+    chunk_sums, passes = [], 0
     for (chunk,) in _chunks([x]):
         image = _texture(gl, chunk)
         passes = max(passes, len(reduction.sizes(image.size)))
-        parts.append(reduction.reduce("sum", image).read().ravel())
+        chunk_sums.append(reduction.reduce("sum", image).read().ravel())
     with np.errstate(all="ignore"):
-        value = np.add.reduce(np.concatenate(parts), dtype="f4")
-    depth = 3 * passes + 4 * len(parts) - 1  # additions that a number goes through, at most
+        value = np.add.reduce(np.concatenate(chunk_sums), dtype="f4")
+    depth = 3 * passes + 4 * len(chunk_sums) - 1  # the most additions between a number and the result
     exact, magnitude = array_sum_gl(gl, x), array_sum_gl(gl, x, magnitudes=True)
     return pairwise_error(float(value), depth, Fraction(1, 1 << 24), exact, magnitude)
 
@@ -66,7 +66,7 @@ def _chunks(sources: list[ArraySource]) -> Iterator[list[np.ndarray]]:
 
 
 def _texture(gl: GlContext, numbers: np.ndarray) -> Texture:
-    """A texture of numbers, four a texel, padded with -0, which changes no sum."""
+    """A texture with four numbers per texel, padded with -0, which changes no sum."""
     texels = -(-numbers.size // 4)
     width = min(texels, WIDTH)
     padded = np.full(4 * width * -(-texels // width), -0.0, "f4")
@@ -76,7 +76,7 @@ def _texture(gl: GlContext, numbers: np.ndarray) -> Texture:
 
 
 def _sum_chunk(gl: GlContext, chunk: list[np.ndarray]) -> ExactSum:
-    """The exact sum of numbers that fit one texture, or of the products of two such arrays."""
+    """The exact sum of the numbers of one texture, or of the products of the numbers of two."""
     texels = -(-chunk[0].size // 4)
     images = [_texture(gl, numbers) for numbers in chunk]
     result, limits = ExactSum(), SAFE_FACTOR_RANGE if len(images) == 2 else SAFE_RANGE
@@ -96,7 +96,7 @@ def _sum_chunk(gl: GlContext, chunk: list[np.ndarray]) -> ExactSum:
 def _draw_pass(
     gl: GlContext, images: list[Texture], texels: int, limits: tuple[float, float]
 ) -> tuple[list[Texture], ExactSum]:
-    """The expansions of the next level, and the sum, made on the host, of the inputs that a texel rejected."""
+    """The texture of expansions after one pass, and the sum, computed on the host, of the inputs of flagged texels."""
     count = -(-texels // TEXELS)
     width = min(count, WIDTH)
     size = (width, -(-count // width))

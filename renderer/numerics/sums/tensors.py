@@ -1,42 +1,45 @@
-"""Arrays of other libraries (PyTorch, CuPy, JAX, Numba), read where they are, and results as arrays of those libraries.
+"""Arrays of other libraries (PyTorch, CuPy, JAX, Numba) as inputs and results of sums, without copies.
 
-In by DLPack or `__cuda_array_interface__`, out by DLPack to the library that the array came from: nothing is copied.
+Inputs are read in place through DLPack or `__cuda_array_interface__`; results go to the library of the input by DLPack.
+For device_sums.py, aggregates.py and exact_blas.py.
 """
 
 import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import NUMBERS, check_numbers
 from renderer.gpu import Device
-from renderer.gpu.array_interface import has_interface, import_interface, interface_of
-from renderer.gpu.dlpack import CPU, CUDA, Tensor, import_tensor
+from renderer.gpu.array_interface import has_interface, import_interface, interface_facts
+from renderer.gpu.dlpack import CPU, CUDA, Tensor, has_dlpack, import_tensor
 
-LAUNCH = 1 << 28  # numbers of one launch; DeviceSum reads its limbs before 2^29
+LAUNCH = 1 << 28  # numbers per launch, so that DeviceSum reads its limbs before 2^29 terms
 
 
-def is_tensor(numbers: Any) -> bool:
-    """Whether an array is another library's, with DLPack or `__cuda_array_interface__`."""
+def is_tensor(numbers: object) -> bool:
+    """True for an array of another library than NumPy that has DLPack or `__cuda_array_interface__`."""
     if isinstance(numbers, (np.ndarray, np.generic)):
         return False
-    return hasattr(numbers, "__dlpack__") or has_interface(numbers)
+    return has_dlpack(numbers) or has_interface(numbers)
 
 
-def is_dask_array(numbers: Any) -> bool:
-    """Whether an array is Dask's, whose chunks are computed when they are asked for."""
-    return hasattr(numbers, "to_delayed") and hasattr(numbers, "chunks")
+def is_dask_array(numbers: object) -> bool:
+    """True for a Dask array."""
+    dask_array = sys.modules.get("dask.array")
+    return dask_array is not None and isinstance(numbers, dask_array.Array)
 
 
 def borrow_tensor(numbers: Any, devices: list[Device], any_order: bool = False) -> tuple[Device, Tensor] | np.ndarray:
-    """The tensor and the device that can read it in place, or, of the host's memory, a NumPy array of it.
+    """A device that can read the array in place, with its tensor; else the array in host memory as a NumPy array.
 
-    With `any_order` its axes may lie in another order than C's. InputError for a GPU's tensors that do not lie so and
-    for those of no numbers, UnavailableError for those of a GPU that is not among the devices.
+    `any_order` allows axes in another order than C's. InputError for a GPU array with gaps (or another order) and for
+    dtypes that are not numbers, UnavailableError for an array in a GPU that none of the devices can read.
     """
     try:
-        tensor = (import_tensor if hasattr(numbers, "__dlpack__") else import_interface)(numbers, any_order)
+        tensor = import_tensor(numbers, any_order) if has_dlpack(numbers) else import_interface(numbers, any_order)
     except BufferError as error:
         if is_on_host(numbers):
             return on_host(numbers)
@@ -55,33 +58,33 @@ def borrow_tensor(numbers: Any, devices: list[Device], any_order: bool = False) 
 
 
 def is_on_host(numbers: Any) -> bool:
-    """Whether an array of any library is in the host's memory."""
-    return not is_tensor(numbers) or hasattr(numbers, "__dlpack__") and numbers.__dlpack_device__()[0] == CPU
+    """True for an array of any library in host memory."""
+    return not is_tensor(numbers) or has_dlpack(numbers) and numbers.__dlpack_device__()[0] == CPU
 
 
 def on_host(numbers: Any) -> np.ndarray:
-    """An array of any library that is in the host's memory as NumPy's; UnavailableError for those of a GPU."""
+    """An array of any library in host memory as a NumPy array; UnavailableError for a GPU array that is not empty."""
     if not is_tensor(numbers):
         return np.asarray(numbers)
     if not is_on_host(numbers):
-        found = borrow_tensor(numbers, [], any_order=True)
-        assert isinstance(found, np.ndarray)  # of no numbers: without devices there are no others
-        return found
+        empty = borrow_tensor(numbers, [], any_order=True)
+        assert isinstance(empty, np.ndarray)  # without devices borrow_tensor() refuses all other GPU arrays
+        return empty
     try:
         return np.from_dlpack(numbers)
-    except (BufferError, RuntimeError) as error:  # of types that NumPy does not have
+    except (BufferError, RuntimeError) as error:  # a dtype that NumPy does not have
         raise InputError(f"array: {error}") from None
 
 
-def parts_of(tensor: Tensor) -> list[Tensor]:
-    """The tensor in pieces of at most LAUNCH numbers."""
+def launch_chunks(tensor: Tensor) -> list[Tensor]:
+    """The tensor as flat tensors of at most LAUNCH numbers, one per launch."""
     count, size = int(np.prod(tensor.shape, dtype=object)), tensor.dtype.itemsize
     starts = range(0, count, LAUNCH)
     return [tensor._replace(pointer=tensor.pointer + k * size, shape=(min(LAUNCH, count - k),)) for k in starts]
 
 
 class DeviceArray:
-    """A result in a GPU's memory: `__dlpack__` and `__cuda_array_interface__` give it away without a copy."""
+    """A result in GPU memory, which other libraries import by `__dlpack__` or `__cuda_array_interface__` uncopied."""
 
     def __init__(self, device: Any, values: np.ndarray) -> None:
         self.device, self.shape, self.dtype, self._values = device, values.shape, values.dtype, values
@@ -92,15 +95,15 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device.dlpack_device()
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+    def __dlpack__(self, *, stream: object = None, **options: object) -> object:
         return self.device.export(self._buffer, self.dtype, self.shape, self)
 
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
+    def __cuda_array_interface__(self) -> dict[str, object]:
         self.device.finish()
-        return interface_of(self._buffer.pointer, self.dtype, self.shape)
+        return interface_facts(self._buffer.pointer, self.dtype, self.shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._values, dtype=dtype, copy=copy)
 
     def __float__(self) -> float:
@@ -108,19 +111,20 @@ class DeviceArray:
 
 
 def as_given(source: Any, values: np.ndarray | float, device: Device | None) -> Any:
-    """The values as `source` is: an array of its library, in the memory where it is.
+    """The values as an array of the library of `source`, in the same memory as `source`.
 
-    NumPy's for NumPy's; a DeviceArray for a library of a GPU without from_dlpack().
+    A NumPy array for NumPy; a DeviceArray if the library has no from_dlpack(). UnavailableError if the library converts
+    float64 to another dtype.
     """
     values = np.asarray(values)
     if not is_tensor(source):
         return values if values.ndim else values[()]
     in_gpu = device is not None and not is_on_host(source) and device.dlpack_device()[0] == CUDA
-    found = DeviceArray(device, values) if in_gpu else values
-    library = _library_of(source)
+    exported = DeviceArray(device, values) if in_gpu else values
+    library = _array_namespace(source)
     if library is None:
-        return found
-    result = library.from_dlpack(found)
+        return exported
+    result = library.from_dlpack(exported)
     if not str(result.dtype).endswith("float64"):
         raise UnavailableError(
             f"{library.__name__} made {result.dtype} of float64, which rounds again; JAX keeps float64 with "
@@ -129,9 +133,10 @@ def as_given(source: Any, values: np.ndarray | float, device: Device | None) -> 
     return result
 
 
-def _library_of(source: Any) -> Any:
-    """The namespace with from_dlpack() of an array's library: the array API's, or else its module."""
-    if hasattr(source, "__array_namespace__"):
-        return source.__array_namespace__()
+def _array_namespace(source: object) -> Any:
+    """The array API namespace of an array, else the module of its library; None if neither has from_dlpack()."""
+    if namespace := getattr(source, "__array_namespace__", None):
+        return namespace()
     module = sys.modules.get(type(source).__module__.partition(".")[0])
-    return module if hasattr(module, "from_dlpack") and hasattr(module, "asarray") else None
+    is_library = all(getattr(module, name, None) for name in ("from_dlpack", "asarray"))
+    return module if is_library else None

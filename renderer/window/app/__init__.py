@@ -1,1 +1,1 @@
-"""The application: state, session, undo, files, shortcuts, the main window."""
+"""The application: back ends (GLFW, headless), the main window with its regions and overlays, keys, mouse, docking."""

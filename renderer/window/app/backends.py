@@ -1,4 +1,4 @@
-"""Where the interface is drawn: a GLFW window, or a texture of a headless context for tests and remote use.
+"""The back ends of the interface: a GLFW window, and a texture of a headless context for tests and remote use.
 
 Both draw the same frame; only the source of events and the render target differ.
 """
@@ -19,16 +19,17 @@ from renderer.window.app.idle import IdleWatch
 from renderer.window.app.main_window import MainWindow
 from renderer.window.boundary import allow_recovery, contained
 from renderer.window.controls import theme
+from renderer.window.controls.file_dialog import has_system_dialog
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
-from renderer.window.state import documents, native_dialog, open_files, save_files
+from renderer.window.state import edit_actions, main_loop, open_files, save_files
 from renderer.window.state.app_state import AppState
 
-MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
-MAX_FAILED_FRAMES = 3  # in a row, which end the window
-MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
+MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
+MAX_FAILED_FRAMES = 3  # this many failed frames in a row end the window
+MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
-# Dear ImGui's keys by GLFW's numbers; the names differ in arrows and digits only
+# GLFW's key number -> Dear ImGui's key; only the names of arrows and digits differ between the two
 KEYS: dict[int | None, imgui.Key] = {
     getattr(glfw, f"KEY_{name.removesuffix('_arrow').lstrip('_').upper()}", None): key
     for name, key in imgui.Key.__members__.items()
@@ -36,7 +37,7 @@ KEYS: dict[int | None, imgui.Key] = {
 
 
 def render(framebuffer: Any) -> None:
-    """Draws the frame that Dear ImGui has rendered last."""
+    """Draws the last frame that Dear ImGui has rendered."""
     framebuffer.use()
     framebuffer.clear(*theme.BACKGROUND)
     imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
@@ -48,7 +49,7 @@ def read_pixels(texture: Texture) -> np.ndarray:
 
 
 class Contexts:
-    """The contexts of Dear ImGui and ImPlot of one window; they are the current ones once made."""
+    """The contexts of Dear ImGui and ImPlot of one window; the constructor makes them current."""
 
     def __init__(self):
         self._imgui = imgui.create_context()
@@ -63,7 +64,7 @@ class Contexts:
         imguizmo.set_im_gui_context(self._imgui)
 
     def destroy(self) -> None:
-        """Destroys them."""
+        """Destroys the contexts of Dear ImGui and ImPlot."""
         implot.destroy_context(self._implot)
         imgui.destroy_context(self._imgui)
 
@@ -79,23 +80,23 @@ class UiContext:
         self.main_window = MainWindow(app, theme.apply(scale), scale)
         self.idle = IdleWatch(app)
 
-    def frame(self, new_frame: Callable[[], None], framebuffer: Any) -> None:
+    def frame(self, new_frame: Callable[[], None], framebuffer: object) -> None:
         """Calls new_frame(), draws one frame into `framebuffer`, then lets panels draw.
 
-        What fails is contained in its part of the frame. A frame that fails as a whole is dropped; the last of
-        MAX_FAILED_FRAMES in a row raises its error, and so does a lost device.
+        Errors are contained in the regions of a frame. A frame that fails outside of them is dropped; the last of
+        MAX_FAILED_FRAMES in a row raises its error, and a lost device raises UnavailableError.
         """
         self._failed_frames += 1
         dropped = contained("a frame of the window", lambda error, sentence: self.app.show_message(sentence))
         with nullcontext() if self._failed_frames >= MAX_FAILED_FRAMES else dropped:
             self._frame(new_frame, framebuffer)
             self._failed_frames = 0
-        if self.app.lost_device:
-            raise UnavailableError(self.app.lost_device)
+        if self.app.loop.lost_device:
+            raise UnavailableError(self.app.loop.lost_device)
 
-    def _frame(self, new_frame: Callable[[], None], framebuffer: Any) -> None:
+    def _frame(self, new_frame: Callable[[], None], framebuffer: object) -> None:
         if imgui.get_current_context().within_frame_scope:
-            imgui.end_frame()  # of a frame that failed
+            imgui.end_frame()  # the last frame failed before its end
         new_frame()
         io = imgui.get_io()
         pixels = io.display_framebuffer_scale.x or 1.0
@@ -104,7 +105,7 @@ class UiContext:
         render(framebuffer)
         self._write_window_screenshot(int(io.display_size.x * pixels), int(io.display_size.y * pixels))
         now = self.app.now()
-        self.app.advance(now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)
+        main_loop.advance(self.app, now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)
         self._last_frame_at = now
         with self.app.errors_as_messages("writing a screenshot"):
             save_files.write_pending_screenshot(self.app)
@@ -114,7 +115,7 @@ class UiContext:
 
     def _write_window_screenshot(self, width: int, height: int) -> None:
         """Writes the frame to the path of a requested screenshot of the window."""
-        path, self.app.pending_window_screenshot = self.app.pending_window_screenshot, None
+        path, self.app.screenshots.window = self.app.screenshots.window, None
         if path is None:
             return
         with self.app.errors_as_messages("writing a screenshot"):
@@ -136,11 +137,11 @@ class OffscreenWindow:
         self._last_frame_at = app.now()
 
     def make_current(self) -> None:
-        """Makes the functions of Dear ImGui work on this window: several may be open."""
+        """Makes the functions of Dear ImGui work on this window, as several may be open."""
         self._contexts.make_current()
 
     def resize(self, size: tuple[int, int], ratio: float = 1.0) -> None:
-        """Sets the size in units, and how many pixels a unit has."""
+        """Sets the size in window units, and the number of pixels per unit."""
         self._units, self._ratio = size, ratio
         width, height = (max(round(side * ratio), 1) for side in size)
         self._texture = self.gl.texture((width, height), 4, "f1")
@@ -163,7 +164,7 @@ class OffscreenWindow:
         return read_pixels(self._texture)
 
     def close(self) -> None:
-        """Saves the session, as broken off where an error ends the window, and destroys the contexts of Dear ImGui."""
+        """Saves the session and destroys the contexts; the session is not marked clean if an error ends the window."""
         self.make_current()
         self.app.close(clean=not isinstance(sys.exception(), Exception))
         imgui.backends.opengl3_shutdown()
@@ -181,9 +182,9 @@ class Window:
         self.gl = GlContext.from_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
         self._dropped: list[Path] = []
-        self._windowed_rect: tuple[int, int, int, int] | None = None  # to return to from full screen
+        self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
-        self._is_damaged = True  # what is displayed: the system asks to draw it again
+        self._is_damaged = True  # the system asks for a new frame
         on_damage: Any = self._on_damage
         for set_callback in (glfw.set_window_refresh_callback, glfw.set_framebuffer_size_callback):
             set_callback(self.handle, on_damage)
@@ -202,10 +203,10 @@ class Window:
         ui.main_window.modifiers_at_press = self._modifiers_at_press
         app.wake = glfw.post_empty_event
         app.file_watcher.listen(app.wake)
-        app.native_dialogs = native_dialog.is_available()
+        app.native_dialogs = has_system_dialog()
         clean = True
         try:
-            while not (glfw.window_should_close(self.handle) or app.quit_requested):
+            while not (glfw.window_should_close(self.handle) or app.loop.quit_requested):
                 self.frame(app, ui)
         except Exception:  # noted in the session, then raised again
             clean = False
@@ -222,8 +223,8 @@ class Window:
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         if self._dropped:
             paths, self._dropped = self._dropped, []
-            documents.drop(app, paths)
-        if app.fullscreen != (self._windowed_rect is not None):
+            edit_actions.drop(app, paths)
+        if app.overlays.fullscreen.is_on != (self._windowed_rect is not None):
             with app.errors_as_messages("full screen"):
                 self._toggle_fullscreen()
             had_input = True
@@ -240,10 +241,10 @@ class Window:
         imgui.new_frame()
         self.gl.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
 
-    def _on_damage(self, *_: Any) -> None:
+    def _on_damage(self, *_: object) -> None:
         self._is_damaged = True
 
-    def _on_key(self, handle: Any, key: int, scancode: int, action: int, mods: int) -> None:
+    def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
         if action == glfw.PRESS and key in KEYS:
             control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
             self._modifiers_at_press[KEYS[key]] = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))

@@ -1,4 +1,4 @@
-"""The program beside its picture: a text editor for the active panel's C$ program, scene, flame, or GLSL passes.
+"""A text editor beside the picture, for the active panel's C$ program, scene, flame, or GLSL passes.
 
 Saving writes the file and reloads its panels at once; an error is marked on its line, and the last good picture stays.
 """
@@ -7,43 +7,43 @@ import re
 from pathlib import Path
 from typing import Any
 
-from renderer.files import read_text
 from renderer.formats.images import atomic_write
 from renderer.paths import SHADERS
 from renderer.pictures import picture_class
+from renderer.system.files import read_text
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 
-MAX_CHARACTERS = 1 << 20  # of a text that is edited here
+MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3")
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
 
 def text_file(panel: Panel) -> Path | None:
-    """The file that is edited beside a panel: its C$ program, or the file of its scene; None for files of no text."""
+    """The text file of a panel: its C$ program, or the file of its scene; None for files that are no text."""
     program = getattr(panel.scene.settings, "program", "")
     path = Path(program) if program else panel.original.path
     return path if path.suffix in SUFFIXES and path.is_file() else None
 
 
 def error_line(sentence: str, name: str) -> int | None:
-    """The line, from 1, that an error in the file `name` names; None where it names none."""
-    found = re.search(rf"{re.escape(name)}:(\d+)|\bline (\d+)", sentence)
-    return int(found[1] or found[2]) if found else None
+    """The line number, from 1, in an error about the file `name`; None if it has none."""
+    match = re.search(rf"{re.escape(name)}:(\d+)|\bline (\d+)", sentence)
+    return int(match[1] or match[2]) if match else None
 
 
 def text_files(panel: Panel) -> list[Path]:
-    """What can be edited beside a panel: its text_file(), then the GLSL passes of its picture and of its display."""
-    own = text_file(panel)
+    """The files that are edited beside a panel: its text_file(), then the GLSL passes of picture and display."""
+    first = text_file(panel)
     passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
-    return [path for path in (own, *passes) if path is not None]
+    return [path for path in (first, *passes) if path is not None]
 
 
 class CodeView:
-    """A window with the text of the active panel's file; it keeps one text, and asks for nothing on closing."""
+    """A Dear ImGui window with the text of one file of the active panel. Closing it discards unsaved text."""
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
@@ -51,32 +51,32 @@ class CodeView:
         self.editor.set_show_whitespaces_enabled(False)
         self.path: Path | None = None
         self._saved = ""  # the text of the file
-        self._marked = ""  # the error whose line is marked
+        self._marked = ""  # the error sentence whose line is marked
 
     @property
     def is_changed(self) -> bool:
-        """Whether the text differs from the file's."""
+        """True if the text differs from the text of the file."""
         return self.path is not None and self.editor.get_text() != self._saved
 
     def draw(self, width: float, height: float) -> None:
         """Draws the window, if it is open, over a window of width x height units."""
-        if not self.app.code:
+        if not self.app.overlays.code:
             return
         files = text_files(self.app.panel)
         if self.path not in files and not self.is_changed:
             self.open(files[0])
-        left, top, area_width, area_height = self.app.area
+        left, top, area_width, area_height = self.app.panels.area
         imgui.set_next_window_pos((left + area_width / 2, top + area_height * 0.08), imgui.Cond_.appearing)
         imgui.set_next_window_size((area_width / 2, area_height * 0.84), imgui.Cond_.appearing)
         flags = imgui.WindowFlags_.no_collapse | imgui.WindowFlags_.no_saved_settings
         _, is_open = imgui.begin("Program###program", True, flags)
         if not is_open:
-            self.app.code = False
+            self.app.overlays.code.is_on = False
         self._contents()
         imgui.end()
 
     def open(self, path: Path | None) -> None:
-        """Shows the text of a file, or nothing."""
+        """Shows the text of a file; None shows an empty text."""
         self.path, self._marked = path, ""
         text = read_text(path, MAX_CHARACTERS) if path is not None else ""
         language: Any = imgui_color_text_edit.TextEditor.Language
@@ -84,7 +84,7 @@ class CodeView:
             languages = {".cb": language.c, ".frag": language.glsl}
             self.editor.set_language(languages.get(path.suffix, language.markdown)())
         self.editor.set_text(text)
-        self._saved = self.editor.get_text()  # with the line ends that the editor gives
+        self._saved = self.editor.get_text()  # read back: the editor normalizes line ends
 
     def save(self) -> None:
         """Writes the file and reloads the panels that show it."""
@@ -119,7 +119,7 @@ class CodeView:
                 imgui.text_colored(theme.WARNING, error)
 
     def _choose_file(self, files: list[Path]) -> None:
-        """The name of the file, and the others of the panel; a changed text is saved or reverted first."""
+        """A list of the panel's files; a changed text must be saved or reverted before another is opened."""
         assert self.path is not None
         shown = f"{self.path.name}{' (changed)' if self.is_changed else ''}"
         imgui.set_next_item_width(-1)

@@ -8,35 +8,40 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from renderer.scene.scene import Scene
-from renderer.window.app import menus, mouse
+from renderer.window.app import lesson_column, menus, mouse
 from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
 from renderer.window.boundary import contained
 from renderer.window.controls import theme
+from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
-from renderer.window.lesson import column
 from renderer.window.panels import inspection_controls, statistics
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.scene_editor.editor import SceneEditor
-from renderer.window.state import open_files
-from renderer.window.state.app_state import GAP, AppState
-from renderer.window.state.setting_actions import control_context
+from renderer.window.state import open_files, panel_actions
+from renderer.window.state.app_state import AppState
+from renderer.window.state.edit_actions import control_context
+from renderer.window.state.open_panels import GAP
 from renderer.window.timeline import actions, view
 from renderer.window.timeline.tracks import Tracks
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
-SHEET = 0.5  # of a small window, for its controls
-EDITORS: dict[str, Any] = {"flame": FlameEditor, "raytrace": SceneEditor}  # by kind of picture
+SHEET_RATIO = 0.5  # fraction of a small window that the controls take
+EDITORS: dict[str, type[FlameEditor] | type[SceneEditor]] = {
+    "flame": FlameEditor,
+    "raytrace": SceneEditor,
+}  # by kind of picture
 Answer = TypeVar("Answer")
+Area = tuple[float, float, float, float]  # left, top, width, height in window units
 FIXED_WINDOW = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
     | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
@@ -55,34 +60,35 @@ class MainWindow:
         self.docking = Docking(app, scale)
         self.overlays = Overlays(app, fonts, scale)
         self.tracks = Tracks(app)
-        self.lesson = column.Column(app, fonts, scale)
-        self.editors: dict[Panel, PanelEditor] = {}  # those opened so far
-        self._offered: tuple[list[Action], Any, list[Action]] = [], None, []  # of an editor, for a kind; all together
-        self._wide_sidebar: bool | None = None  # of a small window: whether the controls were shown when it was wide
-        self._keys: list[imgui.Key] = []  # of what is offered
+        self.lesson = lesson_column.LessonColumn(app, fonts, scale)
+        self.editors: dict[Panel, PanelEditor] = {}
+        self._actions_key: tuple[list[Action], type | None] = [], None  # the editor's actions and the kind of settings
+        self._available: list[Action] = []  # the actions for _actions_key
+        self._wide_sidebar: bool | None = None  # None in a wide window; in a small one, the state to restore when wide
+        self._keys: list[imgui.Key] = []  # the keys of the available actions
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
-        """Draws the whole window, of width x height units."""
+        """Draws the window, of width x height units."""
         app, now = self.app, self.app.now()
         imguizmo.begin_frame()
         self.editors = {panel: editor for panel, editor in self.editors.items() if panel in app.panels}
         available = self._dispatch_keys(self._actions())
         is_small = self._adapt(width, height)
-        toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
+        toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.overlays.sidebar else 0.0
         sheet = 0.0  # the height of the controls below the panels
         if is_small and height > width:
-            sidebar, sheet = 0.0, (height - toolbar) * SHEET if app.sidebar else 0.0
+            sidebar, sheet = 0.0, (height - toolbar) * SHEET_RATIO if app.overlays.sidebar else 0.0
         elif is_small:
-            sidebar = min(sidebar, width * SHEET)
+            sidebar = min(sidebar, width * SHEET_RATIO)
         elif width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
         height -= sheet
-        lesson = column.width(app, self.scale, width - sidebar) if toolbar else 0.0
+        lesson = lesson_column.width(app, self.scale, width - sidebar) if toolbar else 0.0
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
         across = int(width - sidebar - lesson) - 2 * GAP
-        app.place_panels(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
+        app.panels.place(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
             (self._short_toolbar if is_small else self._toolbar)(width, toolbar, now, available)
         if lesson:
@@ -90,31 +96,33 @@ class MainWindow:
                 self.lesson.draw()
         self._panels((lesson, toolbar, width - sidebar - lesson, height - toolbar - timeline), now)
         if timeline:
-            self._timeline((lesson, height - timeline, width - sidebar - lesson, timeline))
+            with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (10, 8)):
+                view.draw(app, self.fonts, self.scale, self.tracks)
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         elif sheet:
             self._sidebar(0.0, height, width, sheet)
-        app.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
+        app.loop.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
         with app.errors_as_messages("drawing an overlay"):
             self.overlays.draw(available, width, height, width - sidebar, now)
-        app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
-        app.frame_rate.add(now)
+        app.loop.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
+        app.loop.frame_rate.add(now)
 
     def _adapt(self, width: float, height: float) -> bool:
-        """Whether the window is small, as a telephone's: it has a short toolbar, and controls in half of it.
+        """Returns true if the window is small, as on a telephone: it gets a short toolbar and controls in half of it.
 
-        The controls close when it becomes small, and are as they were when it becomes wide.
+        The controls close when the window becomes small, and return when it becomes wide.
         """
         is_small = width < 2.2 * SIDEBAR_WIDTH * self.scale and height > 8 * TOOLBAR_HEIGHT * self.scale
+        sidebar = self.app.overlays.sidebar
         if is_small != (self._wide_sidebar is not None):
             if self._wide_sidebar is None:
-                self._wide_sidebar, self.app.sidebar = self.app.sidebar, False
+                self._wide_sidebar, sidebar.is_on = sidebar.is_on, False
             else:
-                self.app.sidebar, self._wide_sidebar = self._wide_sidebar, None
+                sidebar.is_on, self._wide_sidebar = self._wide_sidebar, None
         return is_small
 
-    def editor_of(self, panel: Panel) -> PanelEditor | None:
+    def panel_editor(self, panel: Panel) -> PanelEditor | None:
         """The editor of a panel; it lives as long as the panel shows its kind of picture."""
         editor_class = EDITORS.get(panel.scene.picture)
         if editor_class is None:
@@ -124,42 +132,44 @@ class MainWindow:
         return self.editors.get(panel)
 
     def edit(self, panel: Panel, use: Callable[[PanelEditor], Answer]) -> Answer | None:
-        """The answer of use(editor of the panel); None without an editor. One that fails is discarded."""
+        """Returns use(editor of the panel); None without an editor. An editor that raises is discarded."""
 
         def discard(error: Exception, sentence: str) -> None:
             self.editors.pop(panel, None)
             self.app.show_message(sentence)
 
         with contained(f"the editor of {panel.original.path.name}", discard):
-            editor = self.editor_of(panel)
+            editor = self.panel_editor(panel)
             return use(editor) if editor is not None else None
-        return None  # it failed
+        return None  # the editor failed
 
     def _actions(self) -> list[Action]:
-        """What keys and the palette can do now."""
+        """The actions of keys and of the palette for the active panel."""
         panel = self.app.panel
-        own, kind = self.edit(panel, methodcaller("actions")) or [], type(panel.scene.settings)
-        if self._offered[:2] != (own, kind):
-            self._offered = own, kind, active_actions([*own, *ACTIONS], panel.scene.settings)
-            self._keys = list({chord(action.keys).key for action in self._offered[2]})
-        return self._offered[2]
+        of_editor = self.edit(panel, methodcaller("actions")) or []
+        key = of_editor, type(panel.scene.settings)
+        if self._actions_key != key:
+            self._actions_key = key
+            self._available = active_actions([*of_editor, *ACTIONS], panel.scene.settings, panel_actions.step_setting)
+            self._keys = list({chord(action.keys).key for action in self._available})
+        return self._available
 
     def _dispatch_keys(self, available: list[Action]) -> list[Action]:
         """Runs the action whose keys were pressed, unless the keyboard types text or works the controls.
 
-        Returns what can be done then.
+        Returns the actions that are available then.
         """
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
         if app.dialog is not None:
             return available
-        if app.palette:
+        if app.overlays.palette:
             if escape:
                 app.escape()
             return available
-        if io.want_text_input or app.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
+        if io.want_text_input or app.input.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
             if escape and not io.want_text_input or pressed(FOCUS_CONTROLS, self.modifiers_at_press):
-                app.keyboard_navigation = False
+                app.input.keyboard_navigation.is_on = False
             return available
         if not any(map(imgui.is_key_pressed, self._keys)):  # nearly always
             return available
@@ -171,7 +181,7 @@ class MainWindow:
                 return self._actions()
         return available
 
-    # Toolbar and timeline
+    # Toolbar
 
     def _toolbar(self, width: float, height: float, now: float, available: list[Action]) -> None:
         with self._region("the toolbar", (0, 0, width, height), (12, 6)):
@@ -184,11 +194,11 @@ class MainWindow:
             menus.add_menu(app, self.scale)
             imgui.same_line(0, 14 * self.scale)
             labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
-            labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
+            labels |= {"All panels" if app.panels.maximized else "Maximize": "Enter", "Previous": "P", "Next": "N"}
             labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
             action_buttons(app, ACTIONS, labels, 6 * self.scale)
             panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
-            summary = f"{panels}   window {app.frame_rate.rate(now):5.1f} fps"
+            summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
             with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
                 left = width - imgui.calc_text_size(summary).x - 14 * self.scale
                 if left > imgui.get_item_rect_max().x + 10:
@@ -201,34 +211,30 @@ class MainWindow:
             menus.short_menu(app, available, self.scale)
             labels = {"Resume" if app.panel.paused else "Pause": "Space"}
             if len(app.panels) > 1:
-                labels |= {"All" if app.solo else "One": "Enter", "Next": "Tab"}
+                labels |= {"All" if app.panels.maximized else "One": "Enter", "Next": "Tab"}
             labels |= {"Controls": "H"}
             action_buttons(app, ACTIONS, labels, 6 * self.scale)
 
-    def _timeline(self, rect: tuple) -> None:
-        with self._region("the timeline", rect, (10, 8)):
-            view.draw(self.app, self.fonts, self.scale, self.tracks)
-
     # Panels
 
-    def _panels(self, rect: tuple, now: float) -> None:
+    def _panels(self, rect: Area, now: float) -> None:
         background = imgui_ctx.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
         with background, self._region("the panels", rect, (0, 0)):
             app = self.app
             self.docking.drag_splitters()
-            for panel, whole, image_rect in zip(app.placed, app.panel_rects, app.image_rects, strict=True):
+            for panel, panel_rect, image_rect in app.panels.placed:
                 if panel not in app.panels:
                     continue
                 index = app.panels.index(panel)
-                self.docking.title_bar(index, whole, image_rect)
+                self.docking.title_bar(index, panel_rect, image_rect)
                 with panel.errors_stay():
                     mouse.handle_mouse(app, index, image_rect, self.edit, self.fonts, self.scale)
-                active = index == app.active
+                active = index == app.panels.active
                 overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
                 with panel.errors_stay():
-                    self.panel_view.draw(panel, whole, image_rect, now, active, overlay)
-                if active and len(app.panels) > 1 and not app.solo:
-                    low, high = theme.corners(whole)
+                    self.panel_view.draw(panel, panel_rect, image_rect, now, active, overlay)
+                if active and len(app.panels) > 1 and not app.panels.maximized:
+                    low, high = theme.corners(panel_rect)
                     imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
             self.docking.drag_panel()
 
@@ -237,18 +243,18 @@ class MainWindow:
     def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
         app, panel = self.app, self.app.panel
         io, keyboard = imgui.get_io(), imgui.ConfigFlags_.nav_enable_keyboard
-        io.config_flags = io.config_flags | keyboard if app.keyboard_navigation else io.config_flags & ~keyboard
-        if app.keyboard_navigation:
+        io.config_flags = io.config_flags | keyboard if app.input.keyboard_navigation else io.config_flags & ~keyboard
+        if app.input.keyboard_navigation:
             imgui.set_next_window_focus()
         with self._region("the controls", (left, top, width, height), None, FIXED_WINDOW):
             # Tab selects the next panel, unless the keyboard works the controls
-            imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)
+            imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.input.keyboard_navigation)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
             changed = "  (changed)" if panel.is_changed else ""
             imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}{changed}")
             imgui.spacing()
-            imgui.push_id(f"{app.active} {panel.original.path}")
+            imgui.push_id(f"{app.panels.active} {panel.original.path}")
             settings = panel.settings()
             self.edit(panel, methodcaller("controls"))
             if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open) and not self._open_preset():
@@ -256,7 +262,7 @@ class MainWindow:
                 context = control_context(app, panel, hidden)
                 edited = edit_settings(settings, _reset_scene(panel).settings, context)
                 if edited != settings:
-                    app.edit_settings(edited)
+                    panel_actions.edit_settings(app, edited)
             if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
                 tone = edit_settings(panel.scene.tone, _reset_scene(panel).tone)
                 panel.show(replace(panel.scene, tone=tone), moved=imgui.is_any_item_active())
@@ -267,7 +273,7 @@ class MainWindow:
             imgui.pop_item_flag()
 
     def _title(self, panel: Panel) -> None:
-        """The title; that of a scene file is typed here, and Enter takes it."""
+        """The title; for a scene file an input field, which Enter accepts."""
         title = panel.scene.title
         if panel.original.path.suffix.lower() != ".toml":
             imgui.text_wrapped(title)
@@ -283,25 +289,22 @@ class MainWindow:
 
     def _open_preset(self) -> bool:
         """A list of the scenes of this kind in the scene's folder; opens the chosen one and returns whether it did."""
-        presets, opened = open_files.presets(self.app), False
+        presets = open_files.presets(self.app)
         if len(presets) < 2:
             return False
         label("preset")
-        panel = self.app.panel
+        panel, paths = self.app.panel, [preset.path for preset in presets]
         name = panel.original.path.stem
-        if imgui.begin_combo("##preset", name if panel.scene == panel.original else f"{name} (changed)"):
-            for preset in presets:
-                if imgui.selectable(preset.path.stem, preset.path == panel.original.path)[0]:
-                    open_files.open_in_active_panel(self.app, preset)
-                    opened = True
-            imgui.end_combo()
-        return opened
+        shown = name if panel.scene == panel.original else f"{name} (changed)"
+        current = paths.index(panel.original.path) if panel.original.path in paths else -1
+        chosen = choose_index("##preset", shown, [path.stem for path in paths], current)
+        if chosen is not None:
+            open_files.open_in_active_panel(self.app, presets[chosen])
+        return chosen is not None
 
     @contextmanager
-    def _region(
-        self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL
-    ) -> Iterator[None]:
-        """A fixed region of the window for what the block draws; `padding` is at scale 1, None is the theme's.
+    def _region(self, name: str, rect: Area, padding: tuple[int, int] | None, flags: int = NO_SCROLL) -> Iterator[None]:
+        """A fixed region of the window, into which the block draws; `padding` is at scale 1, None means the theme's.
 
         An error ends the block; the message line shows it.
         """

@@ -1,4 +1,7 @@
-"""The menus of the toolbar: files, what can be added to the scene, and help."""
+"""The menus of the toolbar: "File", "Add", and "Menu" of a small window, which joins them.
+
+MainWindow draws them; an entry runs the Action that key_bindings.py lists under the same keys.
+"""
 
 from itertools import groupby
 from pathlib import Path
@@ -8,12 +11,12 @@ from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
 from renderer.window.document.items import shorten
-from renderer.window.state import documents, lesson_reader
+from renderer.window.state import edit_actions, lesson_reader, open_files
 from renderer.window.state.app_state import AppState
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
-EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # of a small window, which has no keyboard perhaps
+EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
 FILE_KEYS = ("Ctrl+N", "Ctrl+O", "", "Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+E", "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
@@ -28,7 +31,7 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
                 label = shorten(f"{path.name}   {_shorten(path.parent)}")
                 if imgui.menu_item_simple(f"{label}##{number}"):
                     with app.errors_as_messages(f"opening {path.name}"):
-                        documents.open_path(app, path)
+                        open_files.open_path(app, path)
             imgui.end_menu()
         _lessons(app)
         _end_menu()
@@ -45,7 +48,7 @@ def _lessons(app: AppState) -> None:
 
 
 def _entries(app: AppState, actions: list[Action], keys_of_entries: tuple[str, ...]) -> None:
-    """An entry for the action of each key; an empty one is a line."""
+    """A menu entry for the action of each key; the empty key is a separator."""
     for keys in keys_of_entries:
         action = next((action for action in actions if action.keys == keys), None)
         if action is None:
@@ -55,7 +58,7 @@ def _entries(app: AppState, actions: list[Action], keys_of_entries: tuple[str, .
 
 
 def short_menu(app: AppState, actions: list[Action], scale: float) -> None:
-    """The button "Menu" of a small window: what the toolbar and the keys of a wide one do."""
+    """The button "Menu" of a small window: the actions that a wide window has in its toolbar and on keys."""
     if imgui.button("Menu"):
         imgui.open_popup("menu")
     if imgui.begin_popup("menu"):
@@ -89,12 +92,12 @@ def add_menu(app: AppState, scale: float) -> None:
     can_add = creation.can_add(settings)
     imgui.begin_disabled(not can_add)
     if imgui.button("Add"):
-        app.adding = True
+        app.input.open_add_menu()
     imgui.set_item_tooltip("Shift+A: shapes, lights, materials, files")
     imgui.end_disabled()
-    if app.adding and can_add:
+    if app.input.opens_add_menu and can_add:
         imgui.open_popup("add menu")
-    app.adding = False
+    app.input.opens_add_menu = False
     if imgui.begin_popup("add menu"):
         add_entries(app, creation.additions(settings))
         _end_menu()
@@ -107,10 +110,10 @@ def add_entries(app: AppState, offered: list[creation.Addition]) -> None:
         if imgui.begin_menu(section):
             for addition in entries:
                 if imgui.menu_item_simple(addition.name):
-                    documents.run_command(app, addition.run)
+                    edit_actions.run_command(app, addition.run)
             imgui.end_menu()
     imgui.separator()
     if imgui.menu_item_simple("Mesh or model..."):
-        documents.add_file_dialog(app)
+        edit_actions.add_file_dialog(app)
     if imgui.menu_item_simple("Texture..."):
-        documents.texture_dialog(app)
+        edit_actions.texture_dialog(app)

@@ -1,15 +1,18 @@
-"""The mouse over a panel: it moves the view, picks the focus, and works the panel's editor."""
+"""Mouse input over a panel: moves the view, picks the focus, and drives the panel's editor.
+
+MainWindow calls handle_mouse() for each displayed panel in each frame.
+"""
 
 from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
+from renderer.scene.cameras import View
 from renderer.window.controls import theme
-from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import pixel_inspector
+from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files, view_actions
+from renderer.window.state import open_files, panel_actions
 from renderer.window.state.app_state import AppState
 
 FLY_KEYS = {  # the step along the camera's right, up and forward axes
@@ -22,66 +25,71 @@ ALL_BUTTONS = (
     | imgui.ButtonFlags_.mouse_button_middle
 )
 CLICK_RADIUS = 4.0  # units at scale 1 that the pointer may move between press and release of a click
-MAX_INPUT = 50.0  # steps of the wheel, or panel heights, in a frame; more could leave the range of numbers
+MAX_INPUT = 50.0  # wheel steps or panel heights in a frame; larger input could overflow the view's numbers
 FLY_SPEED = 1.2  # view distances per second
 
 
 def handle_mouse(
-    app: AppState, index: int, rect: Rect, edit: Callable[[Panel, Callable], Any], fonts: theme.Fonts, scale: float
+    app: AppState,
+    index: int,
+    rect: theme.Rect,
+    edit: Callable[[Panel, Callable], Any],
+    fonts: theme.Fonts,
+    scale: float,
 ) -> None:
-    """Left drag orbits, Shift or the middle button pans, the wheel zooms, the right button with W A S D Q E flies.
+    """Handles the mouse over panel `index`, whose picture lies in `rect`; a press makes it the active panel.
 
-    `edit(panel, use)` is use(editor of the panel), or None without an editor; a press may change the active panel.
+    Left drag orbits, Shift or the middle button pans, the wheel zooms, the right button with W A S D Q E flies.
+    `edit(panel, use)` is MainWindow.edit(): use(editor of the panel), or None without an editor.
     """
     x, y, width, height = rect
     io = imgui.get_io()
-    if index == app.active and edit(app.panel, methodcaller("wants_mouse")):
+    if index == app.panels.active and edit(app.panel, methodcaller("wants_mouse")):
         return
     imgui.set_cursor_screen_pos((x, y))
     imgui.invisible_button(f"panel {index}", (width, height), ALL_BUTTONS)
     if imgui.is_item_activated():
-        app.active = index
+        app.panels.active = index
     is_used = imgui.is_item_hovered() or imgui.is_item_active() or imgui.is_item_deactivated()
-    if not is_used and index != app.active:
+    if not is_used and index != app.panels.active:
         return
     moved_by, is_click = _drag(CLICK_RADIUS * scale)
     panel = app.panels[index]
-    at = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
-    u, v = panel.zoom.picture_point(*at)
+    pointer = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height  # in fractions of the panel's picture area
+    u, v = panel.zoom.picture_point(*pointer)
     if imgui.is_item_hovered():
-        panel.comparison.wipe = min(max(at[0], 0.0), 1.0)
-        if app.inspector:
-            pixel_inspector.draw(app.panels[index], rect, fonts, scale)
-    if index == app.active and edit(app.panel, methodcaller("mouse", rect)):
+        panel.comparison.wipe = min(max(pointer[0], 0.0), 1.0)
+        if app.overlays.inspector:
+            picture_overlays.draw_pixel_inspector(panel, rect, fonts, scale)
+    if index == app.panels.active and edit(app.panel, methodcaller("mouse", rect)):
         return
     if not is_used:
         return
     if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
-        app.active = index
-        app.toggle("solo")
-    if is_click and (io.key_ctrl or app.picking):
-        view_actions.focus(app, u, v)
+        app.panels.active = index
+        app.panels.maximized.toggle()
+    if is_click and (io.key_ctrl or app.input.picking):
+        panel_actions.focus(app, u, v)
         return
     if is_click and io.key_alt:
-        app.active = index
-        view_actions.show_paths(app, u, v)
+        app.panels.active = index
+        panel_actions.show_paths(app, u, v)
         return
     if is_click and open_files.open_scene_at(app, index, u, v):
         return
-    if _zoom_pixels(panel, at, (moved_by[0] / width, moved_by[1] / height)):
+    if _zoom_pixels(panel, pointer, (moved_by[0] / width, moved_by[1] / height)):
         return
     view = app.panels[index].settings().view
-    moved = view if view is None else _moved_view(view, rect, moved_by, is_click)
-    if moved != view:
-        app.active = index
-        app.set_view(moved)
+    if view is not None and (moved := _moved_view(view, rect, moved_by, is_click)) != view:
+        app.panels.active = index
+        panel_actions.set_view(app, moved)
 
 
 def _drag(radius: float) -> tuple[tuple[float, float], bool]:
-    """By how much this frame drags the last button, in units, and whether it ends a click.
+    """Returns this frame's drag of the last Dear ImGui item in window units, and true if the frame ends a click.
 
-    The pointer's way to where the button is pressed is no drag. A press that stays within `radius` is a click; one that
-    leaves it is a drag from where it began.
+    A press whose pointer stays within `radius` units is a click. Once the pointer leaves the radius, the press is a
+    drag, which includes the motion since the press. Motion before the press does not count.
     """
     storage, item = imgui.get_state_storage(), imgui.get_item_id()
     if imgui.is_item_activated():
@@ -100,20 +108,20 @@ def _drag(radius: float) -> tuple[tuple[float, float], bool]:
     return (delta.x, delta.y), False
 
 
-def _zoom_pixels(panel: Panel, at: tuple[float, float], drag: tuple[float, float]) -> bool:
-    """Ctrl with the wheel magnifies pixels, Ctrl with a drag moves over them; whether this frame did."""
+def _zoom_pixels(panel: Panel, pointer: tuple[float, float], drag: tuple[float, float]) -> bool:
+    """Ctrl with the wheel magnifies pixels, Ctrl with a drag pans them; returns true if Ctrl used the input."""
     io = imgui.get_io()
     if not io.key_ctrl:
         return False
     if imgui.is_item_hovered() and io.mouse_wheel:
-        panel.zoom = panel.zoom.zoomed(_bounded(io.mouse_wheel), *at)
+        panel.zoom = panel.zoom.zoomed(_bounded(io.mouse_wheel), *pointer)
         return True
-    panel.zoom = panel.zoom.panned(*(_bounded(way) for way in drag)) if panel.zoom.is_on else panel.zoom
+    panel.zoom = panel.zoom.panned(*(_bounded(fraction) for fraction in drag)) if panel.zoom.is_on else panel.zoom
     return panel.zoom.is_on
 
 
-def _moved_view(view, rect: Rect, moved_by: tuple[float, float], is_click: bool):
-    """The view after this frame's mouse input to the last button. Drags and clicks are in panel heights."""
+def _moved_view(view: View, rect: theme.Rect, moved_by: tuple[float, float], is_click: bool) -> View:
+    """The view after this frame's mouse input to the last Dear ImGui item; drags and clicks are in panel heights."""
     x, y, width, height = rect
     io = imgui.get_io()
     dx, dy = (_bounded(moved / height) for moved in moved_by)
@@ -134,7 +142,7 @@ def _bounded(value: float) -> float:
     return min(max(value, -MAX_INPUT), MAX_INPUT)
 
 
-def _fly(view, dx: float, dy: float, seconds: float):
+def _fly(view: View, dx: float, dy: float, seconds: float) -> View:
     """The view after this frame's flight: keys move it, the mouse turns it; a view that cannot fly is dragged."""
     if not view.can_fly:
         return view.drag(dx, dy) if dx or dy else view

@@ -1,21 +1,24 @@
-"""Overlays of the window: the key help, the command palette and messages."""
+"""Overlays of the window: key help, command palette, question about a dropped file, and messages.
+
+MainWindow draws them last in each frame; OverlayState says which are open.
+"""
 
 from collections import defaultdict
 from pathlib import Path
 
-from renderer.window.app import file_browser, tour
+from renderer.window.app import tour
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items
-from renderer.window.state import documents
+from renderer.window.state import edit_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline.film_dialog import FilmDialog
 
 PALETTE_ROWS = 12
-Groups = dict[str, dict[str, list[str]]]  # of the key help: group -> name of an action -> its keys
+Groups = dict[str, dict[str, list[str]]]  # for the key help: group -> name of an action -> its keys
 MOUSE_HELP = (
     "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
     "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels, Alt+click shows a pixel's paths; "
@@ -31,45 +34,38 @@ class Overlays:
         self.film_dialog = FilmDialog(app)
         self.reference = Reference(app, fonts, scale)
         self.code = CodeView(app, fonts, scale)
-        self._filter, self._row = "", 0  # of the palette: the typed text and the selected match
+        self._filter, self._row = "", 0  # the palette's typed text, and its selected match
 
     def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
         """Draws over a window of width x height units; messages are centered over the panels."""
         self.code.draw(width, height)
-        if self.app.help:
+        if self.app.overlays.help:
             self._help(actions, width, height)
-        if self.app.palette:
+        if self.app.overlays.palette:
             self._palette(actions, width, height)
-        if self.app.dropped is not None:
-            self._dropped(self.app.dropped, width, height)
+        if self.app.overlays.dropped is not None:
+            self._dropped(self.app.overlays.dropped, width, height)
         self.film_dialog.draw(width, height, self.scale)
         self.reference.draw(width, height)
         tour.draw(self.app, self.fonts, panels_width, height, self.scale)
         if self.app.dialog is not None:
-            self.app.dialog.poll()
-            if self.app.dialog.is_open and self.app.dialog.native is None:
-                file_browser.draw(self.app.dialog, width, height, self.scale)
+            self.app.dialog.draw(width, height, self.scale)
             if not self.app.dialog.is_open:
                 self.app.dialog = None
         self._message(panels_width, height, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
-        size = imgui.get_io().display_size
-        imgui.set_next_window_pos((size.x / 2, size.y / 2), imgui.Cond_.always, (0.5, 0.5))
-        imgui.set_next_window_size_constraints((width, 0), (width, height * 0.94))
         imgui.set_next_window_bg_alpha(0.97)
-        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
-            _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
-        if not is_open:
+        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_move
+        if not theme.begin_dialog(title, (width, 0.0), (width, height * 0.94), flags):
             self.app.escape()
 
     def _dropped(self, path: Path, width: float, height: float) -> None:
-        """What to do with a dropped file."""
+        """Asks the user whether to add a dropped file to the scene or to open it."""
         self._begin_centered_window("Dropped", min(width * 0.9, 420 * self.scale), height)
         imgui.text_wrapped(path.name)
         wide = (-1.0, 0.0)
-        is_shape = path.suffix.lower() in documents.SHAPE_SUFFIXES
+        is_shape = path.suffix.lower() in edit_actions.SHAPE_SUFFIXES
         for choice, label in (
             ("add", f"Add to {items.shorten(self.app.panel.scene.title)}" + ("" if is_shape else " as a texture")),
             *((("open", "Open in this panel"), ("panel", "Open in a new panel")) if is_shape else ()),
@@ -77,8 +73,8 @@ class Overlays:
         ):
             if imgui.button(label, wide):
                 if choice == "cancel":
-                    self.app.dropped = None
-                documents.take_dropped(self.app, choice)
+                    self.app.overlays.dropped = None
+                edit_actions.take_dropped(self.app, choice)
         imgui.end()
 
     def _help(self, actions: list[Action], width: float, height: float) -> None:
@@ -108,6 +104,11 @@ class Overlays:
         imgui.spacing()
 
     def _palette(self, actions: list[Action], width: float, height: float) -> None:
+        """Draws the command palette, whose words filter actions by name and group.
+
+        imgui-bundle's imgui_command_palette (tried with 1.93's) has one list of commands a process, where each window
+        of `serve` has its own; it shows no keys, searches no groups and does not close by Escape.
+        """
         self._begin_centered_window("Commands", min(width * 0.9, 520 * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
@@ -128,7 +129,7 @@ class Overlays:
             imgui.text_disabled(action.keys)
         imgui.end()
         if chosen:
-            self.app.palette = False
+            self.app.overlays.palette.is_on = False
             self.app.run(chosen)
 
     def _message(self, width: float, height: float, now: float) -> None:

@@ -1,6 +1,7 @@
-"""The reference inside the window: every setting of the active panel from its declaration, and the pages on C$.
+"""A window with the reference: every setting of the active panel, from its declaration, and pages on C$.
 
-The settings' text comes from the dataclasses; the pages are those of assets/reference, which are made from the code.
+The text on settings comes from the dataclasses. The pages on C$, materials and variations are files of
+assets/reference, which are generated from the code.
 """
 
 import re
@@ -9,9 +10,9 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
-from renderer.files import read_text
 from renderer.paths import ASSETS
-from renderer.scene.schema import hints_of
+from renderer.scene.schema import field_types
+from renderer.system.files import read_text
 from renderer.window.controls import theme
 from renderer.window.controls.settings import field_help
 from renderer.window.controls.toolkit import imgui, imgui_ctx
@@ -21,11 +22,11 @@ PAGES = {
     "C$ functions": "cdollar_functions.md", "C$ errors": "cdollar_errors.md", "Materials": "materials.md",
     "Variations": "variations.md",
 }  # fmt: skip
-MAX_LINES = 3000  # of a page
+MAX_LINES = 3000  # shown of a page
 
 
 class Line(NamedTuple):
-    """A line of the reference: a heading, or a term with what it means."""
+    """A line of the reference: a heading, or a term with its explanation."""
 
     term: str
     text: str
@@ -45,15 +46,15 @@ def _lines(kind: Any, path: str, seen: set) -> Iterator[Line]:
     yield Line(path or "settings", "" if doc.startswith(f"{kind.__name__}(") else doc, True)
     inner: list[tuple[str, Any]] = []
     for f in fields(kind):
-        hint = hints_of(kind)[f.name]
+        hint = field_types(kind)[f.name]
         yield Line(f.name, field_help(f, hint).replace("\n", "; "))
-        inner += [(f"{path}.{f.name}".lstrip("."), found) for found in _tables(hint)]
-    for name, found in inner:
-        yield from _lines(found, name, seen)
+        inner += [(f"{path}.{f.name}".lstrip("."), table) for table in _tables(hint)]
+    for name, table in inner:
+        yield from _lines(table, name, seen)
 
 
-def _tables(hint: Any) -> Iterator[Any]:
-    """The dataclasses in a type: itself, or what a list or an option holds."""
+def _tables(hint: object) -> Iterator[Any]:
+    """The dataclasses in a type: the type itself, or the items of a list or of an option."""
     if is_dataclass(hint):
         yield hint
     for inner in get_args(hint):
@@ -90,14 +91,11 @@ class Reference:
 
     def draw(self, width: float, height: float) -> None:
         """Draws over a window of width x height units, while it is open."""
-        if not self.app.reference:
+        if not self.app.overlays.reference:
             return
-        imgui.set_next_window_pos((width / 2, height / 2), imgui.Cond_.always, (0.5, 0.5))
-        imgui.set_next_window_size((min(width * 0.94, 860 * self.scale), height * 0.88))
-        flags = imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse
-        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
-            _, is_open = imgui.begin("Reference", True, flags | imgui.WindowFlags_.no_resize)
-        self.app.reference = bool(is_open)
+        size = min(width * 0.94, 860 * self.scale), height * 0.88
+        flags = imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_resize
+        self.app.overlays.reference.is_on = theme.begin_dialog("Reference", size, size, flags)
         imgui.set_next_item_width(-1)
         self._filter = imgui.input_text_with_hint("##filter", "find", self._filter)[1]
         if imgui.begin_tab_bar("pages"):
@@ -115,8 +113,8 @@ class Reference:
             words = self._filter.lower().split()
             left = min(220 * self.scale, imgui.get_content_region_avail().x * 0.4)
             for line in lines():
-                found = all(word in f"{line.term} {line.text}".lower() for word in words)
-                if found and (not line.is_heading or not words):
+                matches = all(word in f"{line.term} {line.text}".lower() for word in words)
+                if matches and (not line.is_heading or not words):
                     self._line(line, left)
         imgui.end_tab_item()
 

@@ -1,4 +1,7 @@
-"""The tour of five steps that a first start shows: a card in a corner that takes no keys and is dismissed for good."""
+"""The tour: five steps on a card in the lower right corner, shown at the first start and by Ctrl+F1.
+
+Overlays draws the card, which takes no keys. A file in the state folder notes that the user dismissed the tour.
+"""
 
 from contextlib import suppress
 
@@ -23,7 +26,7 @@ CARD_WIDTH, MARGIN = 380, 12  # at scale 1
 
 def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: float) -> None:
     """Draws the current step in the lower right corner of the panels, which end at `right` and `bottom`."""
-    step = app.tour
+    step = app.overlays.tour_step
     if step is None:
         return
     title, text = STEPS[step]
@@ -42,14 +45,14 @@ def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: 
     imgui.spacing()
     imgui.begin_disabled(step == 0)
     if imgui.button("Back"):
-        app.tour = step - 1
+        app.overlays.tour_step = step - 1
     imgui.end_disabled()
     imgui.same_line()
     if imgui.button("Done" if step == len(STEPS) - 1 else "Next"):
         if step == len(STEPS) - 1:
             dismiss(app)
         else:
-            app.tour = step + 1
+            app.overlays.tour_step = step + 1
     imgui.same_line()
     if step < len(STEPS) - 1 and imgui.button("Skip the tour"):
         dismiss(app)
@@ -57,14 +60,14 @@ def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: 
 
 
 def dismiss(app: AppState) -> None:
-    """Ends the tour; it does not come again."""
-    app.tour = None
-    if app.tour_marker is not None:
-        with suppress(OSError):  # where nothing can be kept, it comes again
-            app.tour_marker.parent.mkdir(parents=True, exist_ok=True)
-            app.tour_marker.touch()
+    """Ends the tour for good."""
+    app.overlays.tour_step = None
+    if app.overlays.tour_marker is not None:
+        with suppress(OSError):  # if the file cannot be written, the tour returns at the next start
+            app.overlays.tour_marker.parent.mkdir(parents=True, exist_ok=True)
+            app.overlays.tour_marker.touch()
 
 
 def start(app: AppState) -> None:
     """Shows the tour from its first step."""
-    app.tour = 0
+    app.overlays.tour_step = 0

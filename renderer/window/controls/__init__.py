@@ -1,1 +1,1 @@
-"""Controls made from a scene's settings, and the theme."""
+"""Controls that know no panel: settings editors, file dialogs, shortcuts, the theme, and the imports of Dear ImGui."""

@@ -1,22 +1,36 @@
-"""Controls of colors and of names: a color with its picker, an item chosen by its name from a list."""
+"""Combo boxes of names, and inputs of colors with a picker; each function draws one and returns the edited value.
+
+controls/settings.py and the editors call them.
+"""
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from renderer.formats.images import decode_srgb, encode_srgb
 from renderer.window.controls.toolkit import imgui
 
 NONE = "(none)"
 Color = tuple[float, ...]  # red, green, blue, linear
 
 
+def choose_index(label: str, preview: str, entries: Sequence[str], current: int) -> int | None:
+    """A combo box; returns the index of an entry that was clicked in this frame, otherwise None."""
+    chosen = None
+    if imgui.begin_combo(label, preview):
+        for index, entry in enumerate(entries):
+            if imgui.selectable(f"{entry}##{index}", index == current)[0]:
+                chosen = index
+        imgui.end_combo()
+    return chosen
+
+
 def choose_name(value: str, names: Sequence[str], may_be_empty: bool) -> str:
-    """A list of names; returns the chosen one, or the empty text for none."""
-    if not imgui.begin_combo("##name", value or NONE):
-        return value
-    for number, name in enumerate(["", *names] if may_be_empty else names):
-        if imgui.selectable(f"{name or NONE}##{number}", name == value)[0]:
-            value = name
-    imgui.end_combo()
-    return value
+    """A combo box of names; returns the chosen name, or the empty text for none."""
+    offered = ["", *names] if may_be_empty else list(names)
+    current = offered.index(value) if value in offered else -1
+    chosen = choose_index("##name", value or NONE, [name or NONE for name in offered], current)
+    return value if chosen is None else offered[chosen]
 
 
 def choose_names(value: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
@@ -32,9 +46,12 @@ def choose_names(value: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...
 
 
 def edit_color(value: Color, low: float | None, high: float | None) -> Color:
-    """A swatch that opens a picker, and the linear numbers; above 1 the picker shows the hue, and a strength."""
+    """A swatch that opens a picker, and inputs of the linear numbers.
+
+    The picker shows a color with a component above 1 as one of 0 to 1 times a strength.
+    """
     strength = max(1.0, *value)
-    shown = [_encode(v / strength) for v in value[:3]]
+    shown = encode_srgb(np.clip(np.divide(value[:3], strength), 0, 1)).tolist()
     side = imgui.get_frame_height()
     width = imgui.calc_item_width() - side - imgui.get_style().item_inner_spacing.x
     if imgui.color_button(
@@ -51,7 +68,7 @@ def edit_color(value: Color, low: float | None, high: float | None) -> Color:
     if imgui.begin_popup("picker"):
         changed, picked = imgui.color_picker3("##picked", shown, imgui.ColorEditFlags_.no_side_preview)
         if changed:
-            out = _clamped([_decode(p) * strength for p in picked], value, low, high)
+            out = _clamped((decode_srgb(np.array(picked)) * strength).tolist(), value, low, high)
         if high is None or high > 1:
             changed, factor = imgui.drag_float("strength", strength, 0.02 * strength, 1e-3, high or 1e6, "%.4g")
             if changed and factor > 0:
@@ -61,19 +78,8 @@ def edit_color(value: Color, low: float | None, high: float | None) -> Color:
 
 
 def _clamped(numbers: Sequence[float], before: Color, low: float | None, high: float | None) -> Color:
-    """The numbers within their range, with the digits that matter; the old color for what is none."""
+    """The numbers clamped to low and high, with 5 digits; `before` if one is NaN or beyond 1e30."""
     if any(n != n or abs(n) > 1e30 for n in numbers):
         return before
     low, high = 0.0 if low is None else low, 1e30 if high is None else high
     return tuple(float(f"{min(max(n, low), high):.5g}") for n in numbers)
-
-
-def _encode(linear: float) -> float:
-    """sRGB's curve."""
-    linear = min(max(linear, 0.0), 1.0)
-    return 12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
-
-
-def _decode(encoded: float) -> float:
-    """The inverse of sRGB's curve."""
-    return encoded / 12.92 if encoded <= 0.04045 else ((encoded + 0.055) / 1.055) ** 2.4

@@ -1,4 +1,4 @@
-"""Dear ImGui controls generated from a frozen dataclass: the declaration that also reads scene files.
+"""Dear ImGui controls generated from a frozen dataclass of settings, whose declaration also reads scene files.
 
 Each control shows the field's help, accepts typed values (Ctrl+click on a slider) and has a button that resets it.
 """
@@ -13,27 +13,27 @@ from renderer.window.controls.choices import choose_name, choose_names, edit_col
 from renderer.window.controls.context import PLAIN, ControlContext
 from renderer.window.controls.toolkit import imgui
 
-MAX_INT = (1 << 31) - 1  # of integer controls
-MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that the bounds of a slider are within
+MAX_INT = (1 << 31) - 1  # integer controls have 32 bits
+MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie within this
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
-MAX_ITEMS = 24  # of a list, that are displayed
+MAX_ITEMS = 24  # displayed of a list
 
 
 def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
     """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons.
 
-    `path` is that of the settings themselves; a value that they refuse is reported to the context.
+    `path` is the path of the settings in their scene. A value that they refuse is reported to the context.
     """
     settings_class: Any = type(settings)
-    height, all_count = imgui.get_frame_height(), _all_count()
+    height, draws_all = imgui.get_frame_height(), _draws_all()
     for f, kind in _declared_fields(settings_class):
         at = f"{path}.{f.name}" if path else f.name
         if at in context.hidden:
             continue
         old = getattr(settings, f.name)
-        if not all_count and _is_line(old) and not imgui.is_rect_visible((1, height)):
-            _keep_place(f, height)
+        if not draws_all and _is_line(old) and not imgui.is_rect_visible((1, height)):
+            _leave_room(f, height)
             continue
         imgui.push_id(f.name)
         new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
@@ -45,7 +45,7 @@ def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN,
             continue
         try:
             settings = replace(settings, **{f.name: new})
-        except ValueError as error:  # of __post_init__, which checks fields against each other: the old value stays
+        except ValueError as error:  # __post_init__ checks fields against each other: the old value stays
             context.refuse(str(error))
     return settings
 
@@ -57,7 +57,9 @@ def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
     return [(f, hints[f.name]) for f in fields(settings_class)]
 
 
-def _labeled_control(f: Field, kind: Any, value: Any, original: Any, context: ControlContext, path: str) -> Any:
+def _labeled_control(
+    f: Field, kind: object, value: object, original: object, context: ControlContext, path: str
+) -> Any:
     """A label and its control, as wide as the window; returns the edited value."""
     name = f.name.replace("_", " ")
     is_list_of_tables = isinstance(value, tuple) and bool(value) and all(map(is_dataclass, value))
@@ -77,25 +79,25 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any, context: Co
     return value
 
 
-def _all_count() -> bool:
-    """Whether controls out of view count too: the keyboard moves among them, or one that is edited may scroll away."""
+def _draws_all() -> bool:
+    """True if controls out of view must be drawn: the keyboard moves among them, or an edited one may scroll away."""
     return bool(imgui.get_io().config_flags & imgui.ConfigFlags_.nav_enable_keyboard) or imgui.is_any_item_active()
 
 
-def _keep_place(f: Field, height: float) -> None:
-    """Leaves the room of a control that is out of view."""
+def _leave_room(f: Field, height: float) -> None:
+    """Leaves room for the control of a field that is out of view."""
     imgui.dummy((1, height))
 
 
-def _is_line(value: Any) -> bool:
-    """Whether the control of a value is one line high, so that its place can be kept without it."""
+def _is_line(value: object) -> bool:
+    """True if the control of a value is one line high: its height is known without drawing it."""
     if isinstance(value, tuple):
         return 0 < len(value) <= 4 and _is_numbers(value)
     return isinstance(value, (int, float, str))
 
 
 def _key_menu(context: ControlContext, path: str) -> None:
-    """The menu of a label: key frames of its setting."""
+    """The context menu of a label: the key frames of its setting."""
     if context.add_key is None or not imgui.begin_popup_context_item("keys"):
         return
     imgui.text_disabled(path)
@@ -107,9 +109,9 @@ def _key_menu(context: ControlContext, path: str) -> None:
 
 
 def label(text: str, highlighted: bool = False, animated: bool = False) -> float:
-    """A label, with the next control in the column beside it; returns the width that stays free for a reset button.
+    """Draws a label and puts the next control beside it; returns the width that is left for a reset button.
 
-    It is always free, so that a slider does not move under the pointer. A setting with key frames has an accent.
+    The width is always left, so that a slider does not move under the pointer. `animated` ones have the accent color.
     """
     imgui.align_text_to_frame_padding()
     if animated:
@@ -122,15 +124,15 @@ def label(text: str, highlighted: bool = False, animated: bool = False) -> float
     return reset
 
 
-def _tooltip(f: Field, kind: Any) -> None:
+def _tooltip(f: Field, kind: object) -> None:
     if not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
         return
     if text := field_help(f, kind):
         imgui.set_item_tooltip(text)
 
 
-def field_help(f: Field, kind: Any) -> str:
-    """What a setting is for: its help, its range or choices, and its key."""
+def field_help(f: Field, kind: object) -> str:
+    """The help of a setting: its sentence, its range or choices, and its key, a line each."""
     low, high = f.metadata.get("low"), f.metadata.get("high")
     span = f"{low:g} to {high:g}" if low is not None and high is not None else ""
     if not span and (low is not None or high is not None):
@@ -169,7 +171,7 @@ def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str
     return _number(f, value)
 
 
-def _first_value(f: Field, kind: Any) -> Any:
+def _first_value(f: Field, kind: object) -> Any:
     """A button that gives an optional setting its first value, where a control can show one."""
     if kind not in (int, float, str):
         imgui.text_disabled("none")
@@ -213,12 +215,12 @@ def _number(f: Field, value: Any) -> Any:
 
 
 def _int_shown(value: int) -> int:
-    """The value as controls can hold it, 32 bits wide; only an edit makes it the setting's."""
+    """The value clamped to the 32 bits of a control; the setting keeps its value until it is edited."""
     return max(-MAX_INT, min(value, MAX_INT))
 
 
 def _is_usable(number: float) -> bool:
-    """Whether a typed number is neither NaN nor beyond any setting's range."""
+    """True unless a typed number is NaN or beyond the range of every setting."""
     return number == number and abs(number) < 1e300
 
 
@@ -227,7 +229,7 @@ def _is_numbers(value: tuple) -> bool:
 
 
 def _rows(value: tuple) -> tuple:
-    """Inputs for a list of lists of numbers, such as points: a line for each."""
+    """Inputs for a list of points: a line for each."""
     out = list(value)
     left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
     for i in range(min(len(value), MAX_ITEMS)):
@@ -265,7 +267,7 @@ def _numbers(value: tuple, room: float = 0.0) -> tuple:
 
 
 def _tree(label: str, value: Any, original: Any, context: ControlContext, path: str) -> Any:
-    """A nested table of the settings, folded."""
+    """A table inside the settings, in a tree that is folded at first."""
     is_open = imgui.tree_node(label)
     if is_dataclass(value) and (doc := (type(value).__doc__ or "").partition("\n")[0]):
         imgui.set_item_tooltip(doc)
@@ -288,8 +290,8 @@ def _tree(label: str, value: Any, original: Any, context: ControlContext, path: 
     return value
 
 
-def _item_label(item: Any, index: int) -> str:
-    """What an item of a list is called: by its name or its kind where it has one."""
+def _item_label(item: object, index: int) -> str:
+    """The label of an item in a list: its number, and its name or kind if it has one."""
     name = str(getattr(item, "name", "") or getattr(item, "kind", ""))
     return f"{index + 1}  {name}" if name else f"{index + 1}"
 

@@ -13,7 +13,8 @@ from renderer.window.controls.toolkit import imgui
 
 PICTURE_GROUP = "This picture"  # the help's group for a picture's own keys
 Modifiers = tuple[bool, bool, bool]  # Ctrl, Shift, Alt
-# As people write them: A, 1, F1, PageUp; Left for left_arrow
+SettingStep = Callable[[Any, str, int], None]  # steps a setting of the active panel: AppState, name, 1 or -1
+# Written name -> Dear ImGui's key: A, 1, F1, PageUp; Left for left_arrow
 KEY_NAMES = {
     "".join(word.title() for word in name.removesuffix("_arrow").split("_")): key
     for name, key in imgui.Key.__members__.items()
@@ -32,7 +33,7 @@ KEY_NAMES |= {symbol: KEY_NAMES[name] for symbol, name in SYMBOLS.items()}
 
 @dataclass(frozen=True)
 class Action:
-    """Something a key does: `keys` as people write them, such as "Ctrl+Shift+Z"; `run` takes the AppState."""
+    """A named action with its shortcut: `keys` such as "Ctrl+Shift+Z", and `run`, which takes the AppState."""
 
     keys: str
     name: str
@@ -61,7 +62,7 @@ def chord(keys: str) -> Chord:
 
 
 def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> bool:
-    """Whether the action's key went down in this frame, with exactly its modifiers.
+    """True if the action's key went down in this frame with exactly its modifiers.
 
     `modifiers_at_press` holds the modifiers of each key's last press, where the backend knows them: input methods
     deliver a key after the release of its modifiers when someone types fast.
@@ -75,25 +76,25 @@ def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> b
 
 
 @cache
-def setting_actions(settings_class: Any) -> list[Action]:
+def setting_actions(settings_class: Any, step: SettingStep) -> list[Action]:
     """The actions of a Settings class: a setting's key steps it forwards, with Shift backwards."""
     actions = []
     for f in fields(settings_class):
         if key := f.metadata.get("key"):
             label = f.name.replace("_", " ")
-            actions.append(_step_action(key.upper(), f"next {label}", f.name, 1))
-            actions.append(_step_action(f"Shift+{key.upper()}", f"previous {label}", f.name, -1))
+            actions.append(_step_action(key.upper(), f"next {label}", step, f.name, 1))
+            actions.append(_step_action(f"Shift+{key.upper()}", f"previous {label}", step, f.name, -1))
     return actions
 
 
-def _step_action(keys: str, name: str, field: str, direction: int) -> Action:
-    return Action(keys, name, PICTURE_GROUP, lambda app: app.step_setting(field, direction), repeats=True)
+def _step_action(keys: str, name: str, step: SettingStep, field: str, direction: int) -> Action:
+    return Action(keys, name, PICTURE_GROUP, lambda app: step(app, field, direction), repeats=True)
 
 
-def active_actions(window_actions: list[Action], settings: Any) -> list[Action]:
+def active_actions(window_actions: list[Action], settings: object, step: SettingStep) -> list[Action]:
     """The actions available for a panel with these settings; a picture's keys take precedence."""
     settings_class: Any = type(settings)
-    own = setting_actions(settings_class) if settings is not None else []
+    own = setting_actions(settings_class, step) if settings is not None else []
     taken = {action.keys for action in own}
     return own + [action for action in window_actions if action.keys not in taken]
 

@@ -1,12 +1,15 @@
-"""Steps a setting by key: to its next choice, on or off, or a number further."""
+"""Steps a setting by a key: to its next choice, on or off, or to the next number.
+
+A setting declared with `scene.setting(key=...)` has such a key; panel_actions.step_setting() applies the step.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 
-def next_item(items: Sequence[Any], current: Any, direction: int = 1) -> Any:
-    """The item after (1) or before (-1) the current one; the ends meet."""
+def next_item(items: Sequence[Any], current: object, direction: int = 1) -> Any:
+    """The item after (1) or before (-1) the current one; the first follows the last."""
     return items[(items.index(current) + direction) % len(items)]
 
 

@@ -1,8 +1,11 @@
-"""The look of the window: one dark theme, three fonts, scaled to the pixel density of the display; drawing helpers."""
+"""The look of the window: one dark theme and three fonts, scaled to the display's pixel density; drawing helpers.
+
+The back ends call apply() once; all modules that draw use the colors, fonts and helpers.
+"""
 
 from pathlib import Path
 
-from renderer.window.controls.toolkit import FONTS, imgui
+from renderer.window.controls.toolkit import FONTS, imgui, imgui_ctx
 
 FONT_SIZE = 15.0  # pixels at scale 1
 BACKGROUND = (0.012, 0.014, 0.018)
@@ -43,7 +46,7 @@ class Fonts:
 
 
 def _load_font(fonts, path: Path):
-    """A font of imgui-bundle's assets, or Dear ImGui's own where the wheel has none."""
+    """A font of imgui-bundle's assets, or the default font of Dear ImGui if the wheel lacks it."""
     return fonts.add_font_from_file_ttf(str(path), FONT_SIZE) if path.is_file() else fonts.add_font_default()
 
 
@@ -75,6 +78,28 @@ def corners(rect: tuple[float, float, float, float]) -> tuple[imgui.ImVec2, imgu
     """The top left and the bottom right corner of a rectangle, as draw lists take them."""
     x, y, width, height = rect
     return imgui.ImVec2(x, y), imgui.ImVec2(x + width, y + height)
+
+
+def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float], flags: int = 0) -> bool:
+    """Begins a window in the middle of the display, `low` to `high` (width, height) large.
+
+    Returns false in the frame in which its close button is clicked.
+    """
+    size = imgui.get_io().display_size
+    imgui.set_next_window_pos((size.x / 2, size.y / 2), imgui.Cond_.always, (0.5, 0.5))
+    imgui.set_next_window_size_constraints(low, high)
+    flags |= imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_collapse
+    with imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
+        return bool(imgui.begin(title, True, flags)[1])
+
+
+def button(label: str, tooltip: str, is_enabled: bool = True) -> bool:
+    """Draws a button with a tooltip; returns true if it was clicked."""
+    imgui.begin_disabled(not is_enabled)
+    clicked = imgui.button(label)
+    imgui.end_disabled()
+    imgui.set_item_tooltip(tooltip)
+    return clicked
 
 
 def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str) -> None:

@@ -1,10 +1,11 @@
-"""A document: one scene as it is shown, and the text that it is saved as. Commands make new documents of it.
+"""A document: a scene with its TOML text and its selected item. Commands (commands.py) return new documents.
 
-A document is a frozen value, so that undo is a stack of documents, and restores texts byte by byte.
+A document is a frozen value, so that undo is a stack of documents and restores texts byte by byte.
 """
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from renderer.scene.scene import Scene
 from renderer.window.document import scene_text
@@ -14,7 +15,7 @@ from renderer.window.document.scene_text import SceneText
 
 @dataclass(frozen=True)
 class Document:
-    """`scene` is what is shown. `base` is its text, which may be behind in values, but never in the items of lists.
+    """A shown scene and its text `base`, whose values may be outdated, but never the items of its lists.
 
     `base` is None for a scene that comes from no scene file and has not been edited.
     """
@@ -29,13 +30,17 @@ class Document:
         return cls(scene, scene_text.opened(scene))
 
     def text(self) -> SceneText:
-        """The text of the scene as it is now; raises TextError where it cannot be brought up to date."""
+        """The text of the current scene; raises TextError if the layout of the text does not allow its edits."""
         if self.base is None:
             return scene_text.written(self.scene)
         return scene_text.with_scene(self.base, self.scene)
 
+    def with_settings(self, **changes: Any) -> "Document":
+        """The document with fields of its scene's settings replaced."""
+        return replace(self, scene=replace(self.scene, settings=replace(self.scene.settings, **changes)))
+
     def up_to_date(self) -> "Document":
-        """The document whose base says its scene."""
+        """The document with a `base` that describes the current scene."""
         return replace(self, base=self.text())
 
     def text_for(self, path: Path) -> SceneText:
@@ -43,10 +48,10 @@ class Document:
         return scene_text.moved_to(self.text(), self.scene, path)
 
     def label(self, item: Item) -> str:
-        """What an item is called."""
+        """The label of an item."""
         return label(self.scene.settings, item, self.base)
 
     @property
     def selected(self) -> Item | None:
-        """The selected item, if it is still there."""
+        """The selected item, if it still exists."""
         return self.selection if exists(self.scene.settings, self.selection) else None

@@ -1,4 +1,7 @@
-"""What of a ray traced scene lies under a point of its picture: rays on the host against every item."""
+"""Picking: the item of a ray traced scene under a point of its picture, and the boxes of items.
+
+One ray is intersected on the host, in numpy, with every item; the scene editor calls pick() on a click.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,13 +14,13 @@ from renderer.bvh.primitives import triangles
 from renderer.formats.models import load_model
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.instances import instance_matrix
-from renderer.raytracing.settings import SHAPE_GROUPS
+from renderer.raytracing.settings import SHAPE_GROUPS, Settings
 from renderer.raytracing.shapes import MAKERS
 from renderer.window.document.items import Item
 
-LIGHT_RADIUS = 0.02  # of a point light that a click meets, in heights of the picture at its distance
-PICKED = ("perspective", "orthographic")  # projections
-BEHIND_ALL = 1e20
+LIGHT_RADIUS = 0.02  # radius of the sphere that picks a point light, per unit of its distance from the camera
+PICKED = ("perspective", "orthographic")  # the projections in which items can be picked
+BEHIND_ALL = 1e20  # added to the distance of volumes: items inside or behind a cloud are picked first
 CHUNK = 1 << 18  # triangles that are intersected at a time
 
 
@@ -33,7 +36,7 @@ class Ray(NamedTuple):
         return Ray(inverse @ (self.origin - matrix[:, 3]), inverse @ self.direction)
 
 
-def camera_ray(settings: Any, u: float, v: float, aspect: float) -> Ray | None:
+def camera_ray(settings: Settings, u: float, v: float, aspect: float) -> Ray | None:
     """The ray through fractions (u, v) of width and height, from the upper left; None for a panorama."""
     if settings.projection not in PICKED:
         return None
@@ -49,8 +52,8 @@ def camera_ray(settings: Any, u: float, v: float, aspect: float) -> Ray | None:
     return Ray(eye, forward + sx * right + sy * up)
 
 
-def pick(settings: Any, u: float, v: float, aspect: float) -> Item | None:
-    """The item that is seen at fractions (u, v) of width and height; a point light before what is behind it."""
+def pick(settings: Settings, u: float, v: float, aspect: float) -> Item | None:
+    """The nearest item at fractions (u, v) of width and height, or None; point lights count as small spheres."""
     ray = camera_ray(settings, u, v, aspect)
     if ray is None:
         return None
@@ -61,8 +64,8 @@ def pick(settings: Any, u: float, v: float, aspect: float) -> Item | None:
     return found
 
 
-def _distances(settings: Any, ray: Ray) -> Iterator[tuple[Item, float]]:
-    """Items that the ray meets, with the distance in lengths of its direction; a hidden part may be given too."""
+def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
+    """Yields all items with the ray's distance to them in lengths of its direction; infinite for a miss."""
     named: dict[str, list[Any]] = {}
     for group in (*SHAPE_GROUPS, "models"):
         for index, shape in enumerate(getattr(settings, group)):
@@ -82,17 +85,17 @@ def _distances(settings: Any, ray: Ray) -> Iterator[tuple[Item, float]]:
         yield Item("point_lights", index), _sphere_distance(np.array([light.position]), np.array([radius]), ray)
     for index, volume in enumerate(settings.volumes):
         distance = _box_distance(np.array(volume.position), np.array(volume.size), ray)
-        yield Item("volumes", index), BEHIND_ALL + distance  # what is in a cloud or behind it comes first
+        yield Item("volumes", index), BEHIND_ALL + distance
 
 
-def _shape_distance(group: str, shape: Any, ray: Ray) -> float:
+def _shape_distance(group: str, shape: object, ray: Ray) -> float:
     primitives = _primitives(group, shape)
     centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
     round_ones = radii > 0
     return min(_sphere_distance(centers[round_ones], radii[round_ones], ray), _triangles(primitives[~round_ones], ray))
 
 
-def bounds(settings: Any, item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def bounds(settings: Settings, item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The box of a shape or an instance: low and high corner (3,), and the matrix (3, 4) that leads to the world."""
     matrix = np.eye(3, 4)
     value = getattr(settings, item.group)[item.index]
@@ -108,39 +111,36 @@ def bounds(settings: Any, item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 @lru_cache(maxsize=256)
-def _shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The box of a shape, which each frame asks for and a large mesh is long in giving."""
-    return _box(_primitives(group, shape))
-
-
-def _box(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shape_box(group: str, shape: object) -> tuple[np.ndarray, np.ndarray]:
+    """The low and the high corner of a shape's box, cached: each frame asks for it, and a large mesh takes long."""
+    primitives = _primitives(group, shape)
     if not len(primitives):
         return np.zeros(3), np.zeros(3)
     v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-    radii = np.maximum(primitives["edge2"][:, 3:], 0)
+    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # of spheres; at most 0 marks a triangle
     corners = [v0 - radii, v0 + radii, v0 + e1 * (radii <= 0), v0 + e2 * (radii <= 0)]
     return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
 
 
 def _primitives(group: str, shape: Any) -> np.ndarray:
-    return _model(shape) if group == "models" else _made(group, replace(shape, name="", material=""))
+    return _model(shape) if group == "models" else _built(group, replace(shape, name="", material=""))
 
 
 @lru_cache(maxsize=256)
-def _made(group: str, shape: Any) -> np.ndarray:
-    """The primitives of a shape."""
+def _built(group: str, shape: object) -> np.ndarray:
+    """The primitives of a shape as the renderer builds them: spheres with a radius, or triangles."""
     return MAKERS[group](shape, 0, False)[0]
 
 
 @lru_cache(maxsize=16)
 def _model(shape: Any) -> np.ndarray:
-    """The triangles of a model, as its file has it at rest."""
-    model, made = load_model(shape.file, shape.variant), []
+    """The triangles of a model at rest, in world coordinates."""
+    model, meshes = load_model(shape.file, shape.variant), []
     for mesh, matrix in model.mesh_nodes:
-        whole = shape.matrix() @ matrix
+        to_world = shape.matrix() @ matrix
         for part in model.meshes[mesh]:
-            made.append(triangles(part.vertices @ whole[:3, :3].T + whole[:3, 3], part.faces, 0))
-    return np.concatenate(made) if made else triangles(np.zeros((3, 3)), np.zeros((0, 3), int), 0)
+            meshes.append(triangles(part.vertices @ to_world[:3, :3].T + to_world[:3, 3], part.faces, 0))
+    return np.concatenate(meshes) if meshes else triangles(np.zeros((3, 3)), np.zeros((0, 3), int), 0)
 
 
 def _sphere_distance(centers: np.ndarray, radii: np.ndarray, ray: Ray) -> float:

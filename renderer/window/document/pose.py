@@ -1,4 +1,8 @@
-"""Where an item is: its pose as a matrix (4, 4), and the item in another pose. What cannot turn or stretch does not."""
+"""The pose of an item as a matrix (4, 4), for the gizmo, and the item in another pose.
+
+A pose has the item's axes, scaled by its sizes, as columns, then its origin. with_pose() applies the parts of a pose
+that the item has fields for.
+"""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -7,23 +11,23 @@ import numpy as np
 
 from renderer.raytracing.instances import rotation_matrix
 
-DIGITS = 6  # of positions and scales that a gizmo sets
-MIN_SCALE = 1e-6
+DIGITS = 6  # significant digits of the positions and scales that a gizmo sets
+MIN_SCALE = 1e-6  # of an axis: a pose stays invertible
 Pose = np.ndarray  # (4, 4): columns are the item's axes, then its origin
 
 
-def can_move(item: Any) -> bool:
-    """Whether the item has a place or a direction."""
+def can_move(item: object) -> bool:
+    """True if the item has a position or a direction."""
     return bool({"position", "center", "corners", "direction"} & _names(item))
 
 
-def can_rotate(item: Any) -> bool:
-    """Whether the item can be turned."""
+def can_rotate(item: object) -> bool:
+    """True if the item can be rotated."""
     return bool({"rotation_degrees", "corners", "direction"} & _names(item)) and not _is_round(item)
 
 
-def can_scale(item: Any) -> bool:
-    """Whether the item has a size."""
+def can_scale(item: object) -> bool:
+    """True if the item has a size."""
     return bool({"scale", "radius", "corners", "size"} & _names(item))
 
 
@@ -31,13 +35,13 @@ def _names(item: Any) -> set[str]:
     return {f.name for f in fields(item)}
 
 
-def _is_round(item: Any) -> bool:
-    """Whether a point light shines alike in all directions."""
+def _is_round(item: object) -> bool:
+    """True if a point light emits equally in all directions."""
     return getattr(item, "outer_degrees", 0.0) >= 180.0 and not getattr(item, "file", "")
 
 
-def pose_of(item: Any, anchor: np.ndarray) -> Pose:
-    """The pose of an item; of one that has only a direction, at `anchor`."""
+def item_pose(item: Any, anchor: np.ndarray) -> Pose:
+    """The pose (4, 4) of an item; an item with only a direction stands at `anchor` (3,)."""
     names, out = _names(item), np.eye(4)
     if "corners" in names:
         return _frame_of_quad(np.array(item.corners))
@@ -88,8 +92,8 @@ def with_pose(item: Any, pose: Pose) -> Any:
     return replace(item, **{name: value for name, value in changes.items() if not _is_close(value, item, name)})
 
 
-def _is_close(value: Any, item: Any, name: str) -> bool:
-    """Whether a number is the item's own but for rounding, which then stays as it is written."""
+def _is_close(value: object, item: object, name: str) -> bool:
+    """True if a value equals the item's value up to rounding: the item then keeps its written number."""
     old = np.array(getattr(item, name), float)
     return bool(np.allclose(np.array(value, float), old, rtol=10.0**-DIGITS, atol=10.0**-DIGITS * np.abs(old).max()))
 

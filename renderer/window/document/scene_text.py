@@ -1,4 +1,7 @@
-"""The TOML text of a scene, kept in step with it: comments, order and all that was not edited stay as they are."""
+"""The TOML text of a scene, edited along with it: comments, order and everything unedited stay as they are.
+
+Document calls with_scene() to bring a text up to date and moved_to() to save it in another folder.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -8,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
-from renderer.files import parse_toml, read_text
 from renderer.pictures import SCENE_KEYS, scene_of_table, tone_table
 from renderer.scene import toml_text
 from renderer.scene.animation import write_animation
 from renderer.scene.scene import Scene
-from renderer.scene.schema import to_plain, to_table
+from renderer.scene.schema import PictureSettings, to_plain, to_table
 from renderer.scene.toml_text import TextError
+from renderer.system.files import parse_toml, read_text
 
-MAX_MATCHED = 2000  # items of a list that are matched; a longer list is compared item by item
+MAX_MATCHED = 2000  # items that difflib matches; changed ranges longer than this are replaced as one
 KEYFRAMES = ("animation", "keyframes")
 
 
@@ -35,7 +38,7 @@ class SceneText:
     def comments(self, group: str) -> list[str]:
         """The comments beside the headers of the items of a list of settings; [] where the list has another form."""
         if group not in self._comments:
-            self._comments[group] = toml_text.comments_of(self.text, ("settings", group))
+            self._comments[group] = toml_text.list_comments(self.text, ("settings", group))
         return self._comments[group]
 
     @cached_property
@@ -44,7 +47,7 @@ class SceneText:
 
 
 def opened(scene: Scene) -> SceneText | None:
-    """The text of the file that a scene comes from; None for one that is no scene file."""
+    """The text of the file that a scene was loaded from; None if that is no scene file."""
     if scene.path.suffix.lower() != ".toml":
         return None
     try:
@@ -75,8 +78,8 @@ def written(scene: Scene, path: Path | None = None) -> SceneText:
     return SceneText(text, path)
 
 
-def _settings_lines(name: str, settings: Any, folder: Path) -> list[str]:
-    """The lines of the settings with a header of its own for each item of a list of tables."""
+def _settings_lines(name: str, settings: PictureSettings, folder: Path) -> list[str]:
+    """The lines of the settings; each item of a list of tables gets a header line."""
     table = to_table(settings, folder)
     lists = [key for key in table if _is_list_of_tables(getattr(settings, key))]
     out = toml_text.table_lines(name, {key: value for key, value in table.items() if key not in lists})
@@ -86,12 +89,12 @@ def _settings_lines(name: str, settings: Any, folder: Path) -> list[str]:
     return out
 
 
-def _is_list_of_tables(value: Any) -> bool:
+def _is_list_of_tables(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and all(map(is_dataclass, value))
 
 
 def with_scene(before: SceneText, scene: Scene) -> SceneText:
-    """The text with what differs between its scene and this one.
+    """The text with the differences between its scene and this one applied.
 
     Raises TextError where the text is laid out so that the edit cannot be made in it.
     """
@@ -105,9 +108,9 @@ def with_scene(before: SceneText, scene: Scene) -> SceneText:
         text = toml_text.replace_value(text, ("size",), list(scene.size))
     text = _with_table(text, ("tone",), old.tone, scene.tone, folder)
     text = _with_table(text, ("settings",), old.settings, scene.settings, folder)
-    animations = [None if a is None else write_animation(a) for a in (old.animation, scene.animation)]
-    if animations[0] != animations[1]:
-        text = _with_animation(text, *animations)
+    old_animation, animation = _animation_table(old), _animation_table(scene)
+    if old_animation != animation:
+        text = _with_animation(text, old_animation, animation)
     if text == before.text:
         return before
     after = SceneText(text, before.path)
@@ -116,24 +119,25 @@ def with_scene(before: SceneText, scene: Scene) -> SceneText:
 
 
 def _check(after: SceneText, scene: Scene) -> None:
-    """Raises TextError if the text does not say the scene: it was laid out as no edit foresees."""
+    """Raises TextError if the edited text does not parse to the scene: its layout is one that no edit handles."""
     try:
         found = after.scene
     except ValueError as error:
         raise TextError(f"the text of {after.path.name} cannot be edited: {error}") from error
-    kept = ("title", "tone", "settings")
-    if any(getattr(found, name) != getattr(scene, name) for name in kept) or _plain(found) != _plain(scene):
+    is_equal = (found.title, found.tone, found.settings) == (scene.title, scene.tone, scene.settings)
+    if not is_equal or _animation_table(found) != _animation_table(scene):
         raise TextError(f"the text of {after.path.name} is laid out in a way that its editor cannot change")
 
 
-def _plain(scene: Scene) -> Any:
+def _animation_table(scene: Scene) -> dict[str, Any] | None:
+    """The scene's animation as the plain data of its TOML table."""
     return None if scene.animation is None else write_animation(scene.animation)
 
 
 def _with_table(text: str, path: toml_text.Path, old: Any, new: Any, folder: Path) -> str:
     """The text with the fields of a dataclass that differ, at `path`."""
     for f in fields(new):
-        a, b, at = getattr(old, f.name), getattr(new, f.name), (*path, f.name)
+        a, b, at = getattr(old, f.name), getattr(new, f.name), (*path, f.name)  # old value, new value, its path
         if a is b or a == b:
             continue
         if is_dataclass(b) and type(a) is type(b):
@@ -150,7 +154,7 @@ def _with_table(text: str, path: toml_text.Path, old: Any, new: Any, folder: Pat
 def _with_list(
     text: str, path: toml_text.Path, old: tuple, new: tuple, folder: Path, f: Field, order: Sequence[str]
 ) -> str:
-    """The text with the items of a list of tables that differ; `order` is that of the lists of its table."""
+    """The text with the differing items of a list of tables; `order` is the order of the table's fields."""
     later = order[order.index(f.name) + 1 :]
     if item_count(text, path) != len(old):  # the file does not name the list: its items are the default's
         old = ()
@@ -170,18 +174,27 @@ def _with_list(
 
 
 def item_count(text: str, path: toml_text.Path) -> int:
-    """The number of items that a text gives a list, in whatever form."""
-    found: Any = parse_toml(text)
+    """The number of items that a text gives a list, in any TOML notation."""
+    value = _value_at(text, path)
+    return len(value) if isinstance(value, list) else 0
+
+
+def _value_at(text: str, path: toml_text.Path) -> Any:
+    """The value that a text gives the key at a path; None if it gives none."""
+    value: Any = parse_toml(text)
     for name in path:
-        if isinstance(found, list) and isinstance(name, int) and name < len(found):
-            found = found[name]
-        else:
-            found = found.get(name, {}) if isinstance(found, dict) else {}
-    return len(found) if isinstance(found, list) else 0
+        try:
+            value = value[name]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
 
 
-def _opcodes(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[str, int, int, int, int]]:
-    """What to do with items old[a:b] to make new[c:d] of them: (action, a, b, c, d); "pairs" changes each in place."""
+def _opcodes(old: Sequence[object], new: Sequence[object]) -> list[tuple[str, int, int, int, int]]:
+    """Edits (action, a, b, c, d) that turn items old[a:b] into new[c:d]; "pairs" edits each item in place.
+
+    The other actions are "insert", "delete" and "replace", as in difflib.
+    """
     first, last = 0, 0
     while first < min(len(old), len(new)) and old[first] == new[first]:
         first += 1
@@ -205,7 +218,7 @@ def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] |
         if old is None and (key == "duration" or new[key]) or old is not None and old[key] != new[key]:
             text = toml_text.replace_value(text, ("animation", key), new[key], SCENE_KEYS)
     rows, before = new["keyframes"], old["keyframes"] if old else []
-    present = _rows_of(text)
+    present = [row for row in _value_at(text, KEYFRAMES) or [] if isinstance(row, dict)]
     if [row.get("time", 0.0) for row in present] != [row["time"] for row in before]:  # in another order or grouping
         before = [{} for _ in present]
     for tag, a, b, c, d in reversed(_opcodes(before, rows)):
@@ -220,13 +233,8 @@ def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] |
     return text
 
 
-def _rows_of(text: str) -> list[dict[str, Any]]:
-    rows = parse_toml(text).get("animation", {}).get("keyframes", [])
-    return [row for row in rows if isinstance(row, dict)]
-
-
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of key frames as a person writes it: the usual interpolation is not named."""
+    """A row of key frames without the default interpolation, as a person writes it."""
     return {key: value for key, value in row.items() if (key, value) != ("interpolation", "smooth")}
 
 
@@ -252,20 +260,11 @@ def moved_to(before: SceneText, scene: Scene, path: Path) -> SceneText:
     if path.parent.resolve() != before.path.parent.resolve():
         named = [*_file_values(scene.settings, ("settings",)), *_file_values(scene.tone, ("tone",))]
         for at, f, value in named:
-            if _is_written(text, at):
+            if _value_at(text, at) is not None:
                 text = toml_text.replace_value(text, at, to_plain(value, path.parent, f.metadata))
     after = SceneText(text, path)
     _check(after, replace(scene, path=path))
     return after
-
-
-def _is_written(text: str, path: toml_text.Path) -> bool:
-    found: Any = parse_toml(text)
-    for name in path:
-        if not (isinstance(found, dict) and name in found or isinstance(found, list) and isinstance(name, int)):
-            return False
-        found = found[name]  # type: ignore[index]  # checked above
-    return True
 
 
 def _file_values(node: Any, path: toml_text.Path) -> Iterator[tuple[toml_text.Path, Field, Any]]:

@@ -17,39 +17,40 @@ from renderer.flames.genome import Flame, Xform
 from renderer.flames.settings import Settings, keyframes_for_file, to_keyframe
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
+from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
+from renderer.window.state import panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.save_files import write_text
 
 GROUP = "Flame"
-NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # of one key press: fraction of the view's height, degrees, factor
+NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # a key press: fraction of the view's height, degrees, factor
 MAX_TRIES = 40  # random flames until one is acceptable
 KEYFRAME_SECONDS = 2.0  # from one key frame to the next
 FLAME_FIELDS = [f.name for f in fields(Flame)]
 
 
 class Editor(PanelEditor):
-    """What is edited of one panel: the selected xform, whether triangles are displayed, and of which affine."""
+    """The editor of one panel: the selected xform, and whether triangles of affines or post-affines are displayed."""
 
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.triangles, self.post = True, False
         self.selected = 0  # xform
         self.key = 0  # key frame
-        self.drag: triangles.Drag | None = None  # of the pressed handle
+        self.drag: triangles.Drag | None = None  # the drag of the pressed handle
         self.hovered: triangles.Drag | None = None
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
-        self._tries = 0  # random flames that are still to be tried
+        self._tries = 0  # random flames left to try
         self._game: ChaosGame | None = None
 
     # What is edited
@@ -61,7 +62,7 @@ class Editor(PanelEditor):
 
     @property
     def flame(self) -> Flame:
-        """The current flame: the settings themselves, or the one of the current key frame."""
+        """The current flame: the settings themselves, or the flame of the current key frame."""
         settings = self.settings
         self.key = min(self.key, max(len(settings.keyframes) - 1, 0))
         return settings.keyframes[self.key].flame if settings.keyframes else settings
@@ -93,17 +94,17 @@ class Editor(PanelEditor):
         check_numbers(settings, "flame")
         self.panel.show(replace(self.panel.scene, settings=settings), moved=moved)
 
-    def change(self, edit_flame: Callable[..., Flame], *arguments: Any, **options: Any) -> None:
+    def change(self, edit_flame: Callable[..., Flame], *arguments: object, **options: object) -> None:
         """Replaces the flame by edit_flame(flame, ...); shows its error as a message."""
         with self.app.errors_as_messages("editing a flame", ValueError):
             self.put(edit_flame(self.flame, *arguments, **options))
 
-    def change_xform(self, **changes: Any) -> None:
+    def change_xform(self, **changes: object) -> None:
         """Changes fields of the selected xform."""
         self.change(edit.with_xform, self.index, **changes)
 
-    def view(self) -> Any:
-        """The view of the current flame: that of a key frame moves with the settings' view."""
+    def view(self) -> View2D:
+        """The view of the current flame; the view of a key frame moves with the settings' view."""
         settings = self.settings
         if not settings.keyframes:
             return settings.view
@@ -111,13 +112,13 @@ class Editor(PanelEditor):
 
     # Over the picture
 
-    def transform(self, rect: Rect) -> triangles.WindowTransform:
+    def transform(self, rect: theme.Rect) -> triangles.WindowTransform:
         """The transform from the plane to the panel's picture in `rect`."""
         settings = self.settings
         return triangles.WindowTransform.of(self.view(), settings.y_axis, settings.pixel_aspect, rect)
 
-    def mouse(self, rect: Rect) -> bool:
-        """Handles the mouse on triangles, after the panel's button; whether it is used up."""
+    def mouse(self, rect: theme.Rect) -> bool:
+        """Handles the mouse on triangles, after the panel's button; returns true if the input is used up."""
         if not self.triangles or self.flame.is_3d:
             return False
         transform, pointer = self.transform(rect), imgui.get_mouse_pos()
@@ -221,13 +222,13 @@ class Editor(PanelEditor):
 
     def _fit(self) -> None:
         settings, flame = self.settings, self.flame
-        width, height = self.app.image_size(self.panel)
+        width, height = self.app.panels.image_size(self.panel)
         with self.app.errors_as_messages("fitting the view"):
             view = framing.fit_view(self._short_game(), flame, width / height, settings.y_axis)
             if settings.keyframes:
                 view = relative_view(settings.view, settings.keyframes[self.key].view, view)
             if self.panel is self.app.panel and settings == self.settings:  # else something has changed meanwhile
-                self.app.set_view(view)
+                panel_actions.set_view(self.app, view)
 
     def random(self) -> None:
         """Starts the search for a random flame; one is tried each frame."""
@@ -255,15 +256,15 @@ class Editor(PanelEditor):
     def save(self) -> None:
         """Writes the flame, or its key frames, as a .flame file to the current folder."""
         panel = self.panel
-        size = panel.display_texture.size if panel.display_texture is not None else (1280, 720)
+        size = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
         with self.app.errors_as_messages("saving a flame"):
             write_text(self.app, ".flame", to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
 
     # Actions on key frames
 
     def add_keyframe(self, source: Scene | None = None) -> None:
-        """Appends the current flame, or that of another scene, as a key frame."""
-        settings, size = self.settings, self.app.image_size(self.panel)
+        """Appends the current flame, or the flame of another scene, as a key frame."""
+        settings, size = self.settings, self.app.panels.image_size(self.panel)
         keys = settings.keyframes or (to_keyframe(settings, size),)
         if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
             self.app.show_message("the key frames of an animation must all be 2D flames with the same y axis")

@@ -1,4 +1,4 @@
-"""Triangles of a flame's xforms over its picture: positions in the window, hit tests, and what drags do.
+"""Triangles of a flame's xforms over its picture: positions in the window, hit tests, and drags.
 
 An xform's triangle is the image of (0, 0), (1, 0) and (0, 1), as in Apophysis. Dragging corner O moves the triangle, X
 and Y change its shape; the midpoints of OX and OY move both of their corners, the midpoint of XY rotates and scales the
@@ -6,14 +6,15 @@ triangle about O; the inside moves it.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from renderer.flames import edit
 from renderer.flames.camera import plane_to_buckets
 from renderer.flames.genome import Flame
+from renderer.scene.cameras import View2D
 from renderer.window.controls.theme import Rect
 
 CORNERS, EDGES, INSIDE = ("O", "X", "Y"), ("OX", "OY", "XY"), "inside"
@@ -29,7 +30,7 @@ class WindowTransform:
     forward: np.ndarray  # (2, 3)
 
     @staticmethod
-    def of(view: Any, y_axis: str, aspect: float, rect: Rect) -> "WindowTransform":
+    def of(view: View2D, y_axis: str, aspect: float, rect: Rect) -> "WindowTransform":
         """The transform of a view with a pixel aspect, displayed in a rectangle."""
         left, top, width, height = rect
         rows = plane_to_buckets(view, y_axis, (width, height), 1, 0, aspect).reshape(2, 3)
@@ -63,15 +64,15 @@ def xform_indices(flame: Flame) -> list[int]:
     return [*range(len(flame.xforms)), *([edit.FINAL_XFORM] if flame.final_xform else [])]
 
 
-def handles(corners: Any) -> dict[str, Point]:
-    """The positions of a triangle's handles."""
+def handles(corners: Sequence[Point]) -> dict[str, Point]:
+    """The positions of a triangle's handles: its corners O, X, Y and the midpoints of its edges."""
     o, x, y = (np.asarray(corner, "f8") for corner in corners)
     points = zip((*CORNERS, *EDGES), (o, x, y, (o + x) / 2, (o + y) / 2, (x + y) / 2), strict=True)
     return {name: (float(point[0]), float(point[1])) for name, point in points}
 
 
-def contains(corners: Any, position: Point) -> bool:
-    """Whether a position lies inside a triangle."""
+def contains(corners: Sequence[Point], position: Point) -> bool:
+    """True if a position lies inside a triangle."""
     o, x, y = (np.asarray(corner, "f8") for corner in corners)
     sides = np.array([x - o, y - o]).T
     if abs(np.linalg.det(sides)) < 1e-9:
@@ -83,7 +84,7 @@ def contains(corners: Any, position: Point) -> bool:
 def hit_test(
     flame: Flame, transform: WindowTransform, position: Point, selected: int, post: bool, radius: float
 ) -> Drag | None:
-    """The handle at a window position: first those of the selected xform, then corners of others, then its inside."""
+    """The handle at a window position, in order: the selected xform's handles, other xforms' corners, its inside."""
     start = transform.to_plane(position)
     for index in sorted(xform_indices(flame), key=lambda index: index != selected):
         corners = edit.triangle(edit.xform_at(flame, index), post)
@@ -99,7 +100,7 @@ def hit_test(
     return None
 
 
-def apply_drag(flame: Any, drag: Drag, point: Point) -> Any:
+def apply_drag(flame: Flame, drag: Drag, point: Point) -> Flame:
     """The flame with the pressed handle moved to a point of the plane."""
     o, x, y = (complex(*corner) for corner in drag.corners)
     start, end = complex(*drag.start), complex(*point)

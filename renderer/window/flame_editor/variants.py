@@ -24,7 +24,7 @@ QUALITY = 12.0  # samples per pixel of a thumbnail
 
 
 class Variants:
-    """A window that toggle() opens; draw() returns the selected flame."""
+    """A Dear ImGui window of thumbnails, opened by toggle(); draw() returns a flame that was clicked."""
 
     def __init__(self, app: AppState, scale: float):
         self.app, self.scale = app, scale
@@ -42,10 +42,10 @@ class Variants:
 
     @property
     def pending(self) -> bool:
-        """Whether thumbnails are still to be drawn."""
+        """True while thumbnails are left to draw."""
         return self.is_open and len(self.textures) < SIDE * SIDE
 
-    def draw(self, editor: Any) -> Flame | None:
+    def draw(self, editor: object) -> Flame | None:
         """Draws the grid over the panels; returns the mutant selected in this frame."""
         if not self.is_open:
             return None
@@ -96,7 +96,7 @@ class Variants:
         self.flames[PARENT] = editor.flame
 
     def _draw_next(self, editor: Any, size: tuple[int, int]) -> None:
-        """Draws one more thumbnail to a texture of its own."""
+        """Draws the next thumbnail to a new texture."""
         gpu, flame, textures = self.app.gpu, self.flames[len(self.textures)], self.textures
         if self._picture is None:
             self._picture = Picture(gpu)
@@ -108,12 +108,14 @@ class Variants:
         texture = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
         self._tone_mapper(self._interop.texture(frame), editor.panel.scene.tone, texture)
-        textures.append(texture)  # of these mutants, also if there are others since kernels were compiled
+        textures.append(
+            texture
+        )  # `textures`, not self.textures: new mutants may have been made while kernels were compiled
         if not self.pending:
             self._interop.release()  # it must not outlive the GL context
 
     def _cell(self, cell: int, size: tuple[int, int]) -> bool:
-        """Draws one thumbnail; whether it was clicked."""
+        """Draws one thumbnail; returns true if it was clicked."""
         low = imgui.get_cursor_screen_pos()
         clicked = imgui.invisible_button(f"variant {cell}", size)
         draw, high = imgui.get_window_draw_list(), (low.x + size[0], low.y + size[1])

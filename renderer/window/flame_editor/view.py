@@ -1,17 +1,21 @@
-"""What the flame editor draws: the triangles over the picture, and the sections of controls beside it."""
+"""The drawing of the flame editor: the triangles over the picture, and the sections of controls beside it.
+
+Edits are in editor.py, the geometry of triangles in triangles.py.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 
 from renderer.flames import edit, evolve, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame
-from renderer.flames.variations import parameter_owners, variation_table
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.window.controls import theme
+from renderer.window.controls.choices import choose_index
 from renderer.window.controls.shortcuts import action_buttons
-from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
@@ -24,16 +28,16 @@ SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
 
 class FlameEditor(Editor):
-    """The flame editor as the main window uses it: edits and keys, with what is drawn over and beside the picture."""
+    """The complete flame editor: the edits and keys of Editor, and their drawing over and beside the picture."""
 
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         super().__init__(app, panel, fonts, scale)
-        self._filter = ""  # of the variations that can be added
+        self._filter = ""  # typed text that filters the variations to add
         self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
 
     # Over the picture
 
-    def draw(self, rect: Rect) -> None:
+    def draw(self, rect: theme.Rect) -> None:
         """Draws the triangle of each xform over the picture in `rect`; the selected one with all its handles."""
         flame = self.flame
         if not self.triangles or flame.is_3d:
@@ -152,11 +156,9 @@ class FlameEditor(Editor):
         others = [p.scene for p in self.app.panels if p is not panel] + open_files.presets(self.app)
         others = [scene for scene in others if scene.picture == panel.scene.picture]
         imgui.set_next_item_width(-1)
-        if others and imgui.begin_combo("##other", "add another flame"):
-            for number, scene in enumerate(others):
-                if imgui.selectable(f"{scene.title}##{number}", False)[0]:
-                    self.add_keyframe(scene)
-            imgui.end_combo()
+        titles = [scene.title for scene in others]
+        if others and (chosen := choose_index("##other", "add another flame", titles, -1)) is not None:
+            self.add_keyframe(others[chosen])
         imgui.tree_pop()
 
     def _xforms(self, flame: Flame) -> None:
@@ -244,18 +246,21 @@ class FlameEditor(Editor):
         self._search()
 
     def _search(self) -> None:
-        """A list of variations, filtered by the typed text; Enter adds the first."""
+        """A list of variations by group, filtered by the typed text; Enter adds the first whose name has it."""
         imgui.set_next_item_width(-1)
         flags = imgui.InputTextFlags_.enter_returns_true
         entered, self._filter = imgui.input_text_with_hint("##search", "add a variation", self._filter, flags)
         words = self._filter.lower().split()
-        unused = [name for name in variation_table() if name not in self.xform.variations]
-        found = [name for name in unused if all(word in name for word in words)]
-        chosen = found[0] if entered and words and found else None
+        unused = [v for v in variation_table().values() if v.name not in self.xform.variations]
+        shown = [v for v in unused if all(word in f"{v.group} {v.name}".lower() for word in words)]
+        named = [v for v in shown if all(word in v.name for word in words)]
+        chosen = next((v.name for v in named), None) if entered and words else None
         if imgui.begin_list_box("##found", (-1, 110 * self.scale)):
-            for name in found:
-                if imgui.selectable(name, False)[0]:
-                    chosen = name
+            for group, members in groupby(sorted(shown, key=lambda v: v.group), key=lambda v: v.group):
+                imgui.separator_text(group)
+                for v in members:
+                    if imgui.selectable(v.name, False)[0]:
+                        chosen = v.name
             imgui.end_list_box()
         if chosen:
             self.change(edit.with_variation, self.index, chosen, 0.5)
@@ -311,7 +316,7 @@ class FlameEditor(Editor):
             self._held_slider = None
 
     def _gradient(self, name: str, colors: np.ndarray, selected: bool = False) -> bool:
-        """A palette from left to right; whether it was clicked."""
+        """Draws a palette from left to right; returns true if it was clicked."""
         scale = self.scale
         size = imgui.ImVec2(imgui.get_content_region_avail().x, GRADIENT_HEIGHT * scale)
         low = imgui.get_cursor_screen_pos()

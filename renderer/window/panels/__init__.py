@@ -1,1 +1,1 @@
-"""Panels: pictures drawn live, their layout, the mouse and inspection."""
+"""Panels: a scene each, its picture drawn live within a time budget, with inspection, comparison and statistics."""

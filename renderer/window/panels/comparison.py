@@ -1,32 +1,34 @@
-"""Comparison of a panel with a reference, a kept picture or another panel: wipe, flip, difference. After tev."""
+"""Comparison of a panel with a reference picture, as in tev: wipe, flip, difference, and their figures.
+
+The reference is a kept picture, another panel or a file.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.inspection import differences
 from renderer.window.controls.step import next_item
+from renderer.window.panels.inspection import to_texture
 
 MODES = ("off", "wipe", "flip", "difference")
-FLIP_SECONDS = 0.6  # each of the two pictures is displayed
-GAIN = 8.0  # of the difference
+FLIP_SECONDS = 0.6  # the two pictures alternate after so long
+GAIN = 8.0  # default factor of the displayed difference
 
 
 class Comparison:
-    """The reference of one panel and how it is compared. `wipe` is where the reference begins, 0 (left) to 1."""
+    """The reference of one panel, and the mode of MODES that compares it with the displayed picture."""
 
     def __init__(self, gl: GlContext):
         self._gl = gl
         self._difference = gl.render_pass("images/difference.frag")
         self._target: Texture | None = None
         self.mode = "off"
-        self.wipe = 0.5
-        self.label = ""
+        self.wipe = 0.5  # the reference covers the panel from this fraction of its width to the right
+        self.label = ""  # names the reference
         self.gain = GAIN
         self.exposure = 0.0  # stops, of both pictures before they are subtracted
         self.numbers = ""  # the last measurement
@@ -39,26 +41,23 @@ class Comparison:
         self.reference, self.label = lambda: kept, "kept picture"
 
     def set_reference_panel(self, panel: Any) -> None:
-        """Takes what another panel displays as the reference, as it changes."""
-        self.reference, self.label = lambda: panel.display_texture, panel.scene.title
+        """Takes another panel's displayed picture as the reference; the reference follows that panel."""
+        self.reference, self.label = lambda: panel.display.texture, panel.scene.title
 
     def set_reference_file(self, path: Path) -> None:
-        """Takes a picture's file as the reference: 8 bits a channel as they are, .exr as linear light."""
+        """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel."""
         pixels = linear_to_srgb(read_exr(path)) if path.suffix.lower() == ".exr" else read_pixels(path)
-        height, width = pixels.shape[:2]
-        rgba = np.full((height, width, 4), 255, "u1")
-        rgba[..., :3] = pixels[..., :3]
-        kept = self._gl.texture((width, height), 4, "f1").write(rgba)
+        kept = to_texture(self._gl, pixels[..., :3])
         self.reference, self.label = lambda: kept, path.name
 
     def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
-        """Measures the difference of what is displayed and the reference; `numbers` says the result."""
+        """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
         reference = self.reference()
         if reference is None:
             self.numbers = "no reference: S keeps the displayed picture, W takes the next panel"
             return
         self.numbers = "measuring"
-        executor = ThreadPoolExecutor(1, "measure")  # apart from the thread that waits for devices
+        executor = ThreadPoolExecutor(1, "measure")  # not the completion thread: that one waits for devices
         self._measuring = executor.submit(differences, displayed.read(), reference.read())
         self._measuring.add_done_callback(lambda _: wake())
         executor.shutdown(wait=False)
@@ -70,7 +69,7 @@ class Comparison:
         measured, self._measuring = self._measuring, None
         try:
             self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in measured.result().items())
-        except ValueError as error:  # of two sizes
+        except ValueError as error:  # the pictures have two sizes
             self.numbers = str(error)
 
     def cycle(self) -> str:
@@ -79,7 +78,7 @@ class Comparison:
         return self.mode
 
     def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
-        """The left texture, the right one or None, and where the right one begins, 0 to 1."""
+        """The left texture, the right texture or None, and the fraction of the width at which the right one begins."""
         reference = self.reference()
         if self.mode == "off" or reference is None:
             return picture, None, 1.0

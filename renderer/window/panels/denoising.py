@@ -1,4 +1,7 @@
-"""Denoising of finished pictures on another thread, so that the window stays responsive."""
+"""Denoising of finished pictures by OIDN on another thread, so that the window stays responsive.
+
+DrawLoop starts it after the last sample and polls it each frame.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +18,8 @@ class Denoiser:
 
     def __init__(self, executor: ThreadPoolExecutor, wake: Callable[[], None]):
         self._executor, self._wake = executor, wake
-        self.enabled = False  # whether finished pictures are denoised
-        self.displayed = False  # whether the displayed one is
+        self.enabled = False  # finished pictures are denoised
+        self.displayed = False  # the displayed picture is denoised
         self._running: tuple[Future[np.ndarray], DrawKey] | None = None
 
     def start(self, frame: Texture, tiles: RowTiles, key: DrawKey) -> None:
@@ -28,7 +31,7 @@ class Denoiser:
         self._running = future, key
 
     def poll(self, key: DrawKey | None) -> np.ndarray | None:
-        """The denoised picture of `key`, once; None while there is none. Raises what OIDN raised."""
+        """Returns the denoised picture of `key` once it is done, otherwise None. Raises what OIDN raised."""
         if self._running is None or not self._running[0].done():
             return None
         (future, denoised_key), self._running = self._running, None

@@ -1,4 +1,7 @@
-"""Frame budgets: the resolution at which a panel is drawn, so that the window stays responsive, from measured costs."""
+"""Frame budgets: from measured costs, the resolution at which a panel is drawn so that the window stays responsive.
+
+DrawLoop records the duration of each sample and asks for the resolution divisor and the budgets of the next draw.
+"""
 
 from collections.abc import Callable
 
@@ -7,18 +10,18 @@ from renderer.pictures.picture import Frame
 
 INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
 INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
-GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU, which the window shares
-SOFTWARE_GL_TILE_SECONDS = 0.06  # the same for OpenGL rendered on the CPU
-CPU_TILE_SECONDS = 0.12  # the same for a CPU as compute device, whose time the system's scheduler shares
-ANIMATION_SECONDS = 0.25  # budget of a frame of a picture that changes by itself, in as many tiles as needed
+GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU: the window draws on the same GPU
+SOFTWARE_GL_TILE_SECONDS = 0.06  # budget of one tile for OpenGL rendered on the CPU
+CPU_TILE_SECONDS = 0.12  # budget of one tile for a CPU as compute device: the system schedules the window beside it
+ANIMATION_SECONDS = 0.25  # budget of a frame of an animated picture, in as many tiles as needed
 IDLE_SECONDS = 0.25  # budget of a draw that cannot be tiled, in the window's GL; it grows with each second of rest
-MAX_IDLE_SECONDS = 0.75  # up to this
+MAX_IDLE_SECONDS = 0.75  # largest budget of such a draw
 DIVISORS = (1, 2, 4, 8)
-FIRST_DIVISOR = 4  # for the first draw, which measures the cost of a pixel, if the panel has more pixels than
-FIRST_DIVISOR_PIXELS = 1 << 16
-FIRST_SECONDS = 10.0  # that a first draw may be expected to take, before its divisor is the greatest
+FIRST_DIVISOR = 4  # divisor of the first draw, which measures the cost of a pixel
+FIRST_DIVISOR_PIXELS = 1 << 16  # panels of at most this many pixels are drawn at full resolution first
+FIRST_SECONDS = 10.0  # a first draw that is expected to take longer gets the greatest divisor
 SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # seconds of an iteration in the window's GL
-UNLIMITED = 1e9  # seconds
+UNLIMITED = 1e9  # budget of a draw whose duration does not matter, in seconds
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 
 
@@ -27,7 +30,7 @@ class FrameBudget:
 
     def __init__(self, fixed_divisor: int = 0, guess: float = 0.0):
         self.divisor = 1
-        self.work = 1.0  # of a pixel of what is drawn next, at most: Picture.work(); costs are in proportion to it
+        self.work = 1.0  # upper bound of a pixel's work in the next draw (Picture.work()); costs are proportional to it
         self._guess = guess  # seconds of a pixel of work 1, before any is measured
         self.fixed_divisor = fixed_divisor  # chosen by the user; 0 is automatic
         self._costs: dict[int, float] = {}  # seconds per pixel and work, by divisor
@@ -40,31 +43,31 @@ class FrameBudget:
 
     @property
     def is_measured(self) -> bool:
-        """Whether a draw has been recorded."""
+        """True if a draw has been recorded."""
         return bool(self._costs)
 
     def record(self, seconds: float, pixels: int) -> None:
-        """Records the duration of a sample of so many pixels."""
+        """Records the duration of a sample of `pixels` pixels."""
         self._latest = seconds / pixels / self.work
         if self._warm:
             self._costs[self.divisor] = self._latest
         self._warm = True
 
     def seconds(self, pixels: float, divisor: int = 0) -> float:
-        """The expected duration for so many pixels at a divisor (0: the current one), or at the last one measured."""
+        """Expected seconds for `pixels` pixels at a divisor (0: the current one), or at the last measured divisor."""
         return (self._costs.get(divisor or self.divisor) or self._latest) * self.work * pixels
 
     def expected(self, pixels: float) -> float:
-        """The expected duration of a sample of so many pixels, guessed before any is measured."""
+        """Expected seconds of a sample of `pixels` pixels, guessed before any is measured."""
         return self.seconds(pixels) if self._costs else self._guess * self.work * pixels
 
     def divisor_for(self, pixels: int, budget: float) -> int:
-        """The smallest divisor at which a panel of so many pixels is drawn within `budget` seconds."""
+        """The smallest divisor at which a panel of `pixels` pixels is drawn within `budget` seconds."""
         if self.fixed_divisor:
             return self.fixed_divisor
         if not self._costs:
-            is_dear = self._guess * self.work * pixels > FIRST_SECONDS
-            return DIVISORS[-1] if is_dear else FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
+            is_expensive = self._guess * self.work * pixels > FIRST_SECONDS
+            return DIVISORS[-1] if is_expensive else FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
         for divisor in DIVISORS:
             tolerance = HYSTERESIS if divisor == self.divisor else 1.0
             if self.seconds(pixels / divisor**2, divisor) <= budget * tolerance:
@@ -83,10 +86,10 @@ def tile_budget(last_frame: Frame | None) -> float:
 def sample_budget(
     last_frame: Frame | None, animated: bool, rest: float, changed: bool, can_split: Callable[[], bool]
 ) -> float:
-    """Seconds that a whole sample may take; slower ones are drawn at a lower resolution.
+    """Seconds that a complete sample may take; slower samples are drawn at a lower resolution.
 
-    `rest` is the time in seconds since the user changed something, `changed` whether that is not displayed yet,
-    `can_split()` whether the picture can be drawn in tiles.
+    `rest` is the time in seconds since the user changed something; `changed` is true until the change is displayed;
+    `can_split()` is true if the picture can be drawn in tiles.
     """
     if rest < INTERACTION_SECONDS or changed and not animated:
         return INTERACTIVE_SECONDS  # a coarse picture of a change comes first

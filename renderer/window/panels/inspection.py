@@ -1,4 +1,7 @@
-"""What a panel shows of its picture instead of its colors: a layer, a channel, or a step of its algorithm."""
+"""Views of a panel's picture in place of its colors: a layer, a channel, or a step of its algorithm.
+
+DrawLoop calls update() each frame, which computes the chosen view for the drawn samples; PanelView draws the result.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -13,33 +16,33 @@ from renderer.scene.scene import COLOR, Inspect
 from renderer.window.boundary import contained
 from renderer.window.controls.step import next_item
 
-REST_FACTOR = 10.0  # a view is made anew after so many times the seconds that it took: it costs a tenth of the time
+REST_FACTOR = 10.0  # a view that took t seconds is computed again after 10 t: views cost a tenth of the time
 MAX_REST = 20.0  # seconds
 
 
 class Inspection:
-    """The view of one panel, which is passed to its methods; `inspect` says which, and which step of an algorithm."""
+    """The view of one panel; `inspect` holds the view's name, step and pixel. Methods take the Panel."""
 
     def __init__(self, gl: GlContext, inspect: Inspect):
         self._gl = gl
         self.inspect = inspect
-        self.shown: StepPicture | None = None  # what is displayed; None for the picture itself
-        self.texture: Texture | None = None  # of it, if it has pixels
-        self.meaning = ""  # of its colors
+        self.shown: StepPicture | None = None  # the displayed view; None for the picture itself
+        self.texture: Texture | None = None  # the view's picture, if it has one
+        self.meaning = ""  # a sentence on the view's colors
         self.algorithm: AlgorithmView | None = None  # the steps, in an algorithm's view
         self.counts: tuple[np.ndarray, dict[str, int]] | None = None  # the histogram of the picture
         self.shows_histogram = False
-        self.rays: list[Any] = []  # of the clicked pixel, drawn over the picture
-        self.opens_controls = False  # at the next frame
+        self.rays: list[Any] = []  # rays of the clicked pixel, drawn over the picture
+        self.opens_controls = False  # the next frame unfolds the controls
         self._layers: dict[str, np.ndarray] = {}
-        self._key: Any = None  # of the layers or the algorithm
+        self._key: Any = None  # _dependencies() of the layers or the algorithm
         self._histogram_key: Any = None
         self._shown_key: Any = None
-        self._next_at = 0.0  # when a view may be made anew
+        self._next_at = 0.0  # time before which no view is computed again
 
     @property
     def name(self) -> str:
-        """The view's name."""
+        """The name of the view; COLOR for the picture itself."""
         return self.inspect.view
 
     @property
@@ -57,7 +60,7 @@ class Inspection:
         return None if self.shown is None else self.shown.values
 
     def names(self, panel: Any) -> list[str]:
-        """The views that the panel's picture has."""
+        """Names of the views of the panel's picture."""
         return [COLOR] if panel.picture is None else panel.picture.view_names()
 
     def select(self, name: str) -> None:
@@ -72,12 +75,12 @@ class Inspection:
             self.shown = self.texture = None
 
     def look_at(self, panel: Any, u: float, v: float) -> None:
-        """Takes the pixel at these fractions of the picture for views of one."""
+        """Chooses the pixel that views of one pixel show, by fractions of the picture's width and height."""
         self.inspect = replace(self.inspect, pixel=(min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)))
         if panel.picture is not None and self.name in panel.picture.pixel_views:
             self._key, self._next_at = None, 0.0
 
-    def cycle(self, panel: Any, direction: int) -> str:
+    def cycle(self, panel: object, direction: int) -> str:
         """Shows the next (1) or previous (-1) view and returns its name."""
         names = self.names(panel)
         self.opens_controls = True
@@ -91,45 +94,50 @@ class Inspection:
         self.step = min(max(self.step + direction, 0), self.algorithm.count - 1)
         return f"{self.algorithm.unit} {self.step}"
 
-    def _is_stale(self, panel: Any) -> bool:
-        return self.name != COLOR and self._key_of(panel) != self._key
+    def _is_stale(self, panel: object) -> bool:
+        return self.name != COLOR and self._dependencies(panel) != self._key
 
-    def _key_of(self, panel: Any) -> tuple:
-        """What the view depends on: of the views of some algorithms not on the samples so far."""
+    def _dependencies(self, panel: Any) -> tuple:
+        """The state that the view is computed from; steady views of an algorithm do not depend on the sample count."""
         picture = panel.picture
         is_steady = picture is not None and picture.views_are_steady and self.name in picture.algorithm_names
-        return panel.sample_key[:1] if is_steady else panel.sample_key
+        return panel.draw_loop.sample_key[:1] if is_steady else panel.draw_loop.sample_key
 
     def is_due(self, panel: Any) -> bool:
-        """Whether the view is not that of the displayed picture."""
-        is_late = self.shows_histogram and panel.sample_key != self._histogram_key
-        return (self._is_stale(panel) or is_late) and not panel.error
+        """True if the shown view or histogram belongs to an older picture than the displayed one."""
+        is_histogram_stale = self.shows_histogram and panel.draw_loop.sample_key != self._histogram_key
+        return (self._is_stale(panel) or is_histogram_stale) and not panel.error
 
     def update(self, panel: Any, now: float) -> None:
-        """Makes the views of a picture whose sample is complete; waits for its device."""
-        if panel.frame is None or not panel.shows_full_sample or panel.busy or panel.work.is_waiting:
+        """Computes the view and the histogram anew when `sample_key` has changed, once a complete sample is displayed.
+
+        The key changes with the settings, when the number of samples has doubled, and at the last sample.
+        """
+        loop = panel.draw_loop
+        if panel.display.frame is None or not loop.shows_full_sample or loop.busy or panel.work.is_waiting:
             return  # a reloaded picture has no frame yet
-        key = panel.sample_key
+        key = loop.sample_key
         if self.shows_histogram and key != self._histogram_key:
-            self._histogram_key, self.counts = key, histogram(panel.frame.read())
+            self._histogram_key, self.counts = key, histogram(panel.display.frame.read())
         if self.name == COLOR:
             return
         if self.name not in self.names(panel):
             self.select(COLOR)
         elif self._is_stale(panel) and now >= self._next_at:
-            panel.work.start(partial(self._compute, panel, self._key_of(panel)))
+            panel.work.start(partial(self._compute, panel, self._dependencies(panel)))
         elif self._key is not None and (self._key, self.step) != self._shown_key:
             with contained(f"the view {self.name}", self._fail):
                 self._show()
 
-    def _compute(self, panel: Any, key: Any) -> None:
+    def _compute(self, panel: Any, key: object) -> None:
+        """Computes the layers or the algorithm of the view and shows it; `key`: the _dependencies()."""
         started = panel.now()
         self._key = key
         with contained(f"the view {self.name}", self._fail):
             if self.name in CHANNELS:
-                self._layers = {self.name: panel.frame.read()}
+                self._layers = {self.name: panel.display.frame.read()}
             elif self.name in panel.picture.algorithm_names:
-                drawn = panel.drawn_settings, panel.frame.size, self.inspect.pixel
+                drawn = panel.drawn and panel.drawn.settings, panel.display.frame.size, self.inspect.pixel
                 is_new, self.algorithm = self.algorithm is None, panel.picture.algorithm(self.name, *drawn)
                 if is_new and self.step == 0:
                     self.step = self.algorithm.first
@@ -163,7 +171,7 @@ class Inspection:
 
 
 def to_texture(gl: GlContext, pixels: np.ndarray, old: Texture | None = None) -> Texture:
-    """(height, width, 3 or 4) uint8 pixels as a texture; `old` is used again where it has their size."""
+    """A texture of (height, width, 3 or 4) uint8 pixels; `old` is reused if it has their size."""
     height, width = pixels.shape[:2]
     rgba = pixels if pixels.shape[2] == 4 else np.full((height, width, 4), 255, "u1")
     if rgba is not pixels:

@@ -1,4 +1,7 @@
-"""The controls that look closely: view, pixel zoom, histogram, comparison with its numbers."""
+"""The section "Look closely" of the controls: view and its steps, pixel zoom, histogram, comparison and figures.
+
+MainWindow draws it for the active panel; the state is in the panel's Inspection, PixelZoom and Comparison.
+"""
 
 from pathlib import Path
 
@@ -11,12 +14,12 @@ from renderer.window.controls.settings import label
 from renderer.window.controls.toolkit import imgui, implot
 from renderer.window.panels.comparison import MODES
 from renderer.window.panels.inspection import Inspection
+from renderer.window.panels.measurements import format_value
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
-from renderer.window.panels.statistics import format_value
 
-MAX_GAIN = 256.0  # of a difference
-MAX_STOPS = 10.0  # by which both pictures of a difference are brightened
+MAX_GAIN = 256.0  # largest factor of a displayed difference
+MAX_STOPS = 10.0  # largest exposure change of both pictures before they are subtracted
 
 
 def draw(panel: Panel, scale: float) -> None:
@@ -77,7 +80,7 @@ def _steps(inspection: Inspection) -> None:
 
 
 def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> None:
-    """The counts of red, green and blue over stops, and what lies outside of them."""
+    """Plots the counts of red, green and blue over stops; a line of text counts the pixels outside of the plot."""
     stops = np.linspace(*STOPS, BINS, endpoint=False)
     flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title | implot.Flags_.no_legend
     if implot.begin_plot("##histogram plot", (-1, 110 * scale), flags):

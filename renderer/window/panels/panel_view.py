@@ -1,4 +1,7 @@
-"""The look of one panel: its picture, the title bar above, the status bar below, and errors over the picture."""
+"""The drawing of one panel: its picture, the title bar above, the status bar below, and errors over the picture.
+
+MainWindow draws each displayed panel with it.
+"""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
@@ -8,15 +11,13 @@ import numpy as np
 from renderer.gpu.gl import Texture
 from renderer.scene.scene import COLOR
 from renderer.window.controls import theme
-from renderer.window.controls.theme import Rect, corners
 from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.panels import path_overlay, view_overlay
+from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import draw_values
-from renderer.window.panels.statistics import rows
 
-BAR_HEIGHT = 26  # of the title bar and of the status bar, at scale 1
-MAX_WIDTHS = 1000  # of texts that are remembered
+BAR_HEIGHT = 26  # units of the title bar and of the status bar, at scale 1
+MAX_WIDTHS = 1000  # cached text widths
 PREPARING = "preparing: kernels are compiled when they are first used"
 
 
@@ -25,22 +26,21 @@ class PanelView:
 
     def __init__(self, fonts: theme.Fonts, scale: float):
         self.fonts, self.scale = fonts, scale
-        self._widths: dict[str, float] = {}  # of numbers in the bars
+        self._widths: dict[str, float] = {}  # text of numbers in the bars -> width in units
         self._lines: WeakKeyDictionary[Panel, tuple[tuple, str]] = WeakKeyDictionary()
 
     def draw(
-        self, panel: Panel, rect: Rect, image_rect: Rect, now: float, active: bool, overlay: Callable | None
+        self, panel: Panel, rect: theme.Rect, image_rect: theme.Rect, now: float, active: bool, overlay: Callable | None
     ) -> None:
-        """Draws `panel` in `rect`, its picture in `image_rect`; overlay() draws over the picture of the active one."""
-        low, high = corners(rect)
+        """Draws `panel` in `rect` and its picture in `image_rect`; overlay() draws over the active panel's picture."""
+        low, high = theme.corners(rect)
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
-        if panel.display_texture is not None:
-            self._image(panel, panel.display_texture, image_rect, now)
-            self._values(panel, panel.display_texture, image_rect)
-            path_overlay.draw(panel, image_rect, self.scale)
-            view_overlay.draw(panel, image_rect, self.fonts, self.scale)
+        if panel.display.texture is not None:
+            self._image(panel, panel.display.texture, image_rect, now)
+            self._values(panel, panel.display.texture, image_rect)
+            picture_overlays.draw(panel, image_rect, self.fonts, self.scale)
             if overlay:
                 overlay()
         elif not panel.error:
@@ -57,10 +57,10 @@ class PanelView:
             self._error_box(image_rect, "Update failed; showing the last good picture", panel.update_error)
         draw.pop_clip_rect()
 
-    def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> None:
+    def _image(self, panel: Panel, picture: Texture, rect: theme.Rect, now: float) -> None:
         """The picture, or the two that are compared, side by side at the wipe position."""
         draw, comparison = imgui.get_window_draw_list(), panel.comparison
-        low, high = corners(rect)
+        low, high = theme.corners(rect)
         inspection, zoom = panel.inspection, panel.zoom
         is_overlay = inspection.shown is not None and inspection.shown.is_overlay
         shown = None if is_overlay else inspection.texture
@@ -91,8 +91,8 @@ class PanelView:
                 at = (low.x + pad + offset, top + offset)
                 draw.add_text(self.fonts.text, size, at, theme.color_u32(color), label, wrap)
 
-    def _values(self, panel: Panel, picture: Texture, rect: Rect) -> None:
-        """The values of large pixels: those of the view, or the linear ones of the picture."""
+    def _values(self, panel: Panel, picture: Texture, rect: theme.Rect) -> None:
+        """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
         values = panel.inspection.values
         if panel.zoom.is_on and values is not None and panel.inspection.texture is not None:
             picture = panel.inspection.texture
@@ -101,16 +101,17 @@ class PanelView:
                 return values[top : top + height, left : left + width]
 
             draw_values(panel.zoom, rect, picture.size, read, self.fonts, self.scale)
-        elif panel.zoom.is_on and panel.frame is not None:
-            draw_values(panel.zoom, rect, panel.frame.size, panel.frame.read_region, self.fonts, self.scale)
+        elif panel.zoom.is_on and (frame := panel.display.frame) is not None:
+            draw_values(panel.zoom, rect, frame.size, frame.read_region, self.fonts, self.scale)
 
-    def _bars(self, panel: Panel, rect: Rect, now: float, active: bool) -> None:
+    def _bars(self, panel: Panel, rect: theme.Rect, now: float, active: bool) -> None:
         """The title bar with the frame rate; the status bar with the statistics, the size and the samples."""
         x, y, width, height = rect
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
-        rate = panel.frame_rate.rate(now)
-        last_rate = 1 / panel.sample_seconds if panel.sample_seconds else 0.0  # dimmed once the panel rests
-        speed = f"{rate or last_rate:.1f} fps  {panel.sample_seconds * 1000:.1f} ms" if panel.sample_seconds else ""
+        measured = panel.measured
+        rate, seconds = measured.frame_rate.rate(now), measured.sample_seconds
+        last_rate = 1 / seconds if seconds else 0.0  # dimmed once the panel rests
+        speed = f"{rate or last_rate:.1f} fps  {seconds * 1000:.1f} ms" if seconds else ""
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if rate else theme.DIM)
         title = panel.scene.title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
@@ -118,14 +119,15 @@ class PanelView:
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
         self._text(statistics, x + pad, bottom, theme.DIM, self.fonts.text, left - pad)
-        if panel.target_samples > 1 and panel.samples < panel.target_samples:
-            done = width * panel.samples / panel.target_samples
+        if measured.target_samples > 1 and measured.samples < measured.target_samples:
+            done = width * measured.samples / measured.target_samples
             low, high = (x, y + height - max(2.0, 2 * self.scale)), (x + done, y + height)
             imgui.get_window_draw_list().add_rect_filled(low, high, theme.color_u32(theme.ACCENT))
 
     def _statistics_line(self, panel: Panel, width: float) -> str:
         """As many statistics as fit in `width` units; made once for each report."""
-        key = panel.report, panel.transfer, panel.work.text() if panel.work.is_waiting else "", width
+        measured = panel.measured
+        key = measured.report, measured.transfer, panel.work.text() if panel.work.is_waiting else "", width
         known = self._lines.get(panel)
         if known is None or known[0][0] is not key[0] or known[0][1:] != key[1:]:
             known = self._lines[panel] = key, _fit(_statistics(panel), width)
@@ -149,7 +151,7 @@ class PanelView:
         self._text(text, left, y, color, self.fonts.numbers, right)
         return left
 
-    def _error_box(self, rect: Rect, title: str, text: str, height: float = 0.0) -> None:
+    def _error_box(self, rect: theme.Rect, title: str, text: str, height: float = 0.0) -> None:
         """An error over a panel's picture, `height` high or as high as its text."""
         x, top, width, _ = rect
         draw, pad, size = imgui.get_window_draw_list(), 14 * self.scale, theme.FONT_SIZE * self.scale
@@ -158,7 +160,7 @@ class PanelView:
             height = height or imgui.calc_text_size(text, False, wrap).y + 2 * pad + 1.8 * size
         low, high = (x, top), (x + width, top + height)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.03, 0.03, 0.88)))
-        draw.push_clip_rect(*corners(rect), True)
+        draw.push_clip_rect(*theme.corners(rect), True)
         position = (x + pad, top + pad)
         draw.add_text(self.fonts.bold, size * 1.1, position, theme.color_u32(theme.WARNING), title)
         position = (x + pad, top + pad + 1.8 * size)
@@ -178,18 +180,18 @@ def _fit(facts: list[str], width: float) -> str:
 
 def _progress(panel: Panel) -> str:
     """The size in pixels and the samples so far."""
-    if panel.display_texture is None:
+    if panel.display.texture is None:
         return ""
-    width, height = panel.display_texture.size
-    done = panel.is_finished() and not panel.is_animated()
-    samples = "done" if done else f"{panel.samples}/{panel.target_samples}"
+    width, height = panel.display.texture.size
+    done = panel.draw_loop.is_finished and not panel.is_animated
+    samples = "done" if done else f"{panel.measured.samples}/{panel.measured.target_samples}"
     return f"{width}x{height}  {samples}" + ("  denoised" if done and panel.denoiser.displayed else "")
 
 
 def _statistics(panel: Panel) -> list[str]:
-    """The transfer to the window, then what the picture reports, series first."""
-    report = [row for row in rows(panel) if row.name != "samples"]
+    """The transfer to the window, then the picture's report, series first."""
+    report = [row for row in panel.measured.rows if row.name != "samples"]
     report.sort(key=lambda row: row.series is None)
     facts = [f"{row.label} {row.text}" for row in report]
-    facts = [panel.transfer, *facts] if panel.transfer else facts
+    facts = [panel.measured.transfer, *facts] if panel.measured.transfer else facts
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

@@ -1,4 +1,7 @@
-"""Zoom into the pixels of a panel's picture, which stays as it is drawn; large pixels show their values."""
+"""Magnification of a panel's picture, which is not drawn again; large pixels show their values.
+
+app/mouse.py zooms and pans (Ctrl+wheel, Ctrl+drag); PanelView and the overlays map points by the zoom.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -6,7 +9,6 @@ from typing import Self
 import numpy as np
 
 from renderer.window.controls import theme
-from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 
 STEP = 1.25  # factor of a step of the wheel
@@ -16,7 +18,7 @@ VALUE_SIDE = 52  # units that a pixel's side must have, at scale 1, for its valu
 
 @dataclass(frozen=True)
 class PixelZoom:
-    """The part of a picture that is shown: `factor` times magnified, (left, top) in fractions of width and height."""
+    """The visible region of a picture: `factor` times magnified, from (left, top) in fractions of width and height."""
 
     factor: float = 1.0
     left: float = 0.0
@@ -24,7 +26,7 @@ class PixelZoom:
 
     @property
     def is_on(self) -> bool:
-        """Whether only a part is shown."""
+        """True if the picture is magnified."""
         return self.factor > 1.0
 
     def zoomed(self, steps: float, u: float, v: float) -> Self:
@@ -42,7 +44,7 @@ class PixelZoom:
         return replace(self, factor=factor, left=min(max(left, 0.0), most), top=min(max(top, 0.0), most))
 
     def picture_point(self, u: float, v: float) -> tuple[float, float]:
-        """The fractions of the picture's width and height that are shown at those of the panel."""
+        """The point of the picture that is shown at (u, v) of the panel; both in fractions of width and height."""
         return self.left + u / self.factor, self.top + v / self.factor
 
     def panel_point(self, x: float, y: float) -> tuple[float, float]:
@@ -57,7 +59,9 @@ class PixelZoom:
         return columns, rows
 
 
-def draw_values(zoom: PixelZoom, rect: Rect, size: tuple[int, int], read, fonts: theme.Fonts, scale: float) -> None:
+def draw_values(
+    zoom: PixelZoom, rect: theme.Rect, size: tuple[int, int], read, fonts: theme.Fonts, scale: float
+) -> None:
     """Writes the values of each pixel into it where pixels are large enough.
 
     read(left, top, width, height) gives the values of a rectangle of the picture of `size` pixels.

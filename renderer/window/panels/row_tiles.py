@@ -1,4 +1,7 @@
-"""Row tiles: one sample of a costly picture in several short draws, so that neither window nor device is blocked."""
+"""Row tiles: one sample of a costly picture in several short draws, so that neither window nor device is blocked.
+
+DrawLoop starts a picture in tiles, draws one tile at a time, and displays the texture that composes them.
+"""
 
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -8,18 +11,26 @@ import numpy as np
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures.picture import Frame, Picture, Size, Tile
-from renderer.scene.scene import Scene
+from renderer.scene.schema import PictureSettings
 
 MIN_TILE_ROWS = 8
 MAX_TILES = 64
 
 
 class DrawKey(NamedTuple):
-    """What samples belong to: if it changes, they are discarded."""
+    """The key of samples: when it changes, they are discarded."""
 
-    settings: Any
+    settings: PictureSettings
     time: float  # seconds of scene time; 0 for a picture that does not depend on it
     size: Size  # in pixels
+
+
+class TiledPicture(NamedTuple):
+    """The picture that is drawn in tiles: the panel's picture, or the source that it post-processes."""
+
+    picture: Picture[Any]
+    settings: PictureSettings | None
+    size: Size
 
 
 class RowTiles:
@@ -29,51 +40,49 @@ class RowTiles:
     is drawn whole. If the picture post-processes another picture, that other picture is drawn in tiles.
     """
 
-    def __init__(self, gl: GlContext, picture: Picture):
+    def __init__(self, gl: GlContext, picture: Picture[Any]):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
-        self._clones: list[Picture] = []
+        self._clones: list[Picture[Any]] = []
         self._interops: dict[Size, GlInterop] = {}  # by size of a frame
         self._composed: Texture | None = None
-        self._postprocessed: Texture | None = None  # the last complete one
-        self._settings: Any = None
+        self._postprocessed: Texture | None = None  # the last complete post-processed picture
+        self._settings: PictureSettings | None = None
         self._size = (1, 1)
-        self._drawn: tuple[Picture, Any, Size] = (picture, None, (1, 1))  # in tiles: picture, settings, size
+        self._tiled = TiledPicture(picture, None, (1, 1))
         self.count = 1
         self.done = 0  # tiles of the current sample
-        self.repeat = 1  # samples that each tile is drawn with at once; set before the first of a pass
+        self.repeat = 1  # samples that each tile draws at once; set before the first tile of a sample
         self.transfer = ""  # how frames reach the window's GL
 
-    def can_split(self, settings: Any) -> bool:
-        """Whether the picture of these settings can be drawn in tiles."""
+    def can_split(self, settings: PictureSettings) -> bool:
+        """True if the picture of these settings can be drawn in tiles."""
         with suppress(Exception):  # in the file of the other picture, for example; its draw reports it
-            return self._tiled_picture(settings, self._size)[0].can_clone
+            return self._tiled_picture(settings, self._size).picture.can_clone
         return False
 
-    def _tiled_picture(self, settings: Any, size: Size) -> tuple[Picture, Any, Size]:
-        """The picture that is drawn in tiles, its settings and its size."""
-        source = self.picture.source_picture(settings, size)
-        return source or (self.picture, settings, size)
+    def _tiled_picture(self, settings: PictureSettings, size: Size) -> TiledPicture:
+        return TiledPicture(*(self.picture.source_picture(settings, size) or (self.picture, settings, size)))
 
-    def tile_count(self, settings: Any, seconds: float, budget: float, rows: int) -> int:
+    def tile_count(self, settings: PictureSettings, seconds: float, budget: float, rows: int) -> int:
         """The number of tiles that keeps each below `budget` seconds, for a sample of `seconds` and `rows`."""
         if seconds <= budget or not self.can_split(settings):
             return 1
         return max(1, min(int(seconds / budget) + 1, MAX_TILES, rows // MIN_TILE_ROWS))
 
-    def start(self, settings: Any, size: Size, count: int, previous: Texture | None) -> None:
+    def start(self, settings: PictureSettings, size: Size, count: int, previous: Texture | None) -> None:
         """Starts a picture in `count` tiles; `previous` is displayed where they are not drawn yet."""
         if settings != self._settings or count != self.count:
             self._clones = []  # the first tile's picture may rebuild what they share
         self._settings, self._size, self.count, self.done = settings, size, count, 0
-        before, self._drawn = self._drawn, self._tiled_picture(settings, size)
-        self._clones = self._clones if self._drawn[0] is before[0] else []
-        for picture in (self.picture, *self._clones):  # with equal settings it would add samples to the old ones
+        before, self._tiled = self._tiled, self._tiled_picture(settings, size)
+        self._clones = self._clones if self._tiled.picture is before.picture else []
+        for picture in (self.picture, *self._clones):  # a picture with equal settings would add samples to the old ones
             picture.restart()
         if count == 1:
             self._composed = None
             return
-        is_postprocessed, size = self._drawn[0] is not self.picture, self._drawn[2]
+        is_postprocessed, size = self._tiled.picture is not self.picture, self._tiled.size
         self._postprocessed = previous if is_postprocessed else None
         if self._composed is None or self._composed.size != size:
             self._composed = self._gl.texture(size)
@@ -83,21 +92,19 @@ class RowTiles:
 
     def tile(self) -> Tile:
         """The next tile."""
-        width, height = self._drawn[2]
+        width, height = self._tiled.size
         top, bottom = (height * k // self.count for k in (self.done, self.done + 1))
         return (0, top, width, bottom - top)
 
     def draw(self, time: float) -> Frame:
         """Draws the next tile at a scene time in seconds; returns its frame, on the picture's device."""
         if self.count == 1:
-            return self._draw_repeated(self.picture, self._settings, self._size, time, None)
-        first, settings, size = self._drawn
-        while len(self._clones) < self.done:
-            self._clones.append(first.clone())
-        picture = self._clones[self.done - 1] if self.done else first
-        return self._draw_repeated(picture, settings, size, time, self.tile())
-
-    def _draw_repeated(self, picture: Picture, settings: Any, size: Size, time: float, tile: Tile | None) -> Frame:
+            picture, settings, size, tile = self.picture, self._settings, self._size, None
+        else:
+            (first, settings, size), tile = self._tiled, self.tile()
+            while len(self._clones) < self.done:
+                self._clones.append(first.clone())
+            picture = self._clones[self.done - 1] if self.done else first
         for _ in range(self.repeat - 1):
             picture.draw(settings, size, time, tile)
         return picture.draw(settings, size, time, tile)
@@ -111,7 +118,7 @@ class RowTiles:
             self._copy(self._composed, scissor=tile, image=texture, offset=tile[:2], texel_step=(1.0, 1.0))
             texture = self._composed
         self.done = (self.done + 1) % self.count
-        if self.count == 1 or self._drawn[0] is self.picture:
+        if self.count == 1 or self._tiled.picture is self.picture:
             return texture
         if self.done == 0 or self._postprocessed is None:
             self._postprocessed = self._to_texture(self.picture.postprocess(self._settings, self._size, texture))
@@ -120,7 +127,7 @@ class RowTiles:
     def _to_texture(self, frame: Frame) -> Texture:
         height, width = frame.shape[:2]
         if (width, height) not in self._interops:
-            if len(self._interops) > 2:  # of sizes that the panel had before
+            if len(self._interops) > 2:  # the others belong to earlier sizes of the panel
                 self.release()
             self._interops[width, height] = GlInterop(self._gl)
         interop = self._interops[width, height]
@@ -129,17 +136,17 @@ class RowTiles:
         return texture
 
     def layers(self) -> dict[str, np.ndarray]:
-        """The layers of the picture, from the tiles that drew it; those of a post-processed one are its own."""
-        if self.count == 1 or self._drawn[0] is not self.picture:
+        """The layers of the picture, composed from its tiles; a post-processing picture gives its layers itself."""
+        if self.count == 1 or self._tiled.picture is not self.picture:
             return self.picture.layers(self._settings, self._size)
         bounds = [self._size[1] * k // self.count for k in range(self.count + 1)]
-        parts = []
+        layers = []
         for picture, top, bottom in zip((self.picture, *self._clones), bounds, bounds[1:], strict=False):
-            parts.append(picture.layers(self._settings, self._size, (0, top, self._size[0], bottom - top)))
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            layers.append(picture.layers(self._settings, self._size, (0, top, self._size[0], bottom - top)))
+        return {name: np.concatenate([tile[name] for tile in layers]) for name in layers[0]}
 
     def report(self) -> dict[str, Any]:
-        """What the picture reports; lists of counts, such as rays by depth, are summed over the tiles."""
+        """The picture's report; lists of counts, such as rays by depth, are summed over the tiles."""
         report = self.picture.report()
         for clone in self._clones[: self.count - 1]:
             for name, value in clone.report().items():
@@ -154,13 +161,5 @@ class RowTiles:
         self._interops = {}
 
 
-def _is_counts(value: Any) -> bool:
+def _is_counts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(n, int) for n in value)
-
-
-class Fallback(NamedTuple):
-    """The last good picture, until the picture of an edited file has drawn."""
-
-    scene: Scene
-    tiles: RowTiles
-    texts: dict  # the shader sources that it was compiled from

@@ -1,4 +1,7 @@
-"""What a browser may send: events of mouse and keyboard as JSON, checked before the drawing thread sees them."""
+"""Mouse and keyboard events that a browser sends as JSON: their check, before the drawing thread sees them.
+
+handler.py calls read_events(); server.py passes the checked events to Dear ImGui.
+"""
 
 import json
 from collections.abc import Callable
@@ -8,7 +11,7 @@ from typing import Any
 from renderer.window.controls.shortcuts import KEY_NAMES
 
 MAX_TEXT = 16  # characters that one event types
-MAX_CODE = 40  # characters of a key's name; unknown keys are no mistake, as keyboards have more than the window uses
+MAX_CODE = 40  # characters of a key's name. Unknown names are ignored: keyboards have more keys than the window uses
 
 # JavaScript's KeyboardEvent.code -> Dear ImGui's key
 KEYS = {f"Key{letter}": KEY_NAMES[letter] for letter in ascii_uppercase}
@@ -23,27 +26,27 @@ def _is_coordinate(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < 1e6  # NaN is not
 
 
-def _is_flag(value: Any) -> bool:
+def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_button(value: Any) -> bool:
+def _is_button(value: object) -> bool:
     return type(value) is int and 0 <= value <= 2
 
 
-def _is_code(value: Any) -> bool:
+def _is_code(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_CODE
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is text that UTF-8 can encode (no half of a surrogate pair) and C can take (no NUL)."""
+    """True if UTF-8 can encode the text (no half of a surrogate pair) and C can hold it (no NUL)."""
     good = isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
     return good and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false where they are missing
+MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false if they are missing
 OPTIONAL = {*MODIFIERS, "ratio"}
-# The fields of each kind of event, besides `kind`; all are required but OPTIONAL.
+# The fields of each kind of event, besides `kind`; all but OPTIONAL are required.
 FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "move": {"x": _is_coordinate, "y": _is_coordinate},
     "button": {"button": _is_button, "down": _is_flag},
@@ -56,7 +59,7 @@ FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
 
 
 def read_events(body: bytes) -> list[dict[str, Any]]:
-    """The events of a request; ValueError where the body is anything but a list of the events of FIELDS."""
+    """The events of a request; raises ValueError unless the body is a list of events as in FIELDS."""
     try:
         events = json.loads(body)
     except (ValueError, RecursionError):

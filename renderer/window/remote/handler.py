@@ -1,8 +1,8 @@
-"""Requests of the browser: the page, frames as JPEG, events; who may send them, and how much and how slowly.
+"""Answers requests of browsers: the page, frames as JPEG, events. Bounds who may ask, how much, and how slowly.
 
-Whoever has the token may do what a person at the window may do, so each request needs it, on loopback too: other users
-of a machine reach its loopback addresses. The page gets it from its address and sends it as a header. A cookie would go
-to every port of the host, and so to servers of other users.
+The token gives the rights of a person at the window, so each request needs it, on loopback too: other users of a
+machine reach its loopback addresses. The page takes it from its address and sends it as a header. A cookie would go to
+every port of the host, and so to servers of other users.
 """
 
 import hmac
@@ -20,30 +20,29 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from renderer.formats.images import encode_jpeg
-from renderer.process import log_internal_error
+from renderer.system.process import log_internal_error
 from renderer.window.remote.events import read_events
-from renderer.window.remote.exchange import FrameExchange
-from renderer.window.remote.viewers import MAX_VIEWERS, Viewers, is_name
+from renderer.window.remote.viewers import MAX_VIEWERS, FrameExchange, Viewers, is_name
 
 PAGE = Path(__file__).with_name("page.html")
-MAX_BODY_BYTES = 1 << 16  # of one request with events
-MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # with its headers
-REQUEST_SECONDS = 10.0  # for a request to arrive whole, or its answer to be taken
+MAX_BODY_BYTES = 1 << 16  # of a POST request with events
+MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # body and headers
+REQUEST_SECONDS = 10.0  # for all of a request to arrive, or for its answer to be taken
 IDLE_SECONDS = 60.0  # between two requests of a connection
-MAX_CONNECTIONS = 4 * MAX_VIEWERS  # a page keeps two or three; more wait in the queue of the system, at most BACKLOG
+MAX_CONNECTIONS = 4 * MAX_VIEWERS  # a page has two or three; up to BACKLOG more wait in the queue of the system
 BACKLOG = 64
 FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who may use the server: those who know the token, by one of the machine's names."""
+    """Decides who may use the server: clients with the token that call the machine by one of its names."""
 
     token: str
     names: frozenset[str]
 
     def refusal(self, given: str, host: str | None, origin: str | None) -> str:
-        """Why a request with these headers and this token is refused; empty if it is not.
+        """The reason why a request with these headers and this token is refused; empty if it is allowed.
 
         A host that is neither an address nor one of the names was resolved by a foreign DNS server (DNS rebinding). An
         origin other than the host is a page of another site.
@@ -65,7 +64,7 @@ class Access:
 
 
 class Server(ThreadingHTTPServer):
-    """A thread for each connection, at most MAX_CONNECTIONS; an error of ours goes to a log, not to the terminal."""
+    """Serves each connection by a thread, at most MAX_CONNECTIONS; internal errors go to a log, not to the terminal."""
 
     daemon_threads = True
     request_queue_size = BACKLOG
@@ -78,47 +77,47 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), Handler)
 
     def server_bind(self) -> None:
-        """Binds without HTTPServer's look-up of the host's full name, which may take long."""
+        """Binds without the look-up of the host's full name in HTTPServer, which may take long."""
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Starts a thread for a connection; closes the connection where there are too many."""
+        """Starts a thread for a connection; closes the connection if there are too many."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """What the thread of a connection runs."""
+        """Runs the thread of a connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Writes the log of an internal error; a connection that broke off is none."""
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Logs an internal error; an OSError is a broken connection."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
             print(f"rayfold: {log_internal_error(error, 'rayfold serve')}", file=sys.stderr)
 
 
 class BoundedInput(io.RawIOBase):
-    """What a connection sends: TimeoutError where a request is too long or takes too long."""
+    """The bytes of a connection; raises TimeoutError if a request is too long or takes too long."""
 
     def __init__(self, connection: socket.socket):
         self._connection = connection
         self.next_request()
 
     def next_request(self) -> None:
-        """Expect another request: it may begin late, but must then arrive soon."""
+        """Expects another request, which may begin within IDLE_SECONDS and must then end within REQUEST_SECONDS."""
         self._room, self._deadline = MAX_REQUEST_BYTES, 0.0
 
     def readable(self) -> bool:
-        """Whether it can be read: always."""
+        """True, as io.RawIOBase asks."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Reads what is there, as io.RawIOBase says."""
+        """Reads the bytes that have arrived, as io.RawIOBase asks."""
         now = time.monotonic()
         wait = self._deadline - now if self._deadline else IDLE_SECONDS
         if wait <= 0 or self._room <= 0:
@@ -135,11 +134,11 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    wbufsize, disable_nagle_algorithm = -1, True  # an answer leaves as a whole, and at once
+    wbufsize, disable_nagle_algorithm = -1, True  # an answer leaves in one write, and at once
     server_version, sys_version = "Rayfold", ""
 
     def setup(self) -> None:
-        """Bounds what the connection sends."""
+        """Limits the size and the time of the connection's requests."""
         super().setup()
         self._input = BoundedInput(self.connection)
         self.rfile = io.BufferedReader(self._input)
@@ -163,7 +162,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404)
 
     def do_POST(self) -> None:
-        """Takes events; 400 says which one is malformed."""
+        """Takes events; the answer 400 names a malformed event."""
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit() and len(length) < 9 and int(length) <= MAX_BODY_BYTES):
             self.close_connection = True
@@ -195,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
             return path, {}
 
     def _allowed(self, token: str = "") -> bool:
-        """Whether the request may be answered; answers 403 itself if not."""
+        """Returns true if the request is allowed; answers 403 otherwise."""
         given = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
         refusal = self.server.access.refusal(given, self.headers.get("Host"), self.headers.get("Origin"))
         if refusal:
@@ -203,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
         return not refusal
 
     def _viewer(self, query: dict[str, str]) -> FrameExchange | None:
-        """What the drawing thread exchanges with the viewer of a request; answers itself where there is none."""
+        """The exchange of the viewer that sends a request; None after an answer 400 or 503."""
         name = query.get("viewer", "")
         if name and not is_name(name):
             self._answer(400, b"viewer must be a name of up to 40 letters, digits, - and _")
@@ -237,5 +236,5 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.wfile.flush()
 
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, *arguments: object) -> None:
         """Logs nothing: stderr is for messages to the user."""

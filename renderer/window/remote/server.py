@@ -1,9 +1,9 @@
 """The window in a browser: frames as JPEG over HTTP, input events back. For GPU machines without a display.
 
-The server listens on this machine only unless another host is given; each request needs the token of the printed
-address. Each browser has a window of its own, of its size, pixels a unit and view, up to MAX_VIEWERS. One thread draws
-them in turn; it waits for no connection, as a page requests the next frame after it has shown the last (long polling):
-a slow one drops frames instead of queueing them.
+The server listens on this machine only, unless another host is given; each request needs the token of the printed
+address. Each browser, up to MAX_VIEWERS, has a window with its size and its pixels a unit. One thread draws the windows
+in turn. It waits for no connection: a page requests the next frame after it has shown the last (long polling), so that
+a slow one drops frames in place of queueing them.
 """
 
 import secrets
@@ -17,19 +17,18 @@ from renderer.errors import UnavailableError
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.events import KEYS
-from renderer.window.remote.exchange import FrameExchange
 from renderer.window.remote.handler import Access, Server
-from renderer.window.remote.viewers import Viewers
+from renderer.window.remote.viewers import FrameExchange, Viewers
 
 ANY_ADDRESS = ("0.0.0.0", "::")
-FRAME_INTERVAL = 1 / 30  # seconds between two frames that are sent, and of a window that is one of several
-MAX_WAIT = 5.0  # seconds between two looks for viewers that have left
+FRAME_INTERVAL = 1 / 30  # seconds between two sent frames; also between two drawn ones, if there are several windows
+MAX_WAIT = 5.0  # seconds between two checks for viewers that have left
 RATIOS = (0.5, 4.0)  # pixels a unit that a browser may ask for
-SIZES = (64, 4096)  # units that a browser may ask for, a side; and the most pixels
+SIZES = (64, 4096)  # units a side that a browser may ask for; the second bounds the pixels too
 
 
 class RemoteServer:
-    """The HTTP server on a thread of its own; `address` is what a browser opens."""
+    """The HTTP server, on a thread; `address` is the URL for a browser, with the token."""
 
     def __init__(self, host: str, port: int):
         self.viewers = Viewers()
@@ -55,7 +54,7 @@ class RemoteServer:
         first.app.file_watcher.listen(first.app.wake)
         shown = {self.viewers.first: Shown(first, self.viewers.first)}
         try:
-            while not first.app.quit_requested:
+            while not first.app.loop.quit_requested:
                 self._open_and_close(shown, open_window)
                 active = [one for one in shown.values() if one.window is first or one.exchange.has_viewer()]
                 self.viewers.wake.wait(min([MAX_WAIT, *(one.wait(len(active)) for one in active)]))
@@ -69,7 +68,7 @@ class RemoteServer:
             first.make_current()
 
     def _open_and_close(self, shown: dict[FrameExchange, "Shown"], open_window: Callable[[], OffscreenWindow]) -> None:
-        """Gives each viewer a window, and closes the windows of those that are gone."""
+        """Opens a window for each new viewer, and closes the windows of viewers that have left."""
         self.viewers.forget_gone()
         present = self.viewers.all()
         for exchange in present:
@@ -97,11 +96,11 @@ class Shown:
         self._is_sent = False
 
     def wait(self, count: int) -> float:
-        """Seconds until the window has something to do beside its events; `count` windows are drawn."""
+        """Seconds until the window has something to do besides its events; `count` windows are drawn."""
         self.window.make_current()
         now = time.perf_counter()
         wait = self.window.ui.idle.wait()
-        if count > 1:  # none draws more often than it is shown, so that the others have their turn
+        if count > 1:  # a window draws no frame that is not sent, so that the others have their turn
             wait = max(wait, self._drawn_at + FRAME_INTERVAL - now)
         if not self._is_sent and self.exchange.has_viewer():
             wait = min(wait, self._sent_at + FRAME_INTERVAL - now)
@@ -123,15 +122,15 @@ class Shown:
             self._sent_at, self._is_sent = time.perf_counter(), True
             exchange.wants_text = imgui.get_io().want_text_input
             exchange.publish_frame(window.pixels())
-        if window.app.quit_requested:
+        if window.app.loop.quit_requested:
             exchange.close()
 
 
 def own_address(host: str) -> str:
-    """The address by which other machines reach this one, where the server listens on all of them (ANY_ADDRESS).
+    """The address by which other machines reach this one, for a server that listens on all addresses (ANY_ADDRESS).
 
-    That of the network card which leads outside, from the system's routing table: nothing is sent to the addresses for
-    documentation (RFC 5737 and 3849). The host's name where there is none.
+    It is the address of the network card that leads outside, by the system's routing table: nothing is sent to the
+    addresses for documentation (RFC 5737 and 3849). The host's name if no card leads outside.
     """
     family, outside = (
         (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
@@ -152,7 +151,7 @@ def inject(window: OffscreenWindow, event: dict[str, Any]) -> None:
         io.add_mouse_pos_event(float(event["x"]), float(event["y"]))
     elif kind == "button":
         if event["down"]:
-            window.frame()  # what the press is on is what the pointer was over, and a finger was nowhere
+            window.frame()  # the press is on what was under the pointer in the last frame; a finger was on nothing
         io.add_mouse_button_event(event["button"], event["down"])
         window.frame()  # a press and a release of one request need a frame each
     elif kind == "wheel":

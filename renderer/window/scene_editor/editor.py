@@ -1,4 +1,7 @@
-"""The editor of a ray traced scene in one panel, as the main window uses it."""
+"""The editor of a ray traced scene in one panel: the list of items, the selected item's properties, and its gizmo.
+
+MainWindow calls the methods of PanelEditor; picking.py finds clicked items, gizmo.py draws the gizmo.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -6,22 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from renderer.raytracing.settings import Settings
 from renderer.window.controls import theme
-from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.theme import Rect
-from renderer.window.controls.toolkit import imgui
-from renderer.window.document import commands, items, picking, pose
-from renderer.window.document.document import Document
+from renderer.window.controls.shortcuts import Action, action_buttons
+from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.document import items, picking, pose
 from renderer.window.document.items import Item
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
-from renderer.window.scene_editor import gizmo, model_menus, outliner
-from renderer.window.state import documents
+from renderer.window.scene_editor import gizmo, model_menus
+from renderer.window.scene_editor.outliner import Outliner, draw_properties
+from renderer.window.state import edit_actions, panel_actions
 from renderer.window.state.app_state import AppState
-from renderer.window.state.setting_actions import control_context
+from renderer.window.state.edit_actions import control_context
 
-GROUP = "Scene"  # of the help
-EDGES = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)]  # of a box, by corner bits
+GROUP = "Scene"  # heading in the key help
+OPERATIONS = {"move": "Alt+G", "rotate": "Alt+R", "scale": "Alt+S"}  # operation of the gizmo -> its key
+EDGES = [
+    (a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)
+]  # pairs of a box's corners; bit k of a corner selects the low or high coordinate k
 CLICK_DISTANCE = 4.0  # units between press and release of a click, at scale 1
 
 
@@ -31,47 +37,40 @@ class SceneEditor(PanelEditor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.operation = "move"
-        self.renaming: Item | None = None  # whose name is typed in the list
-        self.name = ""
-        self.scrolled_to: Item | None = None  # that the list shows
-        self._was_hot = self._hot_when_drawn = False
+        self.outliner = Outliner(app, panel, fonts, scale)
+        self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None  # a value, the view's target, the value's pose
         self._own_actions = self._make_actions()
 
     @property
-    def document(self) -> Document:
-        """The panel's document."""
-        return self.panel.document
-
-    @property
     def selected(self) -> Item | None:
         """The selected item."""
-        return self.document.selected
+        return self.panel.document.selected
 
     @property
-    def settings(self) -> Any:
+    def settings(self) -> Settings:
         """The settings at the scene time."""
         return self.panel.settings()
 
     # Over the picture
 
     def wants_mouse(self) -> bool:
-        """Whether the gizmo takes the mouse, so that the panel does not."""
-        return self._was_hot and self._pose() is not None and gizmo.is_hot(self._hot_when_drawn)
+        """True if the mouse is over the gizmo or drags it; the panel then ignores the mouse."""
+        return self._gizmo_is_drawn and self._pose() is not None and gizmo.is_hot(self._hot_when_drawn)
 
-    def mouse(self, rect: Rect) -> bool:
-        """Selects what a click of the left button is on; the panel's other uses of the mouse go on."""
+    def mouse(self, rect: theme.Rect) -> bool:
+        """Selects the item under a left click. Returns False always: the panel may use the same click too."""
         io = imgui.get_io()
         delta = imgui.get_mouse_drag_delta(0, 0.0)
         is_click = imgui.is_mouse_released(0) and abs(delta.x) + abs(delta.y) <= CLICK_DISTANCE * self.scale
-        if not (imgui.is_item_deactivated() and is_click) or io.key_ctrl or io.key_shift or self.app.picking:
+        if not (imgui.is_item_deactivated() and is_click) or io.key_ctrl or io.key_shift or self.app.input.picking:
             return False
         x, y, width, height = rect
         self.select_at((io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height, width / height)
         return False
 
     def select_at(self, u: float, v: float, aspect: float) -> None:
-        """Selects what is seen at fractions (u, v) of the picture's width and height; nothing where nothing is."""
+        """Selects the item seen at fractions (u, v) of the picture's width and height; no item where none is seen."""
         if not gizmo.can_draw(self.settings):
             return
         with self.app.errors_as_messages("selecting", ValueError):
@@ -82,54 +81,55 @@ class SceneEditor(PanelEditor):
         if item is None or not gizmo.can_draw(self.settings):
             return None
         settings = self.settings
-        value, target = items.value_of(settings, item), settings.view.target
+        value, target = items.item_value(settings, item), settings.view.target
         if self._posed is None or self._posed[0] is not value or self._posed[1] != target:
-            held = pose.pose_of(value, np.array(target)) if pose.can_move(value) else None
+            held = pose.item_pose(value, np.array(target)) if pose.can_move(value) else None
             self._posed = value, target, held
         return self._posed[2]
 
-    def draw(self, rect: Rect) -> None:
+    def draw(self, rect: theme.Rect) -> None:
         """Draws point lights, the box of the selected item and its gizmo over the picture."""
         settings, item = self.settings, self.selected
-        self._was_hot = False
+        self._gizmo_is_drawn = False
         if not gizmo.can_draw(settings) or rect[2] < 8 or rect[3] < 8:
             return
         self._draw_lights(settings, rect)
-        place = self._pose()
-        if item is None or place is None:
+        current = self._pose()
+        if item is None or current is None:
             return
         self._draw_box(settings, item, rect)
-        value = items.value_of(settings, item)
-        has_place = bool({"position", "center", "corners"} & set(vars(value)))
-        allowed = {"move": has_place, "rotate": pose.can_rotate(value), "scale": pose.can_scale(value)}
+        value = items.item_value(settings, item)
+        has_position = bool({"position", "center", "corners"} & set(vars(value)))
+        allowed = {"move": has_position, "rotate": pose.can_rotate(value), "scale": pose.can_scale(value)}
         operation = self.operation if allowed[self.operation] else next((o for o, on in allowed.items() if on), "")
         if not operation:
             return
-        self._was_hot = True
-        moved = gizmo.draw(settings, place, operation, imgui.get_io().key_ctrl, rect, self.scale)
+        self._gizmo_is_drawn = True
+        moved = gizmo.draw(settings, current, operation, imgui.get_io().key_ctrl, rect, self.scale)
         self._hot_when_drawn = gizmo.is_hot(False)
         if moved is not None:
             with self.app.errors_as_messages("moving an item", ValueError):
                 self.put_value(item, pose.with_pose(value, moved))
 
-    def put_value(self, item: Item, value: Any) -> None:
-        """Replaces the value of an item at the scene time: what has key frames gets one."""
+    def put_value(self, item: Item, value: object) -> None:
+        """Replaces the value of an item; its animated settings get a key frame at the scene time."""
         values = list(getattr(self.settings, item.group))
         values[item.index] = value
-        self.app.edit_settings(replace(self.settings, **{item.group: tuple(values)}))
+        changes: dict[str, Any] = {item.group: tuple(values)}
+        panel_actions.edit_settings(self.app, replace(self.settings, **changes))
 
-    def _draw_lights(self, settings: Any, rect: Rect) -> None:
+    def _draw_lights(self, settings: Settings, rect: theme.Rect) -> None:
         if not settings.point_lights:
             return
-        draw, low_high = imgui.get_window_draw_list(), theme.corners(rect)
-        draw.push_clip_rect(*low_high, True)
+        draw = imgui.get_window_draw_list()
+        draw.push_clip_rect(*theme.corners(rect), True)
         for x, y in gizmo.project(settings, np.array([light.position for light in settings.point_lights]), rect):
             if np.isfinite(x) and np.isfinite(y) and abs(x) < 1e5 and abs(y) < 1e5:
                 draw.add_circle_filled((x, y), 4 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.9)))
                 draw.add_circle((x, y), 8 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.7)), 0, 1.5 * self.scale)
         draw.pop_clip_rect()
 
-    def _draw_box(self, settings: Any, item: Item, rect: Rect) -> None:
+    def _draw_box(self, settings: Settings, item: Item, rect: theme.Rect) -> None:
         """The box of the selected item, and its name."""
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(*theme.corners(rect), True)
@@ -145,28 +145,40 @@ class SceneEditor(PanelEditor):
                     draw.add_line(ends[a], ends[b], color, 1.2 * self.scale)
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
         x, y, _, _ = rect
-        theme.shadow_text(draw, self.fonts.text, size, x + pad, y + pad, theme.ACCENT, self.document.label(item))
+        theme.shadow_text(draw, self.fonts.text, size, x + pad, y + pad, theme.ACCENT, self.panel.document.label(item))
         draw.pop_clip_rect()
-
-    def overlay(self) -> bool:
-        """Draws nothing over the window."""
-        return False
 
     # Beside the picture
 
     def controls(self) -> None:
         """Draws the menus of models, the list of items, and the properties of the selected one."""
         model_menus.draw(self.app, self.panel)
-        outliner.draw(self)
+        if not imgui.collapsing_header("Items", imgui.TreeNodeFlags_.default_open):
+            return
+        gap, actions = 4 * self.scale, self._own_actions
+        action_buttons(self.app, actions, {"Add...": "Shift+A"}, gap)
+        imgui.begin_disabled(self.selected is None)
+        imgui.same_line(0, gap)
+        action_buttons(self.app, actions, {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Rename": "F2"}, gap)
+        imgui.end_disabled()
+        for number, operation in enumerate(OPERATIONS):
+            if number:
+                imgui.same_line(0, gap)
+            if imgui.radio_button(operation, self.operation == operation):
+                self.operation = operation
+            imgui.set_item_tooltip(f"gizmo in the picture: {OPERATIONS[operation]}; hold Ctrl for steps")
+        self.outliner.draw_list()
+        if item := self.selected:
+            hidden = [f"{item.group}[{item.index}].name"]  # renaming in the list sets the name
+            with imgui_ctx.push_id(f"{item.group} {item.index}"):
+                context = control_context(self.app, self.panel, hidden)
+                edited = draw_properties(self.panel, item, context, self.fonts)
+            if edited != items.item_value(self.settings, item):
+                self.put_value(item, edited)
 
     def hidden_settings(self) -> list[str]:
         """The settings that the list shows."""
         return list(items.groups(self.panel.scene.settings))
-
-    def edit_item(self, item: Item) -> None:
-        """Draws the controls of an item's settings."""
-        hidden = [f"{item.group}[{item.index}].name"]  # which renaming sets
-        outliner.properties(self, item, control_context(self.app, self.panel, hidden))
 
     # Keys
 
@@ -176,28 +188,14 @@ class SceneEditor(PanelEditor):
 
     def _make_actions(self) -> list[Action]:
         out = [
-            Action("Shift+A", "add to the scene", GROUP, lambda app: setattr(app, "adding", True)),
-            Action("Delete", "delete the selected item", GROUP, documents.delete_selected),
-            Action("Ctrl+Shift+D", "duplicate the selected item", GROUP, documents.duplicate_selected),
-            Action("F2", "rename the selected item", GROUP, lambda app: self.start_renaming()),
-            Action("Shift+Escape", "select nothing", GROUP, lambda app: documents.select(app, None)),
+            Action("Shift+A", "add to the scene", GROUP, lambda app: app.input.open_add_menu()),
+            Action("Delete", "delete the selected item", GROUP, edit_actions.delete_selected),
+            Action("Ctrl+Shift+D", "duplicate the selected item", GROUP, edit_actions.duplicate_selected),
+            Action("F2", "rename the selected item", GROUP, lambda app: self.outliner.start_renaming()),
+            Action("Shift+Escape", "select nothing", GROUP, lambda app: edit_actions.select(app, None)),
         ]
-        keys = {"move": "Alt+G", "rotate": "Alt+R", "scale": "Alt+S"}
-        return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in keys.items()]
+        return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
 
     def _set_operation(self, operation: str, app: AppState) -> None:
         self.operation = operation
         app.show_message(f"the gizmo of the selected item: {operation}")
-
-    def start_renaming(self, item: Item | None = None) -> None:
-        """Types the name of an item, the selected one."""
-        self.renaming = item or self.selected
-        if self.renaming is None:
-            self.app.show_message("nothing is selected")
-            return
-        self.panel.selection, self.app.sidebar = self.renaming, True
-        self.name = self.document.label(self.renaming)
-
-    def rename(self, item: Item, name: str) -> None:
-        """Renames an item and its uses."""
-        documents.run_command(self.app, lambda document: commands.rename(document, item, name), self.panel)

@@ -1,10 +1,14 @@
-"""The gizmo that moves, rotates and scales the selected item in the picture: ImGuizmo, of imgui-bundle."""
+"""The gizmo that moves, rotates and scales the selected item in the picture, by ImGuizmo of imgui-bundle.
+
+SceneEditor draws it with the item's pose (document/pose.py) and the camera's matrices.
+"""
 
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from renderer.raytracing.settings import Settings
 from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui, imguizmo
 from renderer.window.document.picking import PICKED
@@ -17,12 +21,12 @@ LINES = {  # units at scale 1
     "rotation_outer_line_thickness": 3.0, "scale_line_thickness": 3.0, "scale_line_circle_size": 6.0,
     "center_circle_size": 6.0,
 }  # fmt: skip
-_drawn_in = [0]  # the window whose gizmo was drawn last
-NEAR = 1e-3  # of the projection's depth range, in distances of the target
+_drawn_in = [0]  # _window() of the gizmo that was drawn last
+NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
 
 
-def matrices(settings: Any, aspect: float) -> tuple[np.ndarray, np.ndarray]:
-    """The view and the projection (4, 4) of OpenGL for the camera of the settings, which is no panorama's."""
+def matrices(settings: Settings, aspect: float) -> tuple[np.ndarray, np.ndarray]:
+    """OpenGL's view and projection matrices (4, 4) for a perspective or orthographic camera."""
     return _matrices(settings.view, settings.lens_shift, settings.projection, aspect)
 
 
@@ -45,12 +49,12 @@ def _matrices(
     else:
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -(far + near) / (far - near)
         out[:2, 2], out[2, 3], out[3, 2] = shift, -2 * far * near / (far - near), -1
-    view.flags.writeable = out.flags.writeable = False  # they are kept for the next frames
+    view.flags.writeable = out.flags.writeable = False  # both are cached for the next frames
     return view, out
 
 
-def project(settings: Any, points: np.ndarray, rect: Rect) -> np.ndarray:
-    """Where points (n, 3) are in the window, (n, 2); NaN for those behind the camera."""
+def project(settings: Settings, points: np.ndarray, rect: Rect) -> np.ndarray:
+    """The window coordinates (n, 2) of points (n, 3); NaN for points behind the camera."""
     x, y, width, height = rect
     view, projection = matrices(settings, width / height)
     clip = np.concatenate([points, np.ones((len(points), 1))], 1) @ (projection @ view).T
@@ -60,13 +64,13 @@ def project(settings: Any, points: np.ndarray, rect: Rect) -> np.ndarray:
     return np.stack([x + (ndc[:, 0] + 1) / 2 * width, y + (1 - ndc[:, 1]) / 2 * height], 1)
 
 
-def can_draw(settings: Any) -> bool:
-    """Whether the projection of the picture is one that a gizmo can follow."""
+def can_draw(settings: Settings) -> bool:
+    """True if the gizmo supports the picture's projection."""
     return settings.projection in PICKED
 
 
 def is_hot(was_hot: bool) -> bool:
-    """Whether the gizmo of this window is under the pointer, or dragged; as it was where another window drew since."""
+    """True if this window's gizmo is under the pointer or dragged; `was_hot` if another window drew its gizmo since."""
     if _drawn_in[0] != _window():
         return was_hot
     imguizmo.push_id(_window())
@@ -80,7 +84,7 @@ def _window() -> int:
     return id(imgui.get_current_context()) & 0x7FFFFFFF
 
 
-def draw(settings: Any, pose: Pose, operation: str, snaps: bool, rect: Rect, scale: float) -> Pose | None:
+def draw(settings: Settings, pose: Pose, operation: str, snaps: bool, rect: Rect, scale: float) -> Pose | None:
     """Draws the gizmo at a pose; returns the pose after a drag, None without one."""
     x, y, width, height = rect
     style = imguizmo.get_style()

@@ -1,12 +1,15 @@
-"""The menus of the models in a scene: what plays, which material variant, through which of the file's cameras."""
+"""The menus of the models in a scene: animation, material variant, and the file's cameras.
+
+SceneEditor draws them above the list of items.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from renderer.raytracing import model_choices
-from renderer.raytracing.gltf_shapes import ModelShape
-from renderer.raytracing.model_choices import Choices, choices_of
+from renderer.raytracing.models import choices as model_choices
+from renderer.raytracing.models.choices import Choices, choices_of
+from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.scene.scene import Scene
 from renderer.window.controls.choices import NONE
 from renderer.window.controls.settings import label
@@ -14,7 +17,7 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
-MAX_MODELS = 16  # that have menus
+MAX_MODELS = 16  # models beyond these have no menus
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
 
@@ -57,7 +60,7 @@ def _menus(app: AppState, panel: Panel, number: int, shape: ModelShape, choices:
 
 
 def _menu(name: str, help_text: str, chosen: int, labels: Sequence[str]) -> int | None:
-    """A list of choices beside its label; returns the one that was clicked, if it is another."""
+    """A labeled list of choices; returns the index of a newly clicked choice, otherwise None."""
     label(name)
     new = None
     if imgui.begin_combo(f"##{name}", labels[chosen] if 0 <= chosen < len(labels) else NONE):
@@ -72,6 +75,5 @@ def _menu(name: str, help_text: str, chosen: int, labels: Sequence[str]) -> int 
 
 def edit(app: AppState, panel: Panel, choose: Callable[[Scene], Scene]) -> None:
     """Shows the scene that a choice makes of the panel's, as one step of undo."""
-    app.record()
-    panel.show(choose(panel.scene))
-    app.record()
+    with app.undo_step():
+        panel.show(choose(panel.scene))

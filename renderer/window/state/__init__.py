@@ -1,1 +1,1 @@
-"""State of the window and what user actions change in it: panels, layout, session, undo, files."""
+"""The state of a window and the user's actions on it: panels, layout, session, undo, files."""

@@ -1,14 +1,18 @@
-"""A file watcher that compares modification times: from time to time, or when the system reports a change."""
+"""Finds files that other programs saved, by comparing file stamps: after a report of the system, or from time to time.
+
+open_files.reload_changed_files() polls it once a frame or less.
+"""
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
 
+from renderer.system.files import file_stamp
 from renderer.window.state.folder_events import FolderEvents
 
-POLL_SECONDS = 0.25
-REPORTED_SECONDS = 15.0  # the same where changes are reported: a folder of another machine reports none
-LIST_SECONDS = 5.0  # between two listings of a folder, which cost more than a look at its files
+POLL_SECONDS = 0.25  # between two polls if the system does not report changes
+REPORTED_SECONDS = 15.0  # between two polls if it does: network folders report none
+LIST_SECONDS = 5.0  # between two listings of a folder, which take longer than the stamps of its files
 
 
 class FileWatcher:
@@ -18,22 +22,22 @@ class FileWatcher:
         self._stamps: dict[Path, tuple[int, int] | None] = {}
         self._polled_at = 0.0
         self._listed: dict[Path, tuple[float, set[Path]]] = {}
-        self._subject: Hashable = None  # for which files were named last
+        self._subject: Hashable = None  # the subject of the last is_due()
         self._events: FolderEvents | None = None
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """Lets the system report changes, where it can: wake() is called after one, on another thread."""
+        """Asks the system to report changes, if it can: wake() is called on another thread after a change."""
         with suppress(OSError):
             self._events = FolderEvents(wake)
 
     @property
     def is_notified(self) -> bool:
-        """Whether changes of all files are reported and none was, so that nothing is to be looked for."""
+        """True if the system reports changes of all files, and has reported none since the last poll."""
         events = self._events
         return events is not None and not events.changed and events.covers({path.parent for path in self._stamps})
 
     def close(self) -> None:
-        """Listens no more."""
+        """Ends the reports."""
         if self._events is not None:
             self._events.close()
             self._events = None
@@ -45,7 +49,10 @@ class FileWatcher:
         return self._listed[folder][1]
 
     def is_due(self, now: float, subject: Hashable = None) -> bool:
-        """Whether to poll: now and then, and once a change was reported or another subject names the files."""
+        """True if poll() should run: after a report, after some time, or if `subject` changed.
+
+        The paths of the next poll() depend on `subject`.
+        """
         passed = now - self._polled_at
         if passed < POLL_SECONDS:
             return False
@@ -54,26 +61,15 @@ class FileWatcher:
         return is_new or is_reported or not self.is_notified or passed >= REPORTED_SECONDS
 
     def poll(self, paths: set[Path], now: float) -> set[Path]:
-        """Those of `paths` that were saved since the last poll; a path not polled before counts from now on.
-
-        Returns nothing within POLL_SECONDS of the last poll.
-        """
+        """The files that were saved since the last poll that had them; none within POLL_SECONDS of the last poll."""
         if now - self._polled_at < POLL_SECONDS:
             return set()
         self._polled_at = now
         if self._events is not None:
             self._events.watch({path.parent for path in paths})
-        before, self._stamps = self._stamps, {path: stamp(path) for path in paths}
+        before, self._stamps = self._stamps, {path: file_stamp(path) for path in paths}
         return {path for path, stamp in self._stamps.items() if stamp and path in before and stamp != before[path]}
 
     def accept(self, path: Path) -> None:
-        """Takes a file as it is now for seen: the window has written it."""
-        self._stamps[path] = stamp(path)
-
-
-def stamp(path: Path) -> tuple[int, int] | None:
-    """Modification time and size of a file; None without one."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_mtime_ns, status.st_size
-    return None
+        """Ignores the changes of a file so far: the window has written it."""
+        self._stamps[path] = file_stamp(path)

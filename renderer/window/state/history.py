@@ -1,7 +1,11 @@
-"""What undo restores, as frozen values: the open panels, their scenes and texts, and where they are."""
+"""Undo and redo: the recorded states of a window's panels, as frozen values, and the stack of them.
+
+AppState records a state before and after each change.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from renderer.scene.scene import Scene
 from renderer.window.document.scene_text import SceneText
@@ -9,10 +13,13 @@ from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_scene import SceneFile
 from renderer.window.state.layout import LayoutNode
 
+MAX_STATES = 500  # recorded steps of undo
+State = TypeVar("State")
+
 
 @dataclass(frozen=True)
 class ShownScene:
-    """The document of one panel."""
+    """The document of one panel, with its file."""
 
     scene: Scene
     base: SceneText | None
@@ -21,7 +28,7 @@ class ShownScene:
 
 @dataclass(frozen=True)
 class PanelsState:
-    """The open panels and their documents, and where they are if other panels were open."""
+    """The open panels and their documents; `active` and `layout` are restored only if other panels are open."""
 
     panels: tuple[Panel, ...]
     shown: tuple[ShownScene, ...]
@@ -30,7 +37,7 @@ class PanelsState:
 
 
 def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None) -> PanelsState:
-    """The state of these panels."""
+    """The state of the open panels."""
     shown = tuple(ShownScene(panel.scene, panel.base, panel.file) for panel in panels)
     return PanelsState(tuple(panels), shown, active, layout)
 
@@ -40,3 +47,38 @@ def show_again(state: PanelsState) -> None:
     for panel, shown in zip(state.panels, state.shown, strict=True):
         panel.base, panel.file = shown.base, shown.file
         panel.show(shown.scene)
+
+
+class UndoStack(Generic[State]):
+    """A stack of recorded states, the newest last, and a stack of undone states."""
+
+    def __init__(self, state: State):
+        self._past, self._future = [state], list[State]()
+
+    def differs(self, state: State) -> bool:
+        """True if the state differs from the last recorded state."""
+        return state != self._past[-1]
+
+    def push(self, state: State) -> None:
+        """Records a state, after which nothing can be redone. A state that equals the last one replaces it."""
+        if self.differs(state):
+            self._past = (self._past + [state])[-MAX_STATES:]
+            self._future = []
+        else:
+            self._past[-1] = state
+
+    def undo(self, state: State) -> State | None:
+        """The state before the current one, `state`, which need not be recorded; None if there is none."""
+        if self.differs(state):
+            self._past.append(state)
+        if len(self._past) < 2:
+            return None
+        self._future.append(self._past.pop())
+        return self._past[-1]
+
+    def redo(self) -> State | None:
+        """The state that was undone last; None if there is none."""
+        if not self._future:
+            return None
+        self._past.append(self._future.pop())
+        return self._past[-1]

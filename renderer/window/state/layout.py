@@ -1,32 +1,35 @@
-"""Panel layouts: a tree of rows and columns whose leaves are panel indices. Immutable: each change returns a new tree.
+"""Panel layouts: trees of rows and columns whose leaves are panel indices. Frozen: each change returns a new tree.
 
-The panels of a tree are 0 to n - 1, each once. Sizes are ratios of the parent's length, so a tree knows no pixels.
+The leaves of a tree are 0 to n - 1, each once. Sizes are ratios of the parent's length, so a tree holds no pixels.
 
-Dear ImGui has docking of its own; this module and app/docking.py stay, for what users would lose: there, a drag undocks
-the panel at once and Escape or a drop beside a target leaves it floating over others; a drop in the middle stacks tabs
-instead of swapping; resizing the window resizes the central node only, not all by their ratios; swapping panels,
-docking along a side and the grid need the unstable `imgui.internal`, and its ini text cannot be validated.
+OpenPanels lays panels out with it; dragging of panels and splitters (app/docking.py) changes it.
+
+Dear ImGui's docking (tried with 1.93's) is not used, because users would lose features. A picture restarts when its
+panel's size changes, and there a drag undocks the panel at once: its neighbors grow under the pointer before anything
+is dropped, and Escape, or a drop beside a target, leaves it floating over the others. A drop in the middle stacks tabs
+in place of swapping. A new window size goes to the central node: four panels of 499 x 319 in a window of 1000 x 640
+become 699 x 319 twice, 499 x 579 and 899 x 579 at 1400 x 900. Sessions would hold its ini text, which cannot be
+checked, and swapping, docking along a side and the grid need the unstable `imgui.internal`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, groupby
-from typing import Any
 
 from renderer.scene.panel_grid import grid
 from renderer.window.controls.theme import Rect
 
 SIDES = ("left", "right", "above", "below")
-MIN_RATIO = 0.05  # of a split's length, which each child keeps when a splitter is dragged
+MIN_RATIO = 0.05  # fraction of a split's length that each child keeps when a splitter is dragged
 MAX_DEPTH = 32  # levels of a tree in a session file
-DROP_MARGIN = 0.3  # of a panel's width or height: a drop nearer to a side docks there
+DROP_MARGIN = 0.3  # fraction of a panel's width or height: a drop nearer to a side docks there
 
 
 @dataclass(frozen=True)
 class Split:
-    """Children beside each other (`horizontal`) or below each other, and their ratios of the length, of sum 1."""
+    """A row (`horizontal`) or a column of children, and the fraction of its length that each takes; their sum is 1."""
 
     horizontal: bool
     children: tuple["Split | int", ...]
@@ -42,13 +45,13 @@ LayoutNode = Split | int
 
 @lru_cache(64)
 def grid_layout(count: int, size: tuple[int, int], columns: int) -> LayoutNode:
-    """Rows of panels, as renderer.scene.cameras.grid arranges pictures of that size; 0 columns are automatic."""
+    """Rows of panels, as renderer.scene.panel_grid.grid arranges pictures of that size; 0 columns are automatic."""
     cells = enumerate(grid(count, size, columns))
     return rows_layout([[index for index, _ in row] for _, row in groupby(cells, key=lambda cell: cell[1][1])])
 
 
 def rows_layout(rows: list[list[int]]) -> LayoutNode:
-    """These rows of panels, equally high; the panels of a row are equally wide."""
+    """Rows of panels, equally high; the panels of a row are equally wide."""
     return _join(False, [(_join(True, [(index, 1.0) for index in row]), 1.0) for row in rows])
 
 
@@ -57,24 +60,18 @@ def panel_indices(node: LayoutNode) -> list[int]:
     return [node] if isinstance(node, int) else [index for child in node.children for index in panel_indices(child)]
 
 
-def rectangles(node: LayoutNode, rect: Rect, gap: int) -> dict[int, Rect]:
-    """The rectangle of each panel, at least 1 x 1, with `gap` units between neighbors."""
-    return dict(_known_rectangles(node, rect, gap))  # each frame asks for the same
-
-
 @lru_cache(64)
-def _known_rectangles(node: LayoutNode, rect: Rect, gap: int) -> dict[int, Rect]:
+def rectangles(node: LayoutNode, rect: Rect, gap: int) -> Mapping[int, Rect]:
+    """The rectangle of each panel, at least 1 x 1, with `gap` units between neighbors."""
     if isinstance(node, int):
         return {node: rect}
-    found: dict[int, Rect] = {}
-    for child, inner in zip(node.children, _split_rectangle(node, rect, gap), strict=True):
-        found |= _known_rectangles(child, inner, gap)
-    return found
+    inner = zip(node.children, _split_rectangle(node, rect, gap), strict=True)
+    return {panel: r for child, part in inner for panel, r in rectangles(child, part, gap).items()}
 
 
 @dataclass(frozen=True)
 class Splitter:
-    """The gap after child `number` of the split at `path` (child numbers from the root); `length` is the split's."""
+    """The gap after child `number` of the split at `path` (child numbers from the root) of `length` units."""
 
     path: tuple[int, ...]
     number: int
@@ -85,17 +82,17 @@ class Splitter:
 
 @lru_cache(64)
 def splitters(node: LayoutNode, rect: Rect, gap: int, path: tuple[int, ...] = ()) -> list[Splitter]:
-    """The gaps of a tree, which the user can drag."""
+    """The gaps between the panels of a tree."""
     if isinstance(node, int):
         return []
     x, y, width, height = rect
-    found = []
+    out = []
     for number, (left, top, w, h) in enumerate(inner := _split_rectangle(node, rect, gap)):
-        found += splitters(node.children[number], (left, top, w, h), gap, (*path, number))
+        out += splitters(node.children[number], (left, top, w, h), gap, (*path, number))
         if number + 1 < len(inner):
-            here = (left + w, y, gap, height) if node.horizontal else (x, top + h, width, gap)
-            found.append(Splitter(path, number, node.horizontal, here, width if node.horizontal else height))
-    return found
+            between = (left + w, y, gap, height) if node.horizontal else (x, top + h, width, gap)
+            out.append(Splitter(path, number, node.horizontal, between, width if node.horizontal else height))
+    return out
 
 
 def move_splitter(node: LayoutNode, splitter: Splitter, by: float) -> LayoutNode:
@@ -113,15 +110,15 @@ def move_splitter(node: LayoutNode, splitter: Splitter, by: float) -> LayoutNode
     return replace(node, ratios=tuple(ratios))
 
 
-def swap(node: LayoutNode, one: int, other: int) -> LayoutNode:
+def swap(node: LayoutNode, first: int, second: int) -> LayoutNode:
     """Exchanges two panels."""
-    swapped = _replace_panels(node, lambda index: {one: other, other: one}.get(index, index))
+    swapped = _replace_panels(node, lambda index: {first: second, second: first}.get(index, index))
     assert swapped is not None
     return swapped
 
 
 def insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
-    """Puts panel `index`, moved or new, at a side of panel `target`; each gets half of the target's rectangle."""
+    """Puts panel `index`, moved or new, at a side of panel `target`, which gives it half of its rectangle."""
     if index == target:
         return node
 
@@ -134,7 +131,7 @@ def insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
 
 
 def dock(node: LayoutNode, index: int, side: str) -> LayoutNode:
-    """Puts a panel along a whole side of the window."""
+    """Puts a panel along a side of the window."""
     rest = _replace_panels(node, lambda panel: None if panel == index else panel)
     return node if rest is None else _pair(rest, index, side, 1 / (1 + len(panel_indices(rest)) ** 0.5))
 
@@ -144,17 +141,17 @@ def remove(node: LayoutNode, index: int) -> LayoutNode | None:
     return _replace_panels(node, lambda panel: None if panel == index else panel - (panel > index))
 
 
-def nearest(rects: dict[int, Rect], index: int, side: str) -> int | None:
+def nearest(rects: Mapping[int, Rect], index: int, side: str) -> int | None:
     """The panel whose center is nearest on a side of the center of panel `index`; None if there is none."""
     axis, sign = {"left": (0, -1), "right": (0, 1), "above": (1, -1), "below": (1, 1)}[side]
     centers = {k: (x + w / 2, y + h / 2) for k, (x, y, w, h) in rects.items()}
-    here = centers[index]
-    there = [k for k, center in centers.items() if sign * (center[axis] - here[axis]) > 1]
-    return min(there, key=lambda k: math.dist(centers[k], here), default=None)
+    center = centers[index]
+    candidates = [k for k, other in centers.items() if sign * (other[axis] - center[axis]) > 1]
+    return min(candidates, key=lambda k: math.dist(centers[k], center), default=None)
 
 
 def drop_side(rect: Rect, x: float, y: float) -> str:
-    """Where a panel dropped at (x, y) of the rectangle goes: a side, or "middle"."""
+    """The side of a panel's rectangle that a drop at (x, y) is for, or "middle"."""
     left, top, width, height = rect
     u, v = (x - left) / width, (y - top) / height
     distances = dict(zip(SIDES, (u, 1 - u, v, 1 - v), strict=True))
@@ -163,11 +160,11 @@ def drop_side(rect: Rect, x: float, y: float) -> str:
 
 
 def drop_preview(rect: Rect, side: str) -> Rect:
-    """What a panel dropped at a side of the rectangle gets: one half, or all of it for the middle."""
+    """The rectangle of a panel that is dropped there: one half, or all of it for the middle."""
     return rect if side == "middle" else rectangles(_pair(0, 1, side, 0.5), rect, 0)[1]
 
 
-def layout_to_table(node: LayoutNode) -> int | dict[str, Any]:
+def layout_to_table(node: LayoutNode) -> int | dict[str, object]:
     """The tree as plain data for a session file."""
     if isinstance(node, int):
         return node
@@ -175,15 +172,15 @@ def layout_to_table(node: LayoutNode) -> int | dict[str, Any]:
     return {"horizontal": node.horizontal, "children": children, "ratios": list(node.ratios)}
 
 
-def layout_from_table(table: Any, count: int) -> LayoutNode:
-    """The tree of such data for `count` panels; raises ValueError if it is malformed."""
+def layout_from_table(table: object, count: int) -> LayoutNode:
+    """The tree of layout_to_table() for `count` panels; raises ValueError if it is malformed."""
     node = _from_table(table, MAX_DEPTH)
     if sorted(panel_indices(node)) != list(range(count)):
         raise ValueError(f"its panels are {sorted(panel_indices(node))[:20]}; they must be 0 to {count - 1}, each once")
     return node
 
 
-def _from_table(table: Any, levels: int) -> LayoutNode:
+def _from_table(table: object, levels: int) -> LayoutNode:
     if type(table) is int:
         return table
     if not (isinstance(table, dict) and levels and type(table.get("horizontal")) is bool):
@@ -198,7 +195,7 @@ def _from_table(table: Any, levels: int) -> LayoutNode:
 
 
 def _join(horizontal: bool, pairs: list[tuple[LayoutNode, float]]) -> LayoutNode:
-    """A split of nodes with their ratios; a single node is itself, and splits of the same direction merge."""
+    """A split of nodes with their ratios; a single node stays as it is, and splits of the same direction merge."""
     if len(pairs) == 1:
         return pairs[0][0]
     flat: list[tuple[LayoutNode, float]] = []
@@ -212,7 +209,7 @@ def _join(horizontal: bool, pairs: list[tuple[LayoutNode, float]]) -> LayoutNode
 
 
 def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
-    """The rectangles of the children; rounding never accumulates."""
+    """The rectangles of the children; rounding errors do not add up, as each end is rounded by itself."""
     x, y, width, height = rect
     length = (width if split.horizontal else height) + gap
     ends = [math.floor(length * end + 1e-6) for end in accumulate(split.ratios, initial=0.0)]
@@ -221,14 +218,14 @@ def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
 
 
 def _replace_panels(node: LayoutNode, new: Callable[[int], LayoutNode | None]) -> LayoutNode | None:
-    """The tree with new(index) for each panel; None removes it, and the tree if none is left."""
+    """The tree with new(index) in place of each panel; None removes the panel. None if no panel is left."""
     if isinstance(node, int):
         return new(node)
-    kept = [(found, r) for child, r in node.pairs() if (found := _replace_panels(child, new)) is not None]
+    kept = [(new_child, r) for child, r in node.pairs() if (new_child := _replace_panels(child, new)) is not None]
     return _join(node.horizontal, kept) if kept else None
 
 
 def _pair(node: LayoutNode, index: int, side: str, ratio: float) -> LayoutNode:
-    """The node with a panel at a side of it, which takes `ratio` of both."""
+    """A split of the node and a panel at a side of it; the panel takes `ratio` of the length."""
     pairs = [(node, 1 - ratio), (index, ratio)]
     return _join(side in ("left", "right"), pairs if side in ("right", "below") else pairs[::-1])

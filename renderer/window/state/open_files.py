@@ -1,39 +1,44 @@
-"""What the window opens: neighboring scenes, presets, dropped files, and files that were edited while it runs."""
+"""Opens scenes: new scenes, chosen and dropped files, the next file of the folder, presets, and edited files again.
+
+Errors of files are shown as messages, or in the panel whose file was edited.
+"""
 
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from renderer.files import read_toml
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
-from renderer.paths import SHADERS
-from renderer.pictures import expand_layout, load, load_again, load_for_window
+from renderer.paths import SCENES, SHADERS
+from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
+from renderer.system.files import file_stamp, read_toml
 from renderer.window.boundary import contained
+from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
-from renderer.window.state.file_watcher import stamp
+from renderer.window.state.session import MAX_PANELS
 
-SCENE_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # files that are loaded again as a whole after an edit
+OPEN_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX)
+RELOAD_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # scene files that are loaded again after an edit
 
 
 def reload_changed_files(app: AppState, now: float) -> None:
-    """Reloads shaders, scenes and the files that they reference after each edit."""
+    """Reloads shaders, scenes and the files that they name, after each edit."""
     if not app.file_watcher.is_due(now, tuple(id(panel.scene) for panel in app.panels)):
         return
-    paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
+    paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in RELOAD_SUFFIXES}
     for panel in app.panels:
-        paths |= _files_of(panel.scene)
+        paths |= _named_files(panel.scene)
     changed = app.file_watcher.poll(paths | app.file_watcher.files_below(SHADERS, now), now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
 
 
-def _files_of(scene: Scene) -> set[Path]:
-    """The files that a scene names, and those that its models name in turn."""
+def _named_files(scene: Scene) -> set[Path]:
+    """The files that a scene names, and the files that its models name in turn."""
     named = scene.files
     return named.union(*map(linked_files, named))
 
@@ -51,14 +56,14 @@ def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
     scenes: list[Scene] = []
     for path in sorted(folder.glob("*.toml")):
         with contained(f"reading {path.name}", lambda error, sentence: None):  # reported when it is opened
-            if _kind_of(path, stamp(path)) == kind:
+            if _picture_kind(path, file_stamp(path)) == kind:
                 scenes.append(load(path))
     return scenes
 
 
 @lru_cache(maxsize=1000)
-def _kind_of(path: Path, version: tuple[int, int] | None) -> Any:
-    """The kind of picture that a version of a scene file names."""
+def _picture_kind(path: Path, stamp: tuple[int, int] | None) -> Any:
+    """The kind of picture that a scene file names; `stamp` is the file's."""
     return read_toml(path).get("picture")
 
 
@@ -85,30 +90,64 @@ def open_in_active_panel(app: AppState, scene: Scene) -> None:
     app.show_message(scene.title)
 
 
-def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
-    """Opens what a click at these fractions of a panel's width and height asks for, such as a flame of a sheet."""
-    with app.errors_as_messages("opening a flame"):
-        scene = app.panels[index].scene_at(u, v)
-        if scene is not None:
-            app.active = index
+def new_document(app: AppState) -> None:
+    """Opens an empty scene: in a new panel, or in the active one if the window is full."""
+    with app.errors_as_messages("making a new scene"):
+        scene = creation.new_scene(Path.cwd())
+        if len(app.panels) < MAX_PANELS:
+            app.add_panels([scene])
+        else:
             open_in_active_panel(app, scene)
-            return True
-    return False
+        app.show_message("an empty scene: Shift+A adds shapes, lights and materials")
+
+
+def open_path(app: AppState, path: Path, in_new_panels: bool = False) -> None:
+    """Opens a file in the active panel, or in new panels, as layouts always are; raises what its reader raises."""
+    scenes = expand_layout(load_for_window(path))
+    with app.undo_step():
+        if len(scenes) == 1 and not in_new_panels:
+            open_in_active_panel(app, scenes[0])
+        else:
+            app.add_panels(scenes)
+    app.recent.add(path)
+
+
+def open_dialog(app: AppState) -> None:
+    """Asks for a file to open in the active panel."""
+    app.ask_file("Open", scene_folder(app), OPEN_SUFFIXES, partial(open_path, app))
 
 
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:
     """Opens files that were dropped on the window: one in the active panel, several in new panels."""
     for path in paths:
         with app.errors_as_messages("opening a dropped file"):
-            scenes = expand_layout(load_for_window(path))
-            if len(scenes) == len(paths) == 1:
-                open_in_active_panel(app, scenes[0])
-            else:
-                app.add_panels(scenes)
+            open_path(app, path, in_new_panels=len(paths) > 1)
+
+
+def scene_folder(app: AppState) -> Path:
+    """The folder of the active panel's scene, where dialogs begin; for a scene of the program the current folder."""
+    path = app.panel.file.path or app.panel.original.path
+    return path.parent if path.parent.is_dir() and not is_bundled(path) else Path.cwd()
+
+
+def is_bundled(path: Path) -> bool:
+    """True if a scene file comes with the program."""
+    return path.resolve().is_relative_to(SCENES.resolve())
+
+
+def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
+    """Opens the scene at these fractions of a panel, such as a flame of a sheet; returns false if there is none."""
+    with app.errors_as_messages("opening a flame"):
+        scene = app.panels[index].scene_at(u, v)
+        if scene is not None:
+            app.panels.active = index
+            open_in_active_panel(app, scene)
+            return True
+    return False
 
 
 def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
-    """The scene of a program that was edited, with the parameters that the user had changed before."""
+    """An edited program's scene, with the values of parameters that the user had changed before."""
     if (
         loaded.path.suffix != ".cb"
         or before.picture != loaded.picture
@@ -125,15 +164,15 @@ def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
 
 
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) -> None:
-    """Reloads shaders, and those scenes, meshes and other inputs that are in `files`; all of them for None.
+    """Reloads shaders, and the scenes, meshes and other inputs that are in `files`; all of them for None.
 
     If an edited file fails to load, its panel keeps the last good picture and shows the error.
     """
     texts = clear_source_cache()
     for panel in app.panels:
         path = panel.original.path
-        edited = path.suffix in SCENE_SUFFIXES and path.is_file() and (files is None or path in files)
-        referenced = _files_of(panel.scene)
+        edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
+        referenced = _named_files(panel.scene)
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
                 before, loaded = panel.original, load_again(panel.original)

@@ -1,34 +1,37 @@
-"""The scene files that were opened or saved last, the newest first, kept beside the session file."""
+"""The scene files that were opened or saved last, the newest first, in a file beside the session file.
+
+The menu "File" lists them.
+"""
 
 import json
 from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.files import parse_json, read_text
 from renderer.formats.images import atomic_write
+from renderer.system.files import parse_json, read_text
 
 MAX_FILES = 12
 MAX_BYTES = 1 << 18
 
 
 class RecentFiles:
-    """The list; `path` is its file, None keeps it in memory."""
+    """The list of recent files; `path` is the file that holds it, None keeps it in memory."""
 
     def __init__(self, path: Path | None):
         self._path = path
         self.files: list[Path] = []
         if path is not None and path.is_file():
             with suppress(UserError, ValueError):  # a damaged list is an empty one
-                found = parse_json(read_text(path, MAX_BYTES))
-                names = found if isinstance(found, list) else []
+                saved = parse_json(read_text(path, MAX_BYTES))
+                names = saved if isinstance(saved, list) else []
                 shown = [
                     name for name in names if isinstance(name, str) and 0 < len(name) < 4096 and name.isprintable()
                 ]
                 self.files = list(dict.fromkeys(map(Path, shown)))[:MAX_FILES]
 
     def add(self, path: Path) -> None:
-        """Puts a file in front."""
+        """Puts a file at the front of the list."""
         path = path.resolve()
         if self.files[:1] == [path]:
             return

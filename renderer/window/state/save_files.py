@@ -1,36 +1,82 @@
-"""What the window writes: screenshots of panels and of itself, and texts. documents.py writes scene files."""
+"""Writes files: scenes, screenshots of panels and of the window, and texts.
 
+Scenes go to their file or to a chosen one; screenshots and texts get unused names in the current folder.
+"""
+
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from renderer.formats.images import atomic_write, write_png
-from renderer.pictures import recipe_of
+from renderer.pictures import make_recipe
+from renderer.window.document import creation
+from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
+from renderer.window.state.open_files import is_bundled, scene_folder
+
+
+def save_scene(app: AppState) -> None:
+    """Writes the active panel's scene to its file; asks for one if there is none, or if it comes with the program."""
+    panel = app.panel
+    if panel.file.path is None or is_bundled(panel.file.path):
+        save_scene_as(app)
+        return
+    with app.errors_as_messages("saving the scene", ValueError):
+        save_to(app, panel, panel.file.path)
+
+
+def save_scene_as(app: AppState) -> None:
+    """Asks where to write the active panel's scene."""
+    panel = app.panel
+    start = scene_folder(app) / (panel.file.path or panel.original.path).with_suffix(".toml").name
+    app.ask_file("Save as", start, (".toml",), partial(save_to, app, panel), saves=True)
+
+
+def save_to(app: AppState, panel: Panel, path: Path) -> None:
+    """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
+    path = path.absolute()
+    document = panel.document
+    if panel.file.path is None and document.scene.title == creation.NEW_SCENE["title"]:
+        titled = replace(document.scene, title=path.stem.replace("_", " "))
+        document = replace(document, scene=titled)
+    text = document.text_for(path)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text.text, encoding="utf-8")
+    app.file_watcher.accept(path)
+    scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
+    panel.base = panel.file.saved = text
+    panel.file.path, panel.file.original = path, scene
+    panel.show(scene)
+    app.record()
+    app.recent.add(path)
+    app.presets_cache = None
+    app.show_message(f"saved {path.name}")
 
 
 def screenshot(app: AppState) -> None:
     """Writes the active panel's picture with its recipe to the current folder, once it shows a whole sample."""
-    if app.panel.display_texture is None:
+    if app.panel.display.texture is None:
         app.show_message("nothing is drawn yet")
         return
-    app.pending_screenshot = app.panel
+    app.screenshots.panel = app.panel
     write_pending_screenshot(app)
 
 
 def write_pending_screenshot(app: AppState) -> None:
     """Writes the requested screenshot if its panel shows a whole sample; drops it if the panel closed or failed."""
-    panel = app.pending_screenshot
-    if panel is None or not panel.shows_full_sample and panel in app.panels and not panel.error:
+    panel = app.screenshots.panel
+    if panel is None or not panel.draw_loop.shows_full_sample and panel in app.panels and not panel.error:
         return
-    app.pending_screenshot = None
-    if panel.display_texture is None or not panel.shows_full_sample:
+    app.screenshots.panel = None
+    if panel.display.texture is None or not panel.draw_loop.shows_full_sample:
         return
-    pixels = panel.display_texture.read()
+    pixels = panel.display.texture.read()
     pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
     path = unused_path(Path.cwd(), panel.original.path.stem)
-    facts = {"size": list(panel.display_texture.size), "samples": panel.samples, "time": panel.drawn_time}
-    facts |= {"denoise": True} if panel.denoiser.displayed else {}
+    facts = {"size": list(panel.display.texture.size), "samples": panel.measured.samples}
+    facts |= {"time": panel.draw_loop.drawn_time} | ({"denoise": True} if panel.denoiser.displayed else {})
     with app.errors_as_messages("writing a screenshot"):
-        write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
+        write_png(path, pixels, make_recipe(panel.scene, path.parent, **facts))
         app.show_message(f"wrote {path.name}")
 
 
@@ -45,7 +91,7 @@ def write_text(app: AppState, suffix: str, text: str) -> None:
 
 def screenshot_window(app: AppState) -> None:
     """Writes the next frame of the window to the current folder."""
-    app.pending_window_screenshot = unused_path(Path.cwd(), "window")
+    app.screenshots.window = unused_path(Path.cwd(), "window")
 
 
 def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:

@@ -1,7 +1,7 @@
 """Session files: the panels of a window as JSON, saved while the window runs and restored by `--restore`.
 
-A session file is written beside the old one and renamed, so that a crash leaves a whole file. Each running window has
-one of its own, which it holds by a lock that the system releases when the process ends, however it ends.
+A session file is written beside the old one and renamed, so that a crash leaves a complete file. Each running window
+locks its session file; the system releases the lock when the process ends, after a crash too.
 """
 
 import json
@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from renderer.errors import InputError, UserError
-from renderer.files import MAX_TEXT_BYTES, parse_json, read_text
 from renderer.formats.images import atomic_write
 from renderer.host import try_lock
 from renderer.paths import ensure_cache
-from renderer.pictures import recipe_of, scene_of_table
+from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value
 from renderer.scene.scene import Scene
+from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
 MAX_BYTES = 16 << 20
-MAX_PANELS = 16  # of a window
-MAX_WINDOWS = 64  # that keep a session at a time
+MAX_PANELS = 16  # in one window
+MAX_WINDOWS = 64  # running windows that have a session file
 
-_locks: list[IO[str]] = []  # of the session files of this process
+_locks: list[IO[str]] = []  # keeps the locks of this process open
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Session:
     solo: bool = False
     clean: bool = True
     layout: LayoutNode | None = None  # None is a grid of `columns`
-    bases: tuple[SceneText | None, ...] = ()  # the texts of the scenes, where they are not those of their files
+    bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
 
 
 def default_path() -> Path:
@@ -53,12 +53,12 @@ def default_path() -> Path:
 
 
 def previous_path(path: Path) -> Path:
-    """The file of the session before the one at `path`."""
+    """The file of the previous session; `path` is the file of the current session."""
     return path.with_suffix(".previous.json")
 
 
 def last_session(base: Path) -> Path | None:
-    """The newest session file that no running window holds; None without one. `base` is the first window's."""
+    """The newest session file that no running window holds, or None. `base` is the file of the first window."""
     free = []
     for path in _session_paths(base):
         if path.exists() and (lock := _try_lock(path)):
@@ -68,7 +68,7 @@ def last_session(base: Path) -> Path | None:
 
 
 def claim_session(base: Path) -> Path | None:
-    """A session file for this process until it ends; None where none can be locked."""
+    """Locks a session file for this process until it ends; None if none can be locked."""
     for path in _session_paths(base):
         if lock := _try_lock(path):
             _locks.append(lock)
@@ -110,7 +110,7 @@ def save(session: Session, path: Path) -> None:
 
 
 def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
-    table = {"path": str(scene.path.resolve()), "time": scene.time, **recipe_of(scene, path.parent)["scene"]}
+    table = {"path": str(scene.path.resolve()), "time": scene.time, **make_recipe(scene, path.parent)["scene"]}
     return table if base is None else {**table, "text": base.text, "text_path": str(base.path.resolve())}
 
 
@@ -138,14 +138,14 @@ def restore(path: Path) -> Session:
     return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout, bases)
 
 
-def _read_text(text: Any, path: Any, scene: Scene) -> SceneText | None:
-    """The text of a panel's scene; None where the session has none that is a scene of its kind."""
+def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:
+    """The text of a panel's scene; None if the session has none, or one of another kind of picture."""
     if not isinstance(text, str) or not isinstance(path, str) or len(text) > MAX_TEXT_BYTES:
         return None
     base = SceneText(text, Path(path))
     try:
         return base if type(base.scene.settings) is type(scene.settings) else None
-    except (UserError, ValueError):  # a file that it names is gone: the scene that was saved beside it stands
+    except (UserError, ValueError):  # a file that the text names is gone: use the saved scene
         return None
 
 

@@ -1,1 +1,1 @@
-"""The timeline of key frames."""
+"""The timeline: key frames of the active panel's scene, their tracks, and the export of films."""

@@ -1,20 +1,35 @@
-"""Actions on time: the active panel's scene time and its scene's key frames."""
+"""Actions on time: the active panel's scene time and its scene's key frames. Keys and the timeline call them."""
 
 from dataclasses import fields
 
-from renderer.scene.animation import KEYFRAME_TOLERANCE, changed_paths, delete_keyframe, insert_keyframe, keyframe_times
+from renderer.scene.animation import (
+    KEYFRAME_TOLERANCE,
+    changed_paths,
+    delete_keys,
+    insert_keyframe,
+    keyframe_times,
+    keys_at,
+)
 from renderer.window.document.document import Document
-from renderer.window.document.items import groups, value_of
+from renderer.window.document.items import groups, item_value
 from renderer.window.state.app_state import AppState
 
 CAMERA_PLACES = ("position", "target", "fov_degrees")
-PLACES = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")  # of items
-FRAMES_PER_SECOND = 24  # of the steps of step_frame()
+PLACES = (
+    "center",
+    "position",
+    "corners",
+    "direction",
+    "rotation_degrees",
+    "scale",
+    "radius",
+)  # fields of items that a key frame animates
+FRAMES_PER_SECOND = 24  # step_frame() steps by 1 / 24 s
 
 
 def shows_timeline(app: AppState) -> bool:
-    """Whether the timeline is displayed: on request, and while there are key frames or a model plays an animation."""
-    return app.timeline or _is_animated(app)
+    """True if the timeline is displayed: on request, and while there are key frames or a model plays an animation."""
+    return app.overlays.timeline.is_on or _is_animated(app)
 
 
 def _is_animated(app: AppState) -> bool:
@@ -26,17 +41,17 @@ def toggle_timeline(app: AppState) -> None:
     """Shows or hides the timeline."""
     if _is_animated(app):
         app.show_message("the timeline stays while there are key frames or a model plays an animation")
-    app.timeline = not app.timeline
+    app.overlays.timeline.toggle()
 
 
 def toggle_tracks(app: AppState) -> None:
     """Shows or hides the rows of the timeline, and the timeline with them."""
-    app.tracks = not app.tracks
-    app.timeline = app.timeline or app.tracks
+    app.overlays.tracks.toggle()
+    app.overlays.timeline.is_on |= app.overlays.tracks.is_on
 
 
 def is_at_time(app: AppState, time: float) -> bool:
-    """Whether `time`, in seconds, is the active panel's scene time."""
+    """True if `time`, in seconds, is the active panel's scene time."""
     return abs(app.panel.scene_time - time) <= KEYFRAME_TOLERANCE
 
 
@@ -48,7 +63,7 @@ def scrub(app: AppState, time: float) -> None:
 def step_frame(app: AppState, direction: int) -> None:
     """Goes to the next (1) or the previous (-1) frame."""
     scrub(app, round(app.panel.scene_time * FRAMES_PER_SECOND + direction) / FRAMES_PER_SECOND)
-    app.timeline = True
+    app.overlays.timeline.is_on = True
 
 
 def step_keyframe(app: AppState, direction: int) -> None:
@@ -62,7 +77,7 @@ def step_keyframe(app: AppState, direction: int) -> None:
 
 
 def add_keyframe(app: AppState) -> None:
-    """Inserts a key frame for the settings that have key frames, else for the changed ones, else for the view.
+    """Inserts a key frame for the settings that have key frames, else for the changed settings, else for the view.
 
     In a scene of items these are the view and the place of the selected item, not all that was ever edited.
     """
@@ -78,7 +93,7 @@ def add_keyframe(app: AppState) -> None:
     if not paths:
         app.show_message("no key frame: change a setting first")
         return
-    app.timeline = panel.paused = True
+    app.overlays.timeline.is_on = panel.paused = True
     with app.errors_as_messages("inserting a key frame", ValueError):
         panel.show(insert_keyframe(scene, panel.scene_time, paths))
         names = sorted({path.split(".")[0] for path in paths})
@@ -86,11 +101,11 @@ def add_keyframe(app: AppState) -> None:
 
 
 def _places(document: Document) -> list[str]:
-    """The settings that move the camera, where there is one, and those that move the selected item."""
+    """The settings that move the camera and the selected item."""
     settings, item = document.scene.settings, document.selected
     paths = [f"view.{f.name}" for f in fields(settings.view) if f.name in CAMERA_PLACES]
     if item is not None:
-        value = value_of(settings, item)
+        value = item_value(settings, item)
         paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in PLACES]
     return paths
 
@@ -101,4 +116,4 @@ def delete_keyframe_here(app: AppState) -> None:
     if not any(is_at_time(app, time) for time in keyframe_times(panel.scene.animation)):
         app.show_message("no key frame at this time; Page Up and Page Down go to them")
         return
-    panel.show(delete_keyframe(panel.scene, panel.scene_time))
+    panel.show(delete_keys(panel.scene, keys_at(panel.scene.animation, panel.scene_time)))

@@ -1,12 +1,15 @@
-"""The dialog that exports a film: size, frames, samples, where to; then its progress with a button that cancels it."""
+"""The dialog that exports a film: options and output file, then the progress with a button that cancels the export.
+
+state/film_export.py runs the export in a child process.
+"""
 
 from pathlib import Path
 
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.window.controls import theme
 from renderer.window.controls.settings import edit_settings
-from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.state import documents
+from renderer.window.controls.toolkit import imgui
+from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.film_export import FilmExport, FilmOptions, options_for
 
@@ -28,17 +31,13 @@ class FilmDialog:
             if running and not film.is_running:
                 app.show_message(film.message)
                 self.message = film.message
-        if not app.film_dialog or app.dialog is not None:
-            self.options = self.options if app.film_dialog else None
+        if not app.overlays.film or app.dialog is not None:
+            self.options = self.options if app.overlays.film else None
             return
         if self.options is None:
             self.options, self.message = options_for(app.panel), ""
-        imgui.set_next_window_pos((width / 2, height / 2), imgui.Cond_.always, (0.5, 0.5))
-        imgui.set_next_window_size_constraints((min(width * 0.9, 440 * scale), 0), (width * 0.94, height * 0.94))
-        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
-            _, is_open = imgui.begin("Export a film", True, flags | imgui.WindowFlags_.no_collapse)
-        app.film_dialog = bool(is_open)
+        low, high = (min(width * 0.9, 440 * scale), 0.0), (width * 0.94, height * 0.94)
+        app.overlays.film.is_on = theme.begin_dialog("Export a film", low, high, imgui.WindowFlags_.always_auto_resize)
         if film is not None and film.is_running:
             self._progress(film)
         else:
@@ -53,23 +52,23 @@ class FilmDialog:
             film.cancel()
         imgui.same_line()
         if imgui.button("Hide"):
-            self.app.film_dialog = False
+            self.app.overlays.film.is_on = False
         imgui.set_item_tooltip("the export goes on; the timeline shows its progress")
 
     def _form(self) -> None:
         assert self.options is not None
         panel = self.app.panel
         imgui.text_wrapped(panel.scene.title)
-        if not panel.is_animated():
+        if not panel.is_animated:
             imgui.text_colored(theme.WARNING, "nothing moves in this scene: the frames will be equal")
         self.options = edit_settings(self.options, options_for(panel))
         imgui.text_disabled(f"{self.options.frames} frames")
         if imgui.button("Export..."):
-            start = documents.folder_of(self.app) / f"{panel.original.path.stem}.mp4"
+            start = open_files.scene_folder(self.app) / f"{panel.original.path.stem}.mp4"
             self.app.ask_file("Export a film", start, VIDEO_SUFFIXES, self._start, saves=True)
         imgui.same_line()
         if imgui.button("Cancel"):
-            self.app.film_dialog = False
+            self.app.overlays.film.is_on = False
         if self.message:
             imgui.text_wrapped(self.message)
 

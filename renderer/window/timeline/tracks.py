@@ -1,9 +1,11 @@
-"""The tracks of the timeline: a row for each setting with key frames, which are selected, dragged, copied and eased."""
+"""The tracks of the timeline: a row for each setting with key frames, which are selected, dragged, copied and eased.
+
+Edits of key frames are functions of renderer/scene/animation.py.
+"""
 
 from renderer.errors import UserError
-from renderer.scene import keyframe_edits
-from renderer.scene.animation import EASE, INTERPOLATIONS, Curve, Key, Track, eased, settings_at
-from renderer.scene.keyframe_edits import KeyName
+from renderer.scene import animation as keyframes
+from renderer.scene.animation import EASE, INTERPOLATIONS, Curve, Key, KeyName, Track, eased, settings_at
 from renderer.scene.scene import Scene
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_ctx
@@ -14,21 +16,29 @@ ROW_HEIGHT = 22.0  # at scale 1
 MAX_ROWS = 7  # shown without scrolling
 LABEL_WIDTH = 190.0  # at scale 1
 KEYFRAME_SIZE = 5.0  # half the width of a diamond, at scale 1
-CURVE_SIZE = 150.0  # of the curve's square, at scale 1
+CURVE_SIZE = 150.0  # side of the curve's square, at scale 1
 PRESETS: dict[str, Curve] = {
     "ease": EASE, "ease in": (0.42, 0.0, 1.0, 1.0), "ease out": (0.0, 0.0, 0.58, 1.0), "sharp": (0.8, 0.0, 0.2, 1.0),
 }  # fmt: skip
 
 
+def draw_diamond(draw: imgui.ImDrawList, x: float, y: float, size: float, is_active: bool) -> None:
+    """Draws the diamond of a key frame, which is 2 `size` wide, about (x, y)."""
+    corners = (x, y - size), (x + size, y), (x, y + size), (x - size, y)
+    draw.add_quad_filled(*corners, theme.color_u32(theme.ACCENT if is_active else theme.TEXT))
+
+
 class Tracks:
-    """The selection of key frames, what is dragged, and what was copied."""
+    """The rows of tracks, with the selected, dragged and copied key frames."""
 
     def __init__(self, app: AppState):
         self.app = app
         self.chosen: frozenset[KeyName] = frozenset()
         self.copied: tuple[tuple[str, Key], ...] = ()
-        self._held: tuple[Scene, frozenset[KeyName], float] | None = None  # when the drag began: scene, keys, pointer
-        self._corner = -1  # of the curve that is dragged
+        self._held: tuple[Scene, frozenset[KeyName], float] | None = (
+            None  # scene, keys and pointer x at the drag's begin
+        )
+        self._corner = -1  # index of the dragged point of the curve
 
     def height(self, scale: float) -> float:
         """The height of the rows of the active panel's tracks."""
@@ -36,13 +46,10 @@ class Tracks:
         count = len(animation.tracks) if animation else 0
         return min(max(count, 1), MAX_ROWS) * ROW_HEIGHT * scale + 12 * scale
 
-    def _shown(self) -> Scene:
-        return self.app.panel.scene
-
     def draw(self, scale: float) -> None:
         """Draws the rows in the current Dear ImGui window."""
-        scene = self._shown()
-        self.chosen &= frozenset(keyframe_edits.key_names(scene.animation))
+        scene = self.app.panel.scene
+        self.chosen &= frozenset(keyframes.key_names(scene.animation))
         if imgui.is_window_hovered(imgui.HoveredFlags_.root_and_child_windows):
             self._keys()
         with imgui_ctx.begin_child("tracks", (0, 0)):
@@ -50,9 +57,8 @@ class Tracks:
                 imgui.text_disabled("no key frames: Ctrl+K inserts one; so does a right click on the name of a setting")
                 return
             for number, track in enumerate(scene.animation.tracks):
-                imgui.push_id(number)
-                self._row(track, scene.animation.duration, scale)
-                imgui.pop_id()
+                with imgui_ctx.push_id(number):
+                    self._row(track, scene.animation.duration, scale)
 
     def _keys(self) -> None:
         """The keys that work while the pointer is over the rows."""
@@ -70,20 +76,19 @@ class Tracks:
 
     def _edit(self, doing: str, scene: Scene) -> None:
         with self.app.errors_as_messages(doing, ValueError):
-            self.app.record()
-            settings_at(scene, self.app.panel.scene_time)  # which the settings may refuse
-            self.app.panel.show(scene)
-            self.app.record()
+            settings_at(scene, self.app.panel.scene_time)  # raises ValueError for values that the settings refuse
+            with self.app.undo_step():
+                self.app.panel.show(scene)
 
     def copy(self) -> None:
         """Copies the chosen key frames."""
-        self.copied = keyframe_edits.copy_keys(self._shown(), self.chosen)
+        self.copied = keyframes.copy_keys(self.app.panel.scene, self.chosen)
         self.app.show_message(f"{len(self.copied)} key frames copied" if self.copied else "no key frame is selected")
 
     def paste(self) -> None:
         """Inserts the copied key frames at the scene time."""
         try:
-            scene, names = keyframe_edits.paste_keys(self._shown(), self.app.panel.scene_time, self.copied)
+            scene, names = keyframes.paste_keys(self.app.panel.scene, self.app.panel.scene_time, self.copied)
         except UserError as error:
             self.app.show_message(str(error))
             return
@@ -94,12 +99,12 @@ class Tracks:
     def delete(self) -> None:
         """Deletes the chosen key frames."""
         if self.chosen:
-            self._edit("deleting key frames", keyframe_edits.delete_keys(self._shown(), self.chosen))
+            self._edit("deleting key frames", keyframes.delete_keys(self.app.panel.scene, self.chosen))
             self.chosen = frozenset()
 
     def ease(self, interpolation: str, curve: Curve = EASE) -> None:
-        """Sets the interpolation from the chosen key frames to the next ones."""
-        self._edit("easing", keyframe_edits.ease_keys(self._shown(), self.chosen, interpolation, curve))
+        """Sets the interpolation that begins at each chosen key frame."""
+        self._edit("easing", keyframes.ease_keys(self.app.panel.scene, self.chosen, interpolation, curve))
 
     # Rows
 
@@ -116,27 +121,25 @@ class Tracks:
         imgui.invisible_button("row", (width + 2 * KEYFRAME_SIZE * scale, height), flags)
         if not imgui.is_item_visible():
             return
-        places = [left + min(key.time / duration, 1.0) * width for key in track.keys]
-        self._mouse(track, places, duration / width, scale)
+        positions = [left + min(key.time / duration, 1.0) * width for key in track.keys]
+        self._mouse(track, positions, duration / width, scale)
         middle = start.y + height / 2
         color = theme.color_u32(theme.COLORS["frame_bg_active"])
         draw.add_rect_filled((left, middle - scale), (left + width, middle + scale), color)
-        self._draw_curves(track, places, start.y, height)
+        self._draw_curves(track, positions, start.y, height)
         now = left + min(self.app.panel.scene_time / duration, 1.0) * width
         draw.add_line((now, start.y), (now, start.y + height), theme.color_u32(theme.ACCENT, 0.6), 1.5 * scale)
         size = KEYFRAME_SIZE * scale
-        for key, x in zip(track.keys, places, strict=True):
+        for key, x in zip(track.keys, positions, strict=True):
             chosen = (track.path, key.time) in self.chosen
-            fill = theme.color_u32(theme.ACCENT if chosen else theme.TEXT)
-            points = (x, middle - size), (x + size, middle), (x, middle + size), (x - size, middle)
-            draw.add_quad_filled(*points, fill)
+            draw_diamond(draw, x, middle, size, chosen)
         self._menu(scale)
 
-    def _draw_curves(self, track: Track, places: list[float], top: float, height: float) -> None:
-        """How the value goes from key frame to key frame, of those eased by a curve or held."""
+    def _draw_curves(self, track: Track, positions: list[float], top: float, height: float) -> None:
+        """Draws the interpolation between key frames where a curve eases the value or the value is held."""
         draw = imgui.get_window_draw_list()
         color = theme.color_u32(theme.ACCENT, 0.55)
-        for key, x, end in zip(track.keys, places, places[1:], strict=False):
+        for key, x, end in zip(track.keys, positions, positions[1:], strict=False):
             if key.interpolation == "curve" and end - x > 8:
                 heights = [eased(key.curve, k / 12) for k in range(13)]
                 line = [(x + (end - x) * k / 12, top + height * (0.85 - 0.7 * h)) for k, h in enumerate(heights)]
@@ -145,11 +148,11 @@ class Tracks:
             elif key.interpolation == "hold":
                 draw.add_line((x, top + height * 0.85), (end, top + height * 0.85), color, 1.0)
 
-    def _mouse(self, track: Track, places: list[float], seconds_per_unit: float, scale: float) -> None:
+    def _mouse(self, track: Track, positions: list[float], seconds_per_unit: float, scale: float) -> None:
         """Selects, drags and opens the menu of the key frame under the pointer."""
         io = imgui.get_io()
         reach = 1.6 * KEYFRAME_SIZE * scale
-        near = [key for key, x in zip(track.keys, places, strict=True) if abs(io.mouse_pos.x - x) <= reach]
+        near = [key for key, x in zip(track.keys, positions, strict=True) if abs(io.mouse_pos.x - x) <= reach]
         if imgui.is_item_activated() and imgui.is_mouse_down(0) or imgui.is_item_clicked(1):
             name = (track.path, near[0].time) if near else None
             several = io.key_ctrl or io.key_shift
@@ -160,7 +163,7 @@ class Tracks:
             elif name not in self.chosen:
                 self.chosen = frozenset({name})
             if name is not None and imgui.is_mouse_down(0):
-                self._held = self._shown(), self.chosen, io.mouse_pos.x
+                self._held = self.app.panel.scene, self.chosen, io.mouse_pos.x
             if imgui.is_item_clicked(1) and name is not None:
                 imgui.open_popup("easing")
         if imgui.is_item_active() and self._held is not None:
@@ -169,8 +172,8 @@ class Tracks:
             if not io.key_alt and chosen:
                 first = min(time for _, time in chosen)
                 seconds = round((first + seconds) * FRAMES_PER_SECOND) / FRAMES_PER_SECOND - first
-            if abs(io.mouse_pos.x - start) > 2 * scale or self._shown() is not scene:
-                moved, self.chosen = keyframe_edits.move_keys(scene, chosen, seconds)
+            if abs(io.mouse_pos.x - start) > 2 * scale or self.app.panel.scene is not scene:
+                moved, self.chosen = keyframes.move_keys(scene, chosen, seconds)
                 self.app.panel.show(moved, moved=True)
         elif not imgui.is_mouse_down(0):
             self._held = None
@@ -201,7 +204,7 @@ class Tracks:
         imgui.end_popup()
 
     def _first_key(self) -> Key | None:
-        animation = self._shown().animation
+        animation = self.app.panel.scene.animation
         tracks = animation.tracks if animation else ()
         return next((key for t in tracks for key in t.keys if (t.path, key.time) in self.chosen), None)
 
@@ -220,7 +223,7 @@ class Tracks:
             y = round(min(max(1 - (mouse.y - corner.y) / side, 0.0), 1.0), 3)
             new: Curve = (x, y, *curve[2:]) if self._corner == 0 else (*curve[:2], x, y)  # type: ignore[assignment]
             if new != curve:
-                eased_scene = keyframe_edits.ease_keys(self._shown(), self.chosen, "curve", new)
+                eased_scene = keyframes.ease_keys(self.app.panel.scene, self.chosen, "curve", new)
                 self.app.panel.show(eased_scene, moved=True)
                 curve = new
         draw.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg"]), 3 * scale)

@@ -1,29 +1,24 @@
-"""The timeline below the panels: play, scrub, and the key frames of the active panel's scene."""
+"""The timeline below the panels: play, scrub, and the key frames of the active panel's scene.
 
-from collections.abc import Callable
+MainWindow draws it while actions.shows_timeline() is true.
+"""
+
 from dataclasses import replace
 
-from renderer.scene.animation import (
-    DEFAULT_DURATION,
-    INTERPOLATIONS,
-    Animation,
-    interpolation_at,
-    keyframe_times,
-    with_interpolation,
-)
+from renderer.scene.animation import DEFAULT_DURATION, INTERPOLATIONS, Animation, ease_keys, keyframe_times, keys_at
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state import panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
-from renderer.window.timeline.tracks import Tracks
+from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
 HEIGHT = 44  # at scale 1
-KEYFRAME_SIZE = 5.0  # half the width of a key frame's diamond, at scale 1
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
     """The height of the timeline."""
-    return scale * HEIGHT + (tracks.height(scale) if app.tracks else 0.0)
+    return scale * HEIGHT + (tracks.height(scale) if app.overlays.tracks else 0.0)
 
 
 def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> None:
@@ -31,19 +26,26 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
     imgui.align_text_to_frame_padding()
-    _button("Resume" if panel.paused else "Pause", "Space", app.toggle_pause)
-    tooltip = "Ctrl+K: a key frame of the settings that have some, or were changed, or of the view"
-    _button("Key", tooltip, lambda: actions.add_keyframe(app))
+    if theme.button("Resume" if panel.paused else "Pause", "Space"):
+        panel_actions.toggle_pause(app)
+    imgui.same_line()
+    if theme.button("Key", "Ctrl+K: a key frame of the settings that have some, or were changed, or of the view"):
+        actions.add_keyframe(app)
+    imgui.same_line()
     times = keyframe_times(panel.scene.animation)
     here = next((time for time in times if actions.is_at_time(app, time)), None)
-    imgui.begin_disabled(here is None)
-    _button("Delete", "Ctrl+Shift+K: delete this key frame", lambda: actions.delete_keyframe_here(app))
-    imgui.end_disabled()
+    if theme.button("Delete", "Ctrl+Shift+K: delete this key frame", here is not None):
+        actions.delete_keyframe_here(app)
+    imgui.same_line()
     if imgui.get_content_region_avail().x > 400 * scale:
-        _button("Tracks", "Ctrl+Shift+T: a row for each setting with key frames", lambda: app.toggle("tracks"))
+        if theme.button("Tracks", "Ctrl+Shift+T: a row for each setting with key frames"):
+            app.overlays.tracks.toggle()
+        imgui.same_line()
         film = app.film
         label = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
-        _button(f"{label}###film", "Ctrl+Shift+E: export a film", lambda: app.toggle("film_dialog"))
+        if theme.button(f"{label}###film", "Ctrl+Shift+E: export a film"):
+            app.overlays.film.toggle()
+        imgui.same_line()
     imgui.begin_disabled(here is None)
     wide = imgui.get_content_region_avail().x > 560 * scale
     if wide:
@@ -52,18 +54,18 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     _track(app, fonts, scale, animation.duration, times, imgui.get_content_region_avail().x - wide * 210 * scale)
     if wide:
         _duration(app, animation, times, scale)
-    if app.tracks:
+    if app.overlays.tracks:
         tracks.draw(scale)
 
 
 def _interpolation(app: AppState, animation: Animation, here: float | None, scale: float) -> None:
     imgui.set_next_item_width(90 * scale)
-    current = interpolation_at(animation, here) if here is not None else INTERPOLATIONS[0]
+    keys = keys_at(animation, here) if here is not None else {}
+    current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(current), list(INTERPOLATIONS))
     imgui.set_item_tooltip("interpolation from this key frame to the next")
-    if changed and here is not None:
-        animation = with_interpolation(animation, here, INTERPOLATIONS[index])
-        app.panel.show(replace(app.panel.scene, animation=animation))
+    if changed and keys:
+        app.panel.show(ease_keys(app.panel.scene, keys, INTERPOLATIONS[index]))
     imgui.same_line()
 
 
@@ -81,13 +83,6 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
         app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
 
 
-def _button(label: str, tooltip: str, run: Callable[[], None]) -> None:
-    if imgui.button(label):
-        run()
-    imgui.set_item_tooltip(tooltip)
-    imgui.same_line()
-
-
 def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, times: list[float], width: float) -> None:
     """The track: a press or drag scrubs, diamonds mark key frames, a line with its label marks the scene time."""
     width, height = max(width, 20.0), imgui.get_frame_height()
@@ -103,11 +98,8 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
     low, high = (corner.x, middle - 2 * scale), (corner.x + width, middle + 2 * scale)
     draw_list.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg_active"]), 2 * scale)
     for time in times:
-        x, size = corner.x + min(time / duration, 1.0) * width, KEYFRAME_SIZE * scale
-        color = theme.ACCENT if actions.is_at_time(app, time) else theme.TEXT
-        top, bottom = (x, middle - size), (x, middle + size)
-        left, right = (x - size, middle), (x + size, middle)
-        draw_list.add_quad_filled(top, right, bottom, left, theme.color_u32(color))
+        x = corner.x + min(time / duration, 1.0) * width
+        draw_diamond(draw_list, x, middle, KEYFRAME_SIZE * scale, actions.is_at_time(app, time))
     x = corner.x + min(app.panel.scene_time / duration, 1.0) * width
     line = (x, corner.y), (x, corner.y + height)
     draw_list.add_line(line[0], line[1], theme.color_u32(theme.ACCENT), 2 * scale)

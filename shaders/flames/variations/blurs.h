@@ -1,5 +1,83 @@
-// Variations that place points at random: blurs and curves.
+// Random displacements, and random points of discs, stars, polygons and balls.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(noise) {
+    Pair c = circle(TWO_PI * uniform(random));
+    return scaled(weight * uniform(random), x * c.x, y * c.y);
+}
+
+VARIATION(blur) {
+    Pair c = circle(TWO_PI * uniform(random));
+    return scaled_pair(weight * uniform(random), c);
+}
+
+VARIATION(gaussian_blur) {
+    Pair c = circle(TWO_PI * uniform(random));
+    return scaled_pair(weight * gauss4(random), c);
+}
+
+VARIATION(radial_blur, angle = 0) {
+    Pair q = circle((real)(angle * (PI / 2.0f)));
+    real g = weight * gauss4(random), r = vnorm(x, y), z = g * q.x - 1.0f;
+    Pair c = circle(angle_of(y, x) + g * q.y);
+    return pair(r * c.x + z * x, r * c.y + z * y);
+}
+
+VARIATION(pie, slices = 6, rotation = 0, thickness = 0.5) {
+    real s = truncation(uniform(random) * slices + 0.5f);
+    Pair c = circle(rotation + TWO_PI * (s + uniform(random) * thickness) / slices);
+    return scaled_pair(weight * uniform(random), c);
+}
+
+VARIATION(square) {
+    real u = uniform(random) - 0.5f;
+    return scaled(weight, u, uniform(random) - 0.5f);
+}
+
+VARIATION(rays) {
+    real k = weight * tangent_of(weight * uniform(random) * PI) * weight / (x * x + y * y + EPSILON);
+    return scaled(k, cosine_of(x), sine_of(y));
+}
+
+VARIATION(blade) {
+    Pair c = circle(uniform(random) * weight * vnorm(x, y));
+    return scaled(weight * x, c.x + c.y, c.x - c.y);
+}
+
+// Its result is added to the point (x, y) that all other variations transform.
+PRE(pre_blur) {
+    real g = weight * gauss4(random);
+    return scaled_pair(g, circle(TWO_PI * uniform(random)));
+}
+
 // Origin: JWildfire
+
+VARIATION_3D(blade3D) {
+    Pair c = circle(uniform(random) * weight * vnorm(x, y));
+    return triple(weight * x * (c.x + c.y), weight * x * (c.x - c.y), weight * y * (c.y - c.x));
+}
+
+VARIATION_3D(pie3D, slices = 7, rotation = 0, thickness = 0.5) {
+    real slice = truncation(uniform(random) * slices + 0.5f);
+    Pair c = circle(rotation + TWO_PI * (slice + uniform(random) * thickness) / slices);
+    real r = weight * uniform(random);
+    return scaled3(r, c.x, c.y, sine_of(r));
+}
+
+VARIATION_3D(square3D) {
+    real u = weight * (uniform(random) - 0.5f), v = weight * (uniform(random) - 0.5f);
+    return triple(u, v, weight * (uniform(random) - 0.5f));
+}
+
+VARIATION_3D(exblur, dist = 0.5, r = 0.25, x_origin = 0, y_origin = 0, z_origin = 0) {
+    real u = x - x_origin, v = y + y_origin, h = z - z_origin, n = u * u + v * v + h * h;
+    real k = weight * power_of(n, (real)(dist)) * gauss4(random);
+    Pair t = circle(angle_of(v, u)), a = circle(TWO_PI * uniform(random)), b = circle(TWO_PI * uniform(random));
+    real cv = h / sqrt(n), sv = sqrt(greatest(1.0f - cv * cv, (real)(0.0f))), s = r * b.y;
+    return scaled3(k, sv * t.x + s * a.x, sv * t.y + s * a.y, cv + r * b.x);
+}
 
 VARIATION(sineblur, power = 1) {
     Pair c = circle(TWO_PI * uniform(random));
@@ -24,12 +102,6 @@ VARIATION(blur_zoom, length = 0.24, x = 0.2, y = -0.1) {
     return scaled(weight, (x - blur_zoom_x) * k + blur_zoom_x, (y + blur_zoom_y) * k - blur_zoom_y);
 }
 
-VARIATION(spirograph, a = 3, b = 2, d = 0, tmin = -1, tmax = 1, ymin = -1, ymax = 1, c1 = 0, c2 = 0) {
-    real t = (tmax - tmin) * uniform(random) + tmin, v = (ymax - ymin) * uniform(random) + ymin;
-    Pair c = circle(t), s = circle((a + b) / b * t);
-    return scaled(weight, (a + b + d) * c.x - c1 * s.x + v, (a + b + d) * c.y - c2 * s.y + v);
-}
-
 VARIATION(blur_circle) {
     real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
     Pair p = square_to_disc(u, v);
@@ -51,40 +123,173 @@ VARIATION(starblur, power = 5, range = 0.40162283177245456) {
     return from_polar(weight * r * sqrt(uniform(random)), angle - 0.5f * PI);
 }
 
-VARIATION(lissajous, tmin = -3.141592653589793, tmax = 3.141592653589793, a = 3, b = 2, c = 0, d = 0, e = 0) {
-    real t = (tmax - tmin) * uniform(random) + tmin, v = e * (uniform(random) - 0.5f) + c * t;
-    return scaled(weight, sine_of(a * t + d) + v, sine_of(b * t) + v);
-}
-
-VARIATION(chrysanthemum) {
-    real u = 21.0f * PI * uniform(random), p4 = sine_of(17.0f / 3.0f * u);
-    real p8 = square(square(sine_of(2.0f * cosine_of(3.0f * u) - 28.0f * u)));
-    real r = 5.0f * (1.0f + sine_of(2.2f * u)) - 4.0f * square(square(p4)) * p8 * p8;
-    return from_polar(0.1f * weight * r, u);
-}
-
 VARIATION(blur_pixelize, size = 0.1, scale = 1) {
     real u = scale * (uniform(random) - 0.5f) + 0.5f, v = scale * (uniform(random) - 0.5f) + 0.5f;
     return scaled(weight * size, floor_of(x / size) + u, floor_of(y / size) + v);
 }
 
-VARIATION(rose_wf, amp = 0.5, waves = 4, filled = 0.85) {
-    real a = atan_xy(y, x), r = amp * cosine_of(waves * a);
-    real fill = uniform(random) < filled ? uniform(random) : (real)(1.0f);
-    return swapped(from_polar(weight * r * fill, a));
+VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, x0 = 0, y0 = 0, z0 = 0,
+             invert = 0, type = 0) {
+    real d = sqrt(square(x - x0) + square(y - y0) + square(z - z0));
+    d = greatest(invert != 0.0f ? 1.0f - d : d, zero_real());
+    d = greatest((d - mindist) * (0.04f * scatter), zero_real());
+    real u = uniform(random) * d, v = uniform(random) * d, w = uniform(random) * d;
+    real moved = *color + mul_c * (uniform(random) * d);
+    *color = magnitude(fraction_of(moved));
+    if (type == 1.0f) {
+        real r = sqrt(x * x + y * y + z * z) + 1e-6f;
+        Pair s = circle(arcsine(z / r) + mul_z * u), p = circle(angle_of(y, x) + mul_y * v);
+        r = r + mul_x * w;
+        return triple(weight * r * s.x * p.x, weight * r * s.x * p.y, weight * s.y);
+    }
+    if (type == 2.0f) {
+        Pair s = circle(TWO_PI * u), p = circle(PI * v);
+        return scaled3(weight, x + mul_x * w * s.x * p.x, y + mul_y * w * s.x * p.y, z + mul_z * w * s.y);
+    }
+    return scaled3(weight, x + mul_x * u, y + mul_y * v, z + mul_z * w);
 }
 
-VARIATION(cloverleaf_wf, filled = 0.85) {
-    real a = atan_xy(y, x), r = sine_of(2.0f * a) + 0.25f * sine_of(6.0f * a);
-    real fill = uniform(random) < filled ? uniform(random) : (real)(1.0f);
-    return swapped(from_polar(weight * r * fill, a));
+VARIATION_3D(waveblur_wf, count = 5, phase = 0, amplitude_z = 0.5, damping_z = 0, direct_color = 0, color_scale = 0.5,
+             color_offset = 0) {
+    Pair c = circle(TWO_PI * uniform(random));
+    real u = 1.0f - 2.0f * uniform(random), v = uniform(random) < 0.5f ? u : -u;
+    real r = arccosine(v) - (random_index(uniform(random), count) + 1.0f) * PI + phase;
+    r = r * (weight / (count * PI));
+    if (direct_color == 1.0f) *color = clamped(arccosine(u) * color_scale + color_offset, zero_real(), (real)(1.0f));
+    real h = (cosine_of(u) - 0.5f) * amplitude_z;
+    h = fabs(damping_z) > 1e-30f ? h * exponential_of(r * damping_z) : h;
+    return triple(r * c.x, r * c.y, weight * h);
 }
 
-VARIATION(cannabiscurve_wf, filled = 0.85) {
-    real a = atan_xy(y, x);
-    real r = (1.0f + 0.9f * cosine_of(8.0f * a)) * (1.0f + 0.1f * cosine_of(24.0f * a)) *
-             (0.9f + 0.1f * cosine_of(200.0f * a)) * (1.0f + sine_of(a));
-    a = a + 0.5f * PI;
-    real fill = uniform(random) < filled ? uniform(random) : (real)(1.0f);
-    return swapped(from_polar(weight * r * fill, a));
+VARIATION_3D(zblur) { return triple(zero_real(), zero_real(), weight * gauss4(random)); }
+
+VARIATION_3D(farblur, x = 1, y = 1, z = 1, x_origin = 0, y_origin = 0, z_origin = 0) {
+    real r = weight * (square(x - x_origin) + square(y - y_origin) + square(z - z_origin)) * gauss4(random);
+    Pair u = circle(TWO_PI * uniform(random)), v = circle(TWO_PI * uniform(random));
+    return triple(x + farblur_x * r * v.y * u.x, y + farblur_y * r * v.y * u.y, z + farblur_z * r * v.x);
+}
+
+REPLACING(rblur, strength = 1, offset = 1, center_x = 0, center_y = 1) {
+    real r = greatest(vnorm(x - center_x, y - center_y) - offset, zero_real()) * (2.0f * strength);
+    real u = x + (uniform(random) - 0.5f) * r;
+    return scaled(weight, u, y + (uniform(random) - 0.5f) * r);
+}
+
+// Without stripes and without exactCalc of the origin.
+VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratioHole = 0, circumCircle = 0,
+          adjustToLinear = 1, equalBlur = 1, exactCalc = 0, highlightEdges = 1) {
+    float edges = (float)(int)numEdges, wedge = TWO_PI / edges, fourth = 0.25f * edges;
+    float turn = fourth == (float)(int)fourth ? 0.5f * edges - 1.0f : (float)(int)(0.5f * edges);
+    real size = (real)(weight);
+    if (adjustToLinear == 1.0f) size = 2.0f * weight / root_safe(2.0f - 2.0f * cosine_of((real)(wedge * turn)));
+    real u = uniform(random), side = random_index(uniform(random), edges), far = uniform(random),
+         again = uniform(random);
+    int round = circumCircle == 1.0f;
+    real bend = 13.0f * (round ? 0.1f : fmax(highlightEdges, 0.1f)) / power_of((real)(edges), (real)(1.3f));
+    real a = (side + 0.5f - 0.5f * arctangent(bend * (u - 0.5f)) / arctangent(0.5f * bend)) * wedge;
+    real t = a - wedge * floor_of(a / wedge), slope = tangent_of((real)(0.5f * PI + 0.5f * wedge));
+    real outer = magnitude(slope / (slope - tangent_of(t)) / cosine_of(t)), inner = ratioHole * outer;
+    far = equalBlur == 1.0f ? sqrt(far) : far;
+    again = equalBlur == 1.0f ? sqrt(again) : again;
+    real r = round ? far : far * outer;
+    r = r < inner ? inner + again * ((round ? (real)(1.0f) : outer) - inner) : r;
+    return swapped(from_polar(size * r, a - 0.5f * wedge));
+}
+
+// JWildfire's two logarithmic maps of falloff3: of a factor, and of a random offset.
+DEVICE real mapped_log(real x) {
+    real size = (3.718281828459045f + logarithm_of(x)) * 0.25f;
+    return x > 0.0f ? size : zero_real();
+}
+
+DEVICE real log_offset(real x) {
+    return sign_of(x) * (logarithm_of(magnitude(x) + 1.0f) + 1.0f) * (1.0f / 2.718281828459045f);
+}
+
+VARIATION_3D(falloff3, blur_type = 0, blur_shape = 0, blur_strength = 1, min_distance = 0.5, invert_distance = 0,
+             mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, center_x = 0, center_y = 0, center_z = 0, alpha = 0) {
+    real ra = uniform(random) - 0.5f, rb = uniform(random) - 0.5f, rc = uniform(random) - 0.5f,
+         rd = uniform(random) - 0.5f;
+    real a = x - center_x, b = y - center_y, c = z - center_z, zero = zero_real();
+    real r =
+        blur_shape == 0.0f ? sqrt(a * a + b * b + c * c) : greatest(magnitude(a), greatest(magnitude(b), magnitude(c)));
+    float most = 0.04f * blur_strength;
+    real d = greatest((greatest(invert_distance != 0.0f ? 1.0f - r : r, zero) - min_distance) * most, zero);
+    if (blur_type == 1.0f) {
+        real s = sqrt(x * x + y * y + z * z);
+        mask center = s == 0.0f;
+        Pair up = circle(arcsine(clamped(z / s, (real)(-1.0f), (real)(1.0f))) + mul_z * rc * d);
+        Pair around = circle(angle_of(y, x) + mul_y * rb * d);
+        real far = s + mul_x * ra * d;
+        *color = center ? *color : magnitude(fraction_of(*color + mul_c * rd * d));
+        return triple(center ? zero : weight * far * up.x * around.x, center ? zero : weight * far * up.x * around.y,
+                      center ? zero : weight * far * up.y);
+    }
+    if (blur_type == 0.0f) {
+        Pair s = circle(d * rb * TWO_PI), p = circle(d * rc * PI);
+        real far = d * ra;
+        *color = magnitude(fraction_of(*color + mul_c * rd * d));
+        return scaled3(weight, x + mul_x * far * s.x * p.x, y + mul_y * far * s.x * p.y, z + mul_z * far * s.y);
+    }
+    real k = most <= 1e-8f ? d : d + alpha * (mapped_log(d) - d);
+    *color = magnitude(fraction_of(*color + mapped_log((real)(mul_c)) * log_offset(rd) * k));
+    return scaled3(weight, x + mapped_log((real)(mul_x)) * log_offset(ra) * k,
+                   y + mapped_log((real)(mul_y)) * log_offset(rb) * k,
+                   z + mapped_log((real)(mul_z)) * log_offset(rc) * k);
+}
+
+// Origin: Fractorium
+
+VARIATION_3D(sphereblur, power = 1 [0, 1e6]) {
+    real a = TWO_PI * uniform(random), c = 2.0f * uniform(random) - 1.0f, u = uniform(random);
+    u = power == 1.0f ? u : power_of(u, (real)(power));
+    real r = weight * power_of(arccosine(2.0f * u - 1.0f) * (1.0f / PI), (real)(1.0f / 1.5f)),
+         s = root_safe(1.0f - c * c);
+    Pair p = from_polar(r * s, a);
+    return triple(p.x, p.y, r * c);
+}
+
+VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
+    Pair tip = circle((real)(PI / power));
+    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
+    real far = vnorm((x - x0) / mulx, (y - y0) / muly), u = uniform(random) * (2.0f * power), again = uniform(random);
+    real n = floor_of(u), t = (u - n) * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha));
+    real side = n - 2.0f * floor_of(0.5f * n), bend = arcsine(sine_of(alpha) * t / h);
+    real a = TWO_PI / power * floor_of(0.5f * n) + (side == 1.0f ? bend : -bend) - 0.5f * PI;
+    real k = h * sqrt(again) * (0.1f * blur) * power_of(greatest(far - radius, zero_real()), (real)(exp));
+    Pair p = from_polar(k, a);
+    mask moves = far > radius;
+    return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
+}
+
+VARIATION_3D(falloff, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, x0 = 0, y0 = 0, z0 = 0, invert = 0,
+             type = 0, boxpow = 2) {
+    real a = uniform(random) - 0.5f, b = uniform(random) - 0.5f, c = uniform(random) - 0.5f;
+    real r = sqrt(square(x - x0) + square(y - y0) + square(z - z0)), zero = zero_real();
+    real d = greatest((greatest(invert != 0.0f ? 1.0f - r : r, zero) - mindist) * (0.04f * scatter), zero);
+    if (type == 0.0f) return scaled3(weight, x + mul_x * a * d, y + mul_y * b * d, z + mul_z * c * d);
+    if (type == 1.0f) {
+        Pair s = circle((r == 0.0f ? zero : arcsine(clamped(z / r, (real)(-1.0f), (real)(1.0f)))) + mul_z * c * d);
+        Pair p = circle(angle_of(y, x) + mul_y * b * d);
+        r = weight * (r + mul_x * a * d);
+        return triple(r * s.x * p.x, r * s.x * p.y, r * s.y);
+    }
+    real size = clamped(d, zero, (real)(0.9f)) + 0.1f, k = 1.0f / size, ta = mul_x * d, tb = mul_y * d, tc = mul_z * d;
+    real pa = signed_power(a, boxpow), pb = signed_power(b, boxpow), pc = signed_power(c, boxpow);
+    if (boxpow == 2.0f * (float)(int)(0.5f * boxpow)) {
+        pa = magnitude(pa);
+        pb = magnitude(pb);
+        pc = magnitude(pc);
+    }
+    return triple(weight * blend(x, floor_of(x * k) + size * a, ta) + ta * pa * k,
+                  weight * blend(y, floor_of(y * k) + size * b, tb) + tb * pb * k,
+                  weight * blend(z, floor_of(z * k) + size * c, tc) + tc * pc * k);
+}
+
+VARIATION(blur_heart, p = 0.5, a = -0.6, b = 0.7) {
+    real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
+    real side = v < 0.0f ? (real)(-1.0f) : (real)(1.0f);
+    real top = a * power_of(magnitude(u), (real)(p)) + side * b * sqrt(magnitude(1.0f - u * u)) - a;
+    top = top / (fabs(a) + fabs(b));
+    return scaled(weight, u, v > 0.0f ? least(v, top) : greatest(v, top));
 }

@@ -1,18 +1,107 @@
-// Inverse functions of a complex number, times 2 / pi, and sums of functions.
+// Exponentials, logarithms, powers, inverse functions, rational and elliptic functions of a complex number.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
+
+VARIATION(cpow, r = 1, i = 0, power = 1) {
+    float c = r / power, d = i / power;
+    real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
+    real wedge = TWO_PI / power * floor_of(power * uniform(random));
+    return complex_exp(weight, c * l - d * theta, c * theta + d * l + wedge);
+}
+
+VARIATION(escher, beta = 0) {
+    Pair b = circle((real)(beta));
+    real c = 0.5f * (1.0f + b.x), d = 0.5f * b.y, l = 0.5f * logarithm_of(x * x + y * y), theta = angle_of(y, x);
+    return complex_exp(weight, c * l - d * theta, c * theta + d * l);
+}
+
+VARIATION(exp) { return complex_exp(weight, x, y); }
+
+VARIATION(log, base = 2.718281828459045) {
+    Pair p = pair(0.5f * logarithm_of(x * x + y * y), angle_of(y, x));
+    if (base != 2.718281828459045f) p.x = p.x / logarithm_of((real)(base));  // flam3 knows no other base
+    return scaled(weight, p.x, p.y);
+}
+
 // Origin: JWildfire
+
+VARIATION(pow_block, numerator = 6.23438210261205, denominator = 1.328007750027768, root = 1, correctn = 1,
+          correctd = 1) {
+    float d = fabs(denominator) <= 1e-30f ? 1e-30f : denominator;
+    float n = denominator * correctn / (fabs(correctd) + 1e-30f),
+          power = numerator * 0.5f / (fabs(n) <= 1e-30f ? 1e-30f : n);
+    real turn = root * TWO_PI * floor_of(uniform(random) * denominator);
+    return from_polar(weight * power_of(x * x + y * y, (real)(power)), (angle_of(y, x) + turn) / d * numerator);
+}
+
+VARIATION(cpow2, r = 1, a = 0, divisor = 1, range = 1) {
+    Pair t = circle((real)(0.5f * PI * a));
+    real c = r / divisor * t.x, d = r / divisor * t.y, angle = angle_of(y, x);
+    real turn = random_index(uniform(random), range);
+    angle = angle + TWO_PI * (angle < 0.0f ? turn + 1.0f : turn);
+    angle = cosine_of(angle * (0.5f / range)) < uniform(random) * 2.0f - 1.0f ? angle - TWO_PI * range : angle;
+    real l = 0.5f * logarithm_of(x * x + y * y);
+    real wedge = TWO_PI / divisor * floor_of(divisor * uniform(random));
+    return complex_exp(weight, c * l - d * angle, c * angle + d * l + wedge);
+}
+
+VARIATION(cpow3, r = 1, d = 1, divisor = 1, spread = 1) {
+    real q = d < 0.0f ? -logarithm_of((real)(-d)) : logarithm_of((real)(d));
+    Pair t = circle(angle_of(q * r, (real)(TWO_PI)));
+    real tc = t.x * r / divisor * t.x, td = t.x * r / divisor * t.y, a = angle_of(y, x);
+    real coefficient = td == 0.0f ? (real)(0.0f) : -0.095f * spread / td;
+    a = a < 0.0f ? a + TWO_PI : a;
+    a = cosine_of(0.5f * a) < uniform(random) * 2.0f - 1.0f ? a - TWO_PI : a;
+    real way = uniform(random) < 0.5f ? (real)(TWO_PI) : (real)(-TWO_PI);
+    a = a + way * floor_of(logarithm_of(uniform(random)) * coefficient + 0.5f);
+    real l = 0.5f * logarithm_of(x * x + y * y);
+    return complex_exp(weight, tc * l - td * a,
+                       tc * a + td * l + TWO_PI / divisor * floor_of(divisor * uniform(random)));
+}
+
+VARIATION(cpow3_wf, r = 1, a = 0.1, divisor = 1, spread = 1, discrete_spread = 1, spread2 = 0, offset2 = 1) {
+    Pair t = circle((real)(0.5f * PI * a));
+    real c = r / divisor * t.x, d = r / divisor * t.y, angle = angle_of(y, x), n = uniform(random) * spread;
+    n = discrete_spread >= 1.0f ? truncation(n) : n;
+    angle = angle + TWO_PI * (angle < 0.0f ? n + 1.0f : n);
+    angle = cosine_of(angle * (0.5f / spread)) < uniform(random) * 2.0f - 1.0f ? angle - TWO_PI * spread : angle;
+    real l = 0.5f * logarithm_of(x * x + y * y);
+    real out = c * angle * d * l * (TWO_PI / divisor) * (uniform(random) * spread2 + offset2);
+    return complex_exp(weight, c * l - d * angle, out);
+}
+
+VARIATION(log_apo, base = 2.71828182845905) {
+    real k = 0.5f / logarithm_of((real)(base));
+    return scaled(weight, k * logarithm_of(x * x + y * y), angle_of(y, x));
+}
+
+VARIATION(murl, c = 0.1, power = 1) {
+    float k = power != 1.0f ? c / (power - 1.0f) : c;
+    Pair p = from_polar(k * power_of(x * x + y * y, (real)(0.5f * power)), angle_of(y, x) * power);
+    real re = p.x + 1.0f, im = p.y;
+    return scaled(weight * (k + 1.0f) / (re * re + im * im), x * re + y * im, y * re - x * im);
+}
+
+VARIATION(fibonacci2, sc = 1, sc2 = 1) {
+    float k = 0.48121182505960347f, s = 0.4472135954999579f;
+    Pair a = circle(y * k), b = circle(-(x * PI + y * k));
+    real r = sc * exponential_of(sc2 * (x * k)), q = sc * exponential_of(-sc2 * (x * k - y * PI));
+    return scaled(weight * s, r * a.x - q * b.x, r * a.y - q * b.y);
+}
+
+VARIATION(rational3, a = 0.5, b = 0, c = 0.25, d = 1, e = 0, f = 0.9, g = 0, h = 1) {
+    real x2 = x * x, y2 = y * y, t3 = x * (x2 - 3.0f * y2), t2 = x2 - y2, b3 = y * (3.0f * x2 - y2), b2 = 2.0f * x * y;
+    real tr = a * t3 + b * t2 + c * x + d, ti = a * b3 + b * b2 + c * y;
+    real br = e * t3 + f * t2 + g * x + h, bi = e * b3 + f * b2 + g * y;
+    return scaled(weight / (br * br + bi * bi), tr * br + ti * bi, ti * br - tr * bi);
+}
 
 DEVICE Pair complex_times(Pair a, Pair b) { return pair(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 
-DEVICE Pair complex_quotient(Pair a, Pair b) {
-    real k = 1.0f / (b.x * b.x + b.y * b.y);
-    return pair(k * (a.x * b.x + a.y * b.y), k * (a.y * b.x - a.x * b.y));
-}
-
-DEVICE Pair complex_reciprocal(Pair z) {
-    real k = 1.0f / (z.x * z.x + z.y * z.y);
-    return pair(k * z.x, -k * z.y);
-}
-
+// The square root of z with a real part of 0 or more.
 DEVICE Pair complex_root(Pair z) {
     real r = vnorm(z.x, z.y), u = root_safe(0.5f * (r + z.x)), v = root_safe(0.5f * (r - z.x));
     return pair(u, z.y < 0.0f ? -v : v);
@@ -28,29 +117,34 @@ DEVICE Pair complex_area(Pair z, float s) {
     return complex_log(pair(z.x + root.x, z.y + root.y));
 }
 
+VARIATION(arcsinh) { return scaled_pair(weight * (2.0f / PI), complex_area(pair(x, y), 1.0f)); }
+
+DEVICE Pair complex_quotient(Pair a, Pair b) {
+    real k = 1.0f / (b.x * b.x + b.y * b.y);
+    return scaled(k, a.x * b.x + a.y * b.y, a.y * b.x - a.x * b.y);
+}
+
 DEVICE Pair complex_artanh(Pair z) {
     Pair l = complex_log(complex_quotient(pair(z.x + 1.0f, z.y), pair(1.0f - z.x, -z.y)));
     return pair(0.5f * l.x, 0.5f * l.y);
 }
 
-DEVICE Pair of_either_sign(float weight, Pair z, real u) {
-    real k = u < 0.5f ? (real)(weight * (2.0f / PI)) : (real)(-weight * (2.0f / PI));
-    return scaled(k, z.x, z.y);
-}
+VARIATION(arctanh) { return scaled_pair(weight * (4.0f / PI), complex_artanh(pair(x, y))); }
 
-VARIATION(arcsinh) {
-    Pair z = complex_area(pair(x, y), 1.0f);
-    return scaled(weight * (2.0f / PI), z.x, z.y);
-}
-
-VARIATION(arctanh) {
-    Pair z = complex_artanh(pair(x, y));
-    return scaled(weight * (4.0f / PI), z.x, z.y);
+DEVICE Pair complex_reciprocal(Pair z) {
+    real k = 1.0f / (z.x * z.x + z.y * z.y);
+    return pair(k * z.x, -k * z.y);
 }
 
 VARIATION(acoth) {
     Pair z = complex_artanh(complex_reciprocal(pair(x, y)));
     return scaled(weight * (2.0f / PI), z.y, z.x);
+}
+
+// z times 2 / pi and the weight, or for u of 0.5 and more minus that: both values of an inverse function.
+DEVICE Pair of_either_sign(float weight, Pair z, real u) {
+    real k = u < 0.5f ? (real)(weight * (2.0f / PI)) : (real)(-weight * (2.0f / PI));
+    return scaled(k, z.x, z.y);
 }
 
 VARIATION(acosh) { return of_either_sign(weight, complex_area(pair(x, y), -1.0f), uniform(random)); }
@@ -114,11 +208,9 @@ VARIATION(julia_outside, re_div = 1, im_div = 0, mode = 0) {
 }
 
 DEVICE Pair plus_scaled(Pair sum, real k, Pair z) { return pair(sum.x + k * z.x, sum.y + k * z.y); }
-DEVICE real hyperbolic_sine(real x) { return hyperbola(x).y; }
-DEVICE real hyperbolic_cosine(real x) { return hyperbola(x).x; }
-DEVICE Pair scaled_pair(real k, Pair z) { return pair(k * z.x, k * z.y); }
 
-// Reciprocal, log((z + 1) / (z - 1)), root, exp and log follow one another; the others add up what they make of that.
+// Reciprocal, log((z + 1) / (z - 1)), root, exp and log are applied to z one after another. The result is the sum of
+// the other functions of that z, each with a factor NAMEpow; z itself if all these factors are 0.
 VARIATION(trig, reciprocalpow = 1, log_dividepow = 0, sqrtpow = 0, exppow = 0, logpow = 0, asinhpow = 0, acoshpow = 0,
           atanhpow = 0, asinpow = 0, acospow = 0, atanpow = 0, sinpow = 0, cospow = 0, tanpow = 0, sinhpow = 0,
           coshpow = 0, tanhpow = 0) {
@@ -154,6 +246,12 @@ VARIATION(trig, reciprocalpow = 1, log_dividepow = 0, sqrtpow = 0, exppow = 0, l
     return inverse + sinpow + cospow + tanpow + sinhpow + coshpow + tanhpow == 0.0f ? z : sum;
 }
 
+// sum + (k a) b + i (k c) d
+DEVICE Pair plus_products(Pair sum, real k, real a, real b, real c, real d) {
+    return pair(sum.x + k * a * b, sum.y + k * c * d);
+}
+
+// A sum of the functions NAME2_bs of trigonometry.h, each with a factor NAMEpow and its parameters NAMEx1, ... NAMEy2.
 VARIATION(complex, cospow = 1, cosx1 = 1, cosx2 = 1, cosy1 = 1, cosy2 = 1, coshpow = 0, coshx1 = 1, coshx2 = 1,
           coshy1 = 1, coshy2 = 1, cotpow = 0, cotx1 = 2, cotx2 = 2, coty1 = 2, coty2 = 2, cothpow = 0, cothx1 = 2,
           cothx2 = 2, cothy1 = 2, cothy2 = 2, cscpow = 0, cscx1 = 1, cscx2 = 1, cscy1 = 1, cscy2 = 1, cschpow = 0,
@@ -162,67 +260,135 @@ VARIATION(complex, cospow = 1, cosx1 = 1, cosx2 = 1, cosy1 = 1, cosy2 = 1, coshp
           sinpow = 0, sinx1 = 1, sinx2 = 1, siny1 = 1, siny2 = 1, sinhpow = 0, sinhx1 = 1, sinhx2 = 1, sinhy1 = 1,
           sinhy2 = 1, tanpow = 0, tanx1 = 2, tanx2 = 2, tany1 = 2, tany2 = 2, tanhpow = 0, tanhx1 = 2, tanhx2 = 2,
           tanhy1 = 2, tanhy2 = 2) {
-    real u = zero_real(), v = zero_real();
-    if (cospow != 0.0f) {
-        u = u + cospow * cosine_of(x * cosx2) * hyperbolic_cosine(y * cosy2);
-        v = v - cospow * sine_of(x * cosx1) * hyperbolic_sine(y * cosy1);
+    Pair sum = pair(zero_real(), zero_real());
+    if (cospow != 0.0f)
+        sum = plus_products(sum, cospow, cosine_of(x * cosx2), hyperbolic_cosine(y * cosy2), -sine_of(x * cosx1),
+                            hyperbolic_sine(y * cosy1));
+    if (coshpow != 0.0f)
+        sum = plus_products(sum, coshpow, hyperbolic_cosine(x * coshx2), cosine_of(y * coshy2),
+                            hyperbolic_sine(x * coshx1), sine_of(y * coshy1));
+    if (cotpow != 0.0f)
+        sum = plus_scaled(sum, cotpow / (hyperbolic_cosine(coty2 * y) - cosine_of(cotx2 * x)),
+                          pair(sine_of(cotx1 * x), -hyperbolic_sine(coty1 * y)));
+    if (cothpow != 0.0f)
+        sum = plus_scaled(sum, cothpow / (hyperbolic_cosine(cothx2 * x) - cosine_of(cothy2 * y)),
+                          pair(hyperbolic_sine(cothx1 * x), sine_of(cothy1 * y)));
+    if (cscpow != 0.0f)
+        sum =
+            plus_products(sum, 2.0f * cscpow / (hyperbolic_cosine(2.0f * y) - cosine_of(2.0f * x)), sine_of(x * cscx1),
+                          hyperbolic_cosine(y * cscy2), -cosine_of(x * cscx2), hyperbolic_sine(y * cscy1));
+    if (cschpow != 0.0f)
+        sum = plus_products(sum, 2.0f * cschpow / (hyperbolic_cosine(2.0f * x) - cosine_of(2.0f * y)),
+                            hyperbolic_sine(x * cschx1), cosine_of(y * cschy2), -hyperbolic_cosine(x * cschx2),
+                            sine_of(y * cschy1));
+    if (exppow != 0.0f)
+        sum = plus_scaled(sum, exppow * exponential_of(x * expx1), pair(cosine_of(y * expy2), sine_of(y * expy1)));
+    if (secpow != 0.0f)
+        sum = plus_products(sum, 2.0f * secpow / (cosine_of(2.0f * x) + hyperbolic_cosine(2.0f * y)),
+                            cosine_of(x * secx2), hyperbolic_cosine(y * secy2), sine_of(x * secx1),
+                            hyperbolic_sine(y * secy1));
+    if (sechpow != 0.0f)
+        sum = plus_products(sum, 2.0f * sechpow / (cosine_of(2.0f * y) + hyperbolic_cosine(2.0f * x)),
+                            hyperbolic_cosine(x * sechx2), cosine_of(y * sechy2), -hyperbolic_sine(x * sechx1),
+                            sine_of(y * sechy1));
+    if (tanpow != 0.0f)
+        sum = plus_scaled(sum, tanpow / (cosine_of(tanx2 * x) + hyperbolic_cosine(tany2 * y)),
+                          pair(sine_of(tanx1 * x), hyperbolic_sine(tany1 * y)));
+    if (tanhpow != 0.0f)
+        sum = plus_scaled(sum, tanhpow / (cosine_of(y * tanhy2) + hyperbolic_cosine(x * tanhx2)),
+                          pair(hyperbolic_sine(x * tanhx1), sine_of(y * tanhy1)));
+    if (sinpow != 0.0f)
+        sum = plus_products(sum, sinpow, sine_of(x * sinx1), hyperbolic_cosine(y * siny2), cosine_of(x * sinx2),
+                            hyperbolic_sine(y * siny1));
+    if (sinhpow != 0.0f)
+        sum = plus_products(sum, sinhpow, hyperbolic_sine(x * sinhx1), cosine_of(y * sinhy2),
+                            hyperbolic_cosine(x * sinhx2), sine_of(y * sinhy1));
+    return scaled_pair(weight, sum);
+}
+
+VARIATION(murl2, c = 0.1, power = 3) {
+    float inverse = power != 0.0f ? 1.0f / power : 1e11f;
+    real k =
+        weight * (c == -1.0f ? zero_real() : power_of((real)(c + 1.0f), (real)(power != 0.0f ? 2.0f / power : 4.0f)));
+    Pair p = from_polar(c * power_of(x * x + y * y, (real)(0.5f * power)), angle_of(y, x) * power);
+    real re = p.x + 1.0f, im = p.y, r = power_of(re * re + im * im, (real)(inverse));
+    Pair q = from_polar(r, angle_of(im, re) * (2.0f * inverse));
+    return scaled(k / (r * r), x * q.x + y * q.y, y * q.x - x * q.y);
+}
+
+// A random integer: -2, -1, 1 or 2, each with probability 0.1, else 0.
+DEVICE real random_sheet(Random *random) {
+    real k = random_index(uniform(random), 10.0f) - 5.0f;
+    return magnitude(k) < 3.0f ? k : zero_real();
+}
+
+VARIATION(log_db, base = 1, fix_period = 1) {
+    real k = 0.5f * weight / (base > 1e-20f ? logarithm_of((real)(2.71828182845905f * base)) : (real)(1.0f));
+    real a = random_sheet(random), b = random_sheet(random), c = random_sheet(random), d = random_sheet(random);
+    real e = random_sheet(random), f = random_sheet(random), g = random_sheet(random);
+    float period = fix_period > 1e-20f ? PI * fix_period : PI;
+    real sheet = a + b + c + d + e + f + g;
+    return pair(k * logarithm_of(x * x + y * y), weight * (angle_of(y, x) + sheet * period));
+}
+
+// Jacobi's elliptic functions (sn, cn, dn) of u for the parameter m = 1 - mc, by the arithmetic-geometric mean
+// (R. Bulirsch).
+DEVICE Triple jacobi(real u, float mc) {
+    if (mc == 0.0f) {
+        Pair h = hyperbola(u);
+        return triple(h.y / h.x, 1.0f / h.x, 1.0f / h.x);
     }
-    if (coshpow != 0.0f) {
-        u = u + coshpow * hyperbolic_cosine(x * coshx2) * cosine_of(y * coshy2);
-        v = v + coshpow * hyperbolic_sine(x * coshx1) * sine_of(y * coshy1);
+    float em[13], en[13], a = 1.0f, c = 1.0f, root = 1.0f;
+    int negative = mc < 0.0f, last = 0;
+    if (negative) {
+        root = sqrt(1.0f - mc);
+        mc = -mc / (1.0f - mc);
+        u = root * u;
     }
-    if (cotpow != 0.0f) {
-        real k = cotpow / (hyperbolic_cosine(coty2 * y) - cosine_of(cotx2 * x));
-        u = u + k * sine_of(cotx1 * x);
-        v = v - k * hyperbolic_sine(coty1 * y);
+    for (int k = 0; k < 8; k++) {
+        last = k;
+        em[k] = a;
+        mc = sqrt(mc);
+        en[k] = mc;
+        c = 0.5f * (a + mc);
+        if (fabs(a - mc) <= 0.0003f * a) break;
+        mc = a * mc;
+        a = c;
     }
-    if (cothpow != 0.0f) {
-        real k = cothpow / (hyperbolic_cosine(cothx2 * x) - cosine_of(cothy2 * y));
-        u = u + k * hyperbolic_sine(cothx1 * x);
-        v = v + k * sine_of(cothy1 * y);
+    Pair s = circle(c * u);
+    real sn = s.y, cn = s.x, dn = (real)(1.0f), p = cn / sn, q = p * c;
+    for (int k = last; k >= 0; k--) {
+        real b = (real)(em[k]);
+        p = q * p;
+        q = dn * q;
+        dn = (en[k] + p) / (b + p);
+        p = q / b;
     }
-    if (cscpow != 0.0f) {
-        real k = 2.0f * cscpow / (hyperbolic_cosine(2.0f * y) - cosine_of(2.0f * x));
-        u = u + k * sine_of(x * cscx1) * hyperbolic_cosine(y * cscy2);
-        v = v - k * cosine_of(x * cscx2) * hyperbolic_sine(y * cscy1);
-    }
-    if (cschpow != 0.0f) {
-        real k = 2.0f * cschpow / (hyperbolic_cosine(2.0f * x) - cosine_of(2.0f * y));
-        u = u + k * hyperbolic_sine(x * cschx1) * cosine_of(y * cschy2);
-        v = v - k * hyperbolic_cosine(x * cschx2) * sine_of(y * cschy1);
-    }
-    if (exppow != 0.0f) {
-        real k = exppow * exponential_of(x * expx1);
-        u = u + k * cosine_of(y * expy2);
-        v = v + k * sine_of(y * expy1);
-    }
-    if (secpow != 0.0f) {
-        real k = 2.0f * secpow / (cosine_of(2.0f * x) + hyperbolic_cosine(2.0f * y));
-        u = u + k * cosine_of(x * secx2) * hyperbolic_cosine(y * secy2);
-        v = v + k * sine_of(x * secx1) * hyperbolic_sine(y * secy1);
-    }
-    if (sechpow != 0.0f) {
-        real k = 2.0f * sechpow / (cosine_of(2.0f * y) + hyperbolic_cosine(2.0f * x));
-        u = u + k * hyperbolic_cosine(x * sechx2) * cosine_of(y * sechy2);
-        v = v - k * hyperbolic_sine(x * sechx1) * sine_of(y * sechy1);
-    }
-    if (tanpow != 0.0f) {
-        real k = tanpow / (cosine_of(tanx2 * x) + hyperbolic_cosine(tany2 * y));
-        u = u + k * sine_of(tanx1 * x);
-        v = v + k * hyperbolic_sine(tany1 * y);
-    }
-    if (tanhpow != 0.0f) {
-        real k = tanhpow / (cosine_of(y * tanhy2) + hyperbolic_cosine(x * tanhx2));
-        u = u + k * hyperbolic_sine(x * tanhx1);
-        v = v + k * sine_of(y * tanhy1);
-    }
-    if (sinpow != 0.0f) {
-        u = u + sinpow * sine_of(x * sinx1) * hyperbolic_cosine(y * siny2);
-        v = v + sinpow * cosine_of(x * sinx2) * hyperbolic_sine(y * siny1);
-    }
-    if (sinhpow != 0.0f) {
-        u = u + sinhpow * hyperbolic_sine(x * sinhx1) * cosine_of(y * sinhy2);
-        v = v + sinhpow * hyperbolic_cosine(x * sinhx2) * sine_of(y * sinhy1);
-    }
-    return scaled(weight, u, v);
+    real size = 1.0f / sqrt(q * q + 1.0f);
+    mask none = sn == 0.0f;
+    sn = none ? sn : sn < 0.0f ? -size : size;
+    cn = none ? cn : q * sn;
+    dn = none ? (real)(1.0f) : dn;
+    return negative ? triple(sn / root, dn, cn) : triple(sn, cn, dn);
+}
+
+VARIATION(jac_cn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.y * v.y, -u.z * u.x * v.z * v.x);
+}
+
+VARIATION(jac_dn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.z * v.y * v.z, -u.y * u.x * v.x * k);
+}
+
+VARIATION(jac_sn, k = 0.5) {
+    k = fmin(fmax(k, -1.0f), 1.0f);
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
+    return scaled(d, u.x * v.z, u.y * u.z * v.y * v.x);
 }

@@ -1,15 +1,26 @@
-// Variations that keep the points of a region and hide the others, or move them to its edge.
+// Crops: the points outside a region are hidden, sent to the origin or moved to the region's edge.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
 // Origin: JWildfire
+
+VARIATION(chunk, a = 1, b = 0, c = 1, d = 0, e = 0, f = -1, mode = 0) {
+    real r = weight * (a * x * x + b * x * y + c * y * y + d * x + e * y + f);
+    mask kept = mode == 0.0f ? r <= 0.0f : r > 0.0f;
+    return pair(kept ? x : (real)(0.0f), kept ? y : (real)(0.0f));
+}
+
+// The point times the weight; a point outside is hidden and moved to the origin.
+DEVICE Pair cropped(float weight, real x, real y, mask outside, mask *hidden) {
+    *hidden = outside;
+    return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
+}
 
 REPLACING(crop, left = -1, right = 1, top = -1, bottom = 1, scatter_area = 0, zero = 0) {
     float x0 = fmin(left, right), x1 = fmax(left, right), y0 = fmin(top, bottom), y1 = fmax(top, bottom);
     mask outside = x < x0 || x > x1 || y < y0 || y > y1;
     real u = uniform(random) * ((x1 - x0) * 0.5f * scatter_area),
          v = uniform(random) * ((y1 - y0) * 0.5f * scatter_area);
-    if (zero != 0.0f) {
-        *hidden = outside;
-        return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
-    }
+    if (zero != 0.0f) return cropped(weight, x, y, outside, hidden);
     return scaled(weight, x < x0 ? x0 + u : x > x1 ? x1 - u : x, y < y0 ? y0 + v : y > y1 ? y1 - v : y);
 }
 
@@ -26,12 +37,7 @@ VARIATION(circlecrop, radius = 1, x = 0, y = 0, scatter_area = 0, zero = 1) {
     return pair(k * u + circlecrop_x, k * v + circlecrop_y);
 }
 
-DEVICE Pair cropped(float weight, real x, real y, mask outside, mask *hidden) {
-    *hidden = outside;
-    return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
-}
-
-// The signed distances are I. Quilez's.
+// Signed distance from (x, y) to a rectangle of half `width` and half `height`, negative inside (I. Quilez).
 DEVICE real distance_to_box(real x, real y, float width, float height) {
     real u = magnitude(x) - width, v = magnitude(y) - height;
     real inside = least(greatest(u, v), (real)(0.0f));
@@ -87,6 +93,7 @@ DEVICE Pair folded(Pair p, float a, float b) {
     return pair(p.x - t * a, p.y - t * b);
 }
 
+// Signed distance from p to the side y = r of a polygon, which lasts from x = low to x = high.
 DEVICE real distance_to_side(Pair p, real low, real high, float r) {
     real u = p.x - clamped(p.x, low, high), v = p.y - r;
     return vnorm(u, v) * sign_of(v);
@@ -111,4 +118,91 @@ REPLACING(crop_polygon, type = 4, radius = 0.35, invert = 0) {
     real high = (real)(type >= 4.0f ? radius * 1.73205080757f : half_side * radius);
     real d = type == 0.0f ? vnorm(x, y) - radius : distance_to_side(p, low, high, radius);
     return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
+}
+
+VARIATION_3D(hypercrop, n = 4, rad = 1, zero = 0) {
+    float wedges = 0.5f * n / PI;
+    Pair a = circle((real)(PI / n));
+    real length = 1.0f / a.x, d = rad * a.y * length;
+    Pair c = from_polar(length, floor_of(angle_of(y, x) * wedges) / wedges + PI / n);
+    real u = x - c.x, v = y - c.y, r = vnorm(u, v);
+    mask inside = r < d;
+    real px = zero > 1.5f ? c.x : zero > 0.5f ? zero_real() : c.x + u / r * d;
+    real py = zero > 1.5f ? c.y : zero > 0.5f ? zero_real() : c.y + v / r * d;
+    return scaled3(weight, inside ? px : x, inside ? py : y, inside ? zero_real() : z);
+}
+
+// cropmode 0 and 1; cropmode 2 of the origin keeps the place of the point before.
+VARIATION_3D(smartcrop, power = 4, radius = 1, roundstr = 0, roundwidth = 1, distortion = 1, edge = 0, scatter = 0,
+             offset = 0, cropmode = 1, static = 2) {
+    real r1 = uniform(random), r2 = uniform(random), r3 = uniform(random);
+    real a = angle_of(y, x), r = vnorm(x, y);
+    int mode = (power > 0.0f) == (radius > 0.0f);
+    float sides = fabs(power);
+    if (sides < 2.0f) {
+        real e = edge * (r1 - 0.5f), turn = fraction_of(a * (1.0f / TWO_PI) + 1.0f + e) * TWO_PI;
+        mask crops = (turn > sides * PI) == (mode ? r == r : r != r);
+        real spread = (r3 * scatter + offset + e) * PI;
+        Pair p = from_polar(r, r2 < 0.5f ? -spread : sides * PI + spread);
+        return scaled3(weight, crops ? p.x : x, crops ? p.y : y, z);
+    }
+    float wedge = TWO_PI / sides;
+    real k = (real)(1.0f);
+    if (distortion != 0.0f) {
+        real t = fraction_of((a + PI) / wedge);
+        t = t < 0.5f ? t : 1.0f - t;
+        k = 1.0f / cosine_of(t * wedge);
+        if (roundstr != 0.0f) {
+            real wide = roundwidth != 1.0f ? power_of(2.0f * t, (real)(roundwidth)) : 2.0f * t;
+            wide = wide * (2.0f * roundstr / sides) / sine_of((real)(0.5f * wedge));
+            k = magnitude((1.0f - wide) * k + wide);
+        }
+        if (distortion != 1.0f) k = power_of(k, (real)(distortion));
+    }
+    real limit = k * (fabs(radius) + edge * (r1 - 0.5f));
+    mask crops = (r > limit) == (mode ? r == r : r != r);
+    Pair p = from_polar((cropmode > 0.0f ? limit : zero_real()) + k * (r2 * scatter + offset), a);
+    return scaled3(weight, crops ? p.x : x, crops ? p.y : y, z);
+}
+
+REPLACING(crop_trapezoid, Base_Sup = 0.5, Base_Inf = 0.2, height = 0.5, invert = 0) {
+    float k = Base_Inf - Base_Sup, slope = 4.0f * height * height + k * k;
+    real u = magnitude(x), v = y, low = v < 0.0f ? (real)(Base_Sup) : (real)(Base_Inf);
+    real ax = greatest(u - low, zero_real()), ay = magnitude(v) - height;
+    real t = clamped(((Base_Inf - u) * k + (height - v) * 2.0f * height) / slope, zero_real(), (real)(1.0f));
+    real bx = u - Base_Inf + k * t, by = v - height + 2.0f * height * t;
+    mask inside = bx < 0.0f && ay < 0.0f;
+    return cropped(weight, x, y, invert == 0.0f ? !inside : inside, hidden);
+}
+
+// Twice the area of the triangle of (a, b), (c, d) and (e, f).
+DEVICE real twice_area(real a, real b, real c, real d, real e, real f) {
+    return magnitude(a * (d - f) + c * (f - b) + e * (b - d));
+}
+
+VARIATION(crop_triangle, x1 = 0, y1 = 0.5, x2 = 0.5, y2 = 0.5, x3 = 0, y3 = -0.5) {
+    real a = (real)(x1), b = (real)(y1), c = (real)(x2), d = (real)(y2), e = (real)(x3), f = (real)(y3);
+    real all = twice_area(a, b, c, d, e, f);
+    real sum = twice_area(x, y, c, d, e, f) + twice_area(a, b, x, y, e, f) + twice_area(a, b, c, d, x, y);
+    *hidden = sum > all * 1.000001f;
+    return scaled(weight, x, y);
+}
+
+// Origin: Fractorium
+
+VARIATION(cropn, power = 5, radius = 1, scatterdist = 0, zero = 0) {
+    float wedge = TWO_PI / fmax(2.0f, fabs(power));
+    real t = angle_of(y, x) + PI, m = t - wedge * floor_of(t / wedge);
+    real c = cosine_of(m < 0.5f * wedge ? m : wedge - m), edge = c > 0.0f ? radius / c : (real)(1.0f), r = vnorm(x, y);
+    mask crops = (r > edge) == (power > 0.0f ? r == r : r != r);
+    real k = zero == 0.0f ? zero_real() : (edge + uniform(random) * scatterdist) / greatest(r, (real)(1e-20f));
+    return scaled(weight, crops ? k * x : x, crops ? k * y : y);
+}
+
+VARIATION(bcircle, scale = 1, borderwidth = 0) {
+    real u = x * scale, v = y * scale, drawn = uniform(random);
+    Pair p = from_polar(1.0f + 0.2f * fabs(borderwidth) * drawn, angle_of(v, u));
+    mask inside = vnorm(u, v) <= 1.0f;
+    real k = borderwidth != 0.0f ? (real)(1.0f) : zero_real();
+    return scaled(weight, inside ? u : k * p.x, inside ? v : k * p.y);
 }

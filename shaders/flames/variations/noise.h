@@ -1,7 +1,179 @@
-// Cells and colors of noise.
+// Noise: hashed lattices, Perlin's and Worley's noise, as displacements and as direct color.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
 // Origin: JWildfire
 
-// Eight unit-size gradients a lattice place: components of a hash, -1 to 1.
+STAMP(dc_gabornoise, seed = 10000, time = 0, zoom = 20) {
+    real a = zero_real();
+    real s = magnitude(p.x * zoom) * 45.0f, t = p.y * zoom * 45.0f;
+    for (int k = 0; k < 100; k++) {
+        real i = (real)((float)k);
+        real hx = 30.0f * (2.0f * wrap_unit(sine_of(63.31f * i) * 43141.59265f) - 1.0f);
+        real hy = 30.0f * (2.0f * wrap_unit(sine_of(395.467f * i) * 43141.59265f) - 1.0f);
+        real hz = 30.0f * (2.0f * wrap_unit(sine_of(i) * 43141.59265f) - 1.0f), c = cosine_of(hz / 100.0f * time);
+        real mx = hx * c + hy * (33.0f + c), my = hx * (11.0f + c) + hy * c;
+        a = a + rough_angle(s - mx, t - my);
+    }
+    return triple(0.6f * cosine_of(a) + 0.6f, 0.6f * cosine_of(a + 23.0f) + 0.6f, 0.6f * cosine_of(a + 21.0f) + 0.6f);
+}
+
+STAMP(dc_turbulence, seed = 10000, time = 0 [1, 1000], zoom = 8, level = 3 [1, 5]) {
+    real c = (real)(1.0f);
+    real a = p.x * zoom - 20.0f, b = p.y * zoom - 20.0f, u = a, v = b;
+    for (int i = 0; (float)i < level; i++) {
+        float t = time * (1.0f - 3.0f / (float)(i + 1));
+        real nu = a + cosine_of(t - u) + sine_of(t + v), nv = b + sine_of(t - v) + cosine_of(t + u);
+        u = nu;
+        v = nv;
+        c = c + 1.0f / vnorm(a / (sine_of(u + t) * 20.0f), b / (cosine_of(v + t) * 20.0f));
+    }
+    c = 1.5f - sqrt(c / level);
+    return gray(square(square(c)));
+}
+
+// The fraction of 43758.5453 sin(turns of a circle), s and t whole: a and b are turns of one s and one t in two floats,
+// as single precision would lose the fraction.
+DEVICE real fraction_of_sine(real s, real t, float a, float a_rest, float b, float b_rest) {
+    real p = s * a, q = t * b, rest = FUSED(s, a, -p) + FUSED(t, b, -q) + s * a_rest + t * b_rest;
+    real turns = p - nearest(p) + (q - nearest(q)) + rest;
+    return wrap_unit(sine_of(TWO_PI * (turns - nearest(turns))) * 43758.5453123f);
+}
+
+STAMP(dc_voronoise, zoom = 8, deltaX = 0.5 [0, 1], deltaY = 0.5 [0, 1]) {
+    real sum = zero_real(), weights = zero_real();
+    real a = p.x * zoom, b = p.y * zoom, ia = floor_of(a), ib = floor_of(b);
+    float w = (1.0f - deltaY) * (1.0f - deltaY), k = 1.0f + 63.0f * w * w;
+    for (int j = -2; j <= 2; j++)
+        for (int i = -2; i <= 2; i++) {
+            real s = ia + (float)i, t = ib + (float)j;
+            real ox = fraction_of_sine(s, t, 20.228594f, -5.5931406e-7f, 49.608597f, -1.040014e-6f) * deltaX;
+            real oy = fraction_of_sine(s, t, 42.892258f, -5.271639e-7f, 29.173101f, -3.5642648e-7f) * deltaX;
+            real oz = fraction_of_sine(s, t, 66.71775f, 1.5948061e-6f, 59.189724f, -6.3262996e-7f);
+            real d = vnorm(s - a + ox, t - b + oy);
+            real ww = power_of(1.0f - smooth_step(zero_real(), (real)(1.414f), d), (real)(k));
+            sum = sum + oz * ww;
+            weights = weights + ww;
+        }
+    return gray(sum / weights);
+}
+
+DEVICE real warp_hash(real x, real y) {
+    return 2.0f * fraction_of_sine(x, y, 20.228594f, -5.5931406e-7f, 49.608597f, -1.040014e-6f) - 1.0f;
+}
+
+DEVICE real warp_noise(real x, real y) {
+    real ix = floor_of(x), iy = floor_of(y), fx = x - ix, fy = y - iy, ux = fx * fx * fx, uy = fy * fy * fy;
+    // the origin's smoothing is f^2 (3 - 2) f
+    return blend(blend(warp_hash(ix, iy), warp_hash(ix + 1.0f, iy), ux),
+                 blend(warp_hash(ix, iy + 1.0f), warp_hash(ix + 1.0f, iy + 1.0f), ux), uy);
+}
+
+DEVICE real warp_sum(real x, real y) {
+    real f = zero_real();
+    for (int k = 0; k < 4; k++) {
+        float weight = k == 0 ? 0.5f : k == 1 ? 0.25f : k == 2 ? 0.125f : 0.0625f;
+        float zoom = k == 0 ? 2.02f : k == 1 ? 2.03f : 2.01f;
+        f = f + weight * warp_noise(x, y);
+        real a = x * zoom, b = y * zoom;
+        x = 0.8f * a - 0.6f * b;
+        y = 0.6f * a + 0.8f * b;
+    }
+    return f / 0.9375f;
+}
+
+DEVICE Triple warp_map(real x, real y) {
+    x = 0.7f * x;
+    y = 0.7f * y;
+    real a = warp_sum(4.0f * x, 4.0f * y), b = warp_sum(4.0f * y, 4.0f * x);
+    real s = 2.0f * (x + a), t = 2.0f * (y + b), u = x + warp_sum(s, t), v = y + warp_sum(t, s);
+    real f = warp_sum(u, v) - warp_sum(v, u), k = smooth_step((real)(-0.8f), (real)(0.8f), f);
+    real m = smooth_step((real)(-1.0f), (real)(1.0f), warp_sum(x, y));
+    return triple(blend(blend((real)(0.5f), (real)(1.0f), m), zero_real(), k),
+                  blend(blend(zero_real(), (real)(0.75f), m), zero_real(), k),
+                  blend(blend(zero_real(), (real)(0.35f), m), (real)(0.02f), k));
+}
+
+STAMP(dc_warping, randomize = 0, zoom = 1, x0 = 0) {
+    real a = p.x * zoom + x0, b = p.y * zoom + x0, e = (real)(0.0045f);
+    Triple c = warp_map(a, b), r = warp_map(a + e, b), s = warp_map(a, b + e);
+    real gc = 0.333f * (c.x + c.y + c.z), ga = 0.333f * (r.x + r.y + r.z), gb = 0.333f * (s.x + s.y + s.z);
+    real n = e / sqrt(square(ga - gc) + e * e + square(gb - gc)), k = 8.0f * magnitude(2.0f * gc - ga - gb);
+    real m = 1.0f + 0.2f * n * n, q = 0.05f * n * n * n, s0 = 0.5f * (p.x + 1.0f), t0 = 0.5f * (p.y + 1.0f);
+    real f = power_of(greatest(16.0f * s0 * t0 * (1.0f - s0) * (1.0f - t0), zero_real()), (real)(0.1f));
+    return scaled3(f, (c.x + k) * m + q, (c.y + 0.7f * k) * m + q, (c.z + 0.6f * k) * m + q);
+}
+
+STAMP(dc_worley, zoom = 7 [0.1, 50], pattern = 70 [0.1, 100], distort = 1 [0, 1]) {
+    real first = (real)(1e9f), second = first, third = first;
+    real a = p.x * zoom, b = p.y * zoom;
+    for (int k = 0; k < 9; k++) {
+        real s = -floor_of(-a) + (float)(k % 3) - 2.0f, t = -floor_of(-b) + (float)(k / 3) - 2.0f;
+        real h = 1e4f * sine_of(s + t / (pattern * 0.01f));
+        real du = wrap_unit(h) * distort * 0.75f + 0.3f + s - a,
+             dv = wrap_unit(h + 0.34f) * distort * 0.75f + 0.3f + t - b;
+        real l = du * du + dv * dv, f1 = first, f2 = second;
+        // the nearest moves the old nearest to both other places, as in the origin
+        third = l < f1 ? f1 : l < f2 ? f2 : l < third ? l : third;
+        second = l < f1 ? f1 : l < f2 ? l : f2;
+        first = l < f1 ? l : f1;
+    }
+    real s = 5.0f * (sqrt(second) - sqrt(first)), t = 5.0f * (sqrt(third) - sqrt(first));
+    return gray(4.0f * (s / (s / t + 1.0f) - 0.5f));
+}
+
+// T. Wang's hash of a 32-bit integer.
+DEVICE whole mangled(whole a) {
+    a = (a ^ 61) ^ (a >> 16);
+    a = a + (a << 3);
+    a = a ^ (a >> 4);
+    a = whole_of_bits(bits_of_whole(a) * 0x27d4eb2du);
+    return a ^ (a >> 15);
+}
+
+DEVICE real mangled_unit(whole a) { return real_of(mangled(a)) * 4.656612875245797e-10f; }
+
+DEVICE whole times(whole a, whole b) { return whole_of_bits(bits_of_whole(a) * bits_of_whole(b)); }
+
+VARIATION(pixel_flow, angle = 90, len = 0.1, width = 200, seed = 42, enable_dc = 0) {
+    Pair c = circle((real)(angle * 0.0174532925f));
+    real i = floor_of(x * width), j = floor_of(y * width), r = uniform(random);
+    whole key = truncated((real)(seed)), one = key * 0 + 1;
+    i = truncation(i + 2.0f - 4.0f * mangled_unit(times(truncated(i), key) + one));
+    j = truncation(j + 2.0f - 4.0f * mangled_unit(times(truncated(j), key) + one));
+    whole a = truncated(i), b = truncated(j), b_seed = times(b, key);
+    b_seed = (b_seed + (b_seed < 0 ? one : one * 0)) >> 1;
+    real far = 0.5f * (mangled_unit(b + times(a, -key)) + mangled_unit(a + b_seed)) * square(square(r));
+    if (enable_dc == 1.0f) *color = r;
+    return scaled(weight * len * far, c.x, c.y);
+}
+
+// x, mirrored at `shift` in every n-th cell.
+DEVICE real mirrored_cell(real x, float scale, float shift, float n) {
+    real cell = floor_of((x - shift) * scale), rest = cell - n * truncation(cell / n);
+    mask mirrored = cell >= 0.0f ? rest == n - 1.0f : rest == 0.0f;
+    return scale != 0.0f && mirrored ? 2.0f * shift - x : x;
+}
+
+// The cell of u, up to 2 cells further by a hash.
+DEVICE real jittered_cell(real u, float width, whole key, whole one) {
+    real cell = floor_of(u * width);
+    return truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one));
+}
+
+VARIATION_3D(glitchy1, scale_x = 1, shift_x = 0, n_x = 2 [1, 100], scale_y = 1, shift_y = 0, n_y = 2 [1, 100],
+             scale_z = 0, shift_z = 0, n_z = 2 [1, 100], width = 1, seed = 42, angle = 30, u = 1, v = 1, w = 1) {
+    Pair c = circle((real)(angle * 0.0174532925f));
+    real p = u * x, q = v * (c.x * p + c.y * y), r = w * (c.x * p - c.y * y);
+    whole key = truncated((real)(seed)), one = key * 0 + 1;
+    whole i = truncated(jittered_cell(p, width, key, one)), j = truncated(jittered_cell(q, width, key, one));
+    whole k = truncated(jittered_cell(r, width, key, one)), scaled_key = times(k, key);
+    scaled_key = (scaled_key + (scaled_key < 0 ? one : one * 0)) >> 1;
+    real far = weight * (mangled_unit(i + j + times(k, -key)) + mangled_unit(i + j + scaled_key));
+    return scaled3(far, mirrored_cell(x, scale_x, shift_x, n_x), mirrored_cell(y, scale_y, shift_y, n_y),
+                   mirrored_cell(z, scale_z, shift_z, n_z));
+}
+
+// One corner's term of simplex noise. Its gradient: three components of -1 to 1, 10 bits each of the hash h.
 DEVICE real noise_corner(bits h, real x, real y, real z) {
     real t = 0.6f - x * x - y * y - z * z;
     real gx = real_of(whole_of_bits(h & 1023u)) * (1.0f / 511.5f) - 1.0f;
@@ -23,9 +195,8 @@ DEVICE real simplex_noise(real x, real y, real z) {
     real zero = zero_real(), one = (real)(1.0f);
     mask uv = u >= v, vw = v >= w, uw = u >= w;
     real i1 = uv && uw ? one : zero, j1 = !uv && vw ? one : zero, k1 = one - i1 - j1;
-    real k2 = !uw || (!vw && !(uv && uw)) ? one : zero, i2 = uv || (uw && !(!uv && vw)) ? one : zero;
-    k2 = u >= v ? (v >= w ? zero : one) : (v < w ? one : (u < w ? one : zero));
-    i2 = u >= v ? one : (v < w ? zero : (u < w ? zero : one));
+    real k2 = u >= v ? (v >= w ? zero : one) : (v < w ? one : (u < w ? one : zero));
+    real i2 = u >= v ? one : (v < w ? zero : (u < w ? zero : one));
     real j2 = 2.0f - i2 - k2;
     float g = 1.0f / 6.0f;
     real n = noise_corner(lattice_hash(i, j, k), u, v, w);
@@ -35,13 +206,7 @@ DEVICE real simplex_noise(real x, real y, real z) {
     return 32.0f * n;
 }
 
-// How far u is from q toward p: 1 on the line half way.
-DEVICE real cell_ratio(Pair p, Pair q, Pair u) {
-    real dx = p.x - q.x, dy = p.y - q.y, d = dx * dx + dy * dy;
-    return d == 0.0f ? (real)(1.0f) : 2.0f * ((u.x - q.x) * dx + (u.y - q.y) * dy) / d;
-}
-
-DEVICE Pair crackle_place(real i, real j, float z, float size, float distort) {
+DEVICE Pair crackle_center(real i, real j, float z, float size, float distort) {
     if (distort == 0.0f) return pair(i * size, j * size);
     real a = simplex_noise(2.5f * i, 2.5f * j, (real)(2.5f * z));
     real b = simplex_noise(2.5f * j + 30.2f, 2.5f * i - 12.1f, (real)(2.5f * z + 19.8f));
@@ -57,18 +222,18 @@ VARIATION(crackle, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0) {
     real i = floor_of(u.x / size), j = floor_of(u.y / size), ni = i, nj = j, least_d = (real)(1e30f);
     for (int k = 0; k < 9; k++) {
         real a = i + (float)(k / 3 - 1), b = j + (float)(k % 3 - 1);
-        Pair p = crackle_place(a, b, crackle_z, size, distort);
+        Pair p = crackle_center(a, b, crackle_z, size, distort);
         real d = square(p.x - u.x) + square(p.y - u.y);
         mask nearer = d < least_d;
         least_d = nearer ? d : least_d;
         ni = nearer ? a : ni;
         nj = nearer ? b : nj;
     }
-    Pair q = crackle_place(ni, nj, crackle_z, size, distort);
+    Pair q = crackle_center(ni, nj, crackle_z, size, distort);
     real l = (real)(-1e20f);
     for (int k = 0; k < 9; k++) {
         if (k == 4) continue;
-        Pair p = crackle_place(ni + (float)(k / 3 - 1), nj + (float)(k % 3 - 1), crackle_z, size, distort);
+        Pair p = crackle_center(ni + (float)(k / 3 - 1), nj + (float)(k % 3 - 1), crackle_z, size, distort);
         l = greatest(l, cell_ratio(p, q, u));
     }
     l = greatest(l, (real)(1e-30f));
@@ -76,9 +241,7 @@ VARIATION(crackle, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0) {
     return scaled(weight, q.x + (u.x - q.x) * r, q.y + (u.y - q.y) * r);
 }
 
-// ---- Perlin noise as color
-
-DEVICE Pair perlin_place(float shape, float edge, real u, real v, real w, real *far) {
+DEVICE Pair perlin_point(float shape, float edge, real u, real v, real w, real *far) {
     real r = (1.0f + edge) * (shape == 2.0f ? u : (u + v > 1.0f ? 2.0f - u - v : u + v));
     Pair p = swapped(from_polar(0.5f * r, TWO_PI * w));
     if (shape == 0.0f) {
@@ -103,7 +266,7 @@ VARIATION(dc_perlin, shape = 0, map = 0, select_centre = 0, select_range = 1, ce
             u = x;
             v = y;
         }
-        Pair p = perlin_place(shape, edge, u, v, w, &far);
+        Pair p = perlin_point(shape, edge, u, v, w, &far);
         real d = p.x * p.x + p.y * p.y, m = (real)(scale), h = (real)(dc_perlin_z);
         if (map == 1.0f) m = scale / (d + 1e-8f);
         if (map == 2.0f) m = scale / (d + 0.5f);

@@ -1,15 +1,41 @@
-// Symmetry groups of the plane: seven of bands (friezes) and seventeen of nets (wallpapers), by Jesus Sosa. Each point
-// goes to one of its images, chosen at random.
+// Mirrors, rotations and kaleidoscopes; the symmetry groups of the plane by Jesus Sosa: seven of bands (friezes,
+// sym_bg) and seventeen of nets (wallpapers, sym_ng). sym_ maps a point to one of its images, chosen at random.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
 // Origin: JWildfire
 
-// (x, y) or its mirror images by the bits of k: 1 mirrors x, 2 mirrors y.
-DEVICE Pair mirrored(real x, real y, real k) {
-    real high = floor_of(0.5f * k), low = k - 2.0f * high;
-    return pair(low > 0.5f ? -x : x, high > 0.5f ? -y : y);
-}
-
+// One of two images, chosen by a random number u of 0 to 1.
 DEVICE Pair one_of_two(real u, Pair a, Pair b) { return pair(u < 0.5f ? a.x : b.x, u < 0.5f ? a.y : b.y); }
 
+VARIATION(sym_bg1, stepx = 0, stepy = 0) {
+    float u = 0.5f * stepx, v = 0.5f * stepy;
+    return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, y + v)));
+}
+
+VARIATION(sym_bg2, stepx = 0, stepy = 0) {
+    float u = 0.5f * stepx, v = 0.5f * stepy;
+    return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, 1.0f + v - y)));
+}
+
+VARIATION(sym_bg3, stepx = 0, stepy = 0) {
+    float u = 0.5f * stepx, v = 0.5f * stepy;
+    return scaled_pair(weight,
+                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, v + 0.5f - y)));
+}
+
+VARIATION(sym_bg4, stepx = 0, stepy = 0) {
+    float u = 0.5f * stepx, v = 0.5f * stepy;
+    return scaled_pair(weight,
+                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v + 0.5f)));
+}
+
+VARIATION(sym_bg5, stepx = 0, stepy = 0) {
+    float u = 0.5f * stepx, v = 0.5f * stepy;
+    return scaled_pair(weight,
+                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(x + u - 1.0f, v + 0.5f - y)));
+}
+
+// One of four images, chosen by a random number u of 0 to 1.
 DEVICE Pair one_of_four(real u, Pair a, Pair b, Pair c, Pair d) {
     mask low = u < 0.5f;
     real v = low ? 2.0f * u : 2.0f * u - 1.0f;
@@ -17,48 +43,18 @@ DEVICE Pair one_of_four(real u, Pair a, Pair b, Pair c, Pair d) {
     return pair(low ? p.x : q.x, low ? p.y : q.y);
 }
 
-VARIATION(sym_bg1, stepx = 0, stepy = 0) {
-    float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, y + v));
-    return scaled(weight, p.x, p.y);
-}
-
-VARIATION(sym_bg2, stepx = 0, stepy = 0) {
-    float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, 1.0f + v - y));
-    return scaled(weight, p.x, p.y);
-}
-
-VARIATION(sym_bg3, stepx = 0, stepy = 0) {
-    float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, v + 0.5f - y));
-    return scaled(weight, p.x, p.y);
-}
-
-VARIATION(sym_bg4, stepx = 0, stepy = 0) {
-    float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v + 0.5f));
-    return scaled(weight, p.x, p.y);
-}
-
-VARIATION(sym_bg5, stepx = 0, stepy = 0) {
-    float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(x + u - 1.0f, v + 0.5f - y));
-    return scaled(weight, p.x, p.y);
-}
-
 VARIATION(sym_bg6, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_four(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v - 0.5f),
-                         pair(x - u - 1.0f, 0.5f - v - y), pair(u + 1.0f - x, v + 0.5f - y));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight,
+                       one_of_four(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v - 0.5f),
+                                   pair(x - u - 1.0f, 0.5f - v - y), pair(u + 1.0f - x, v + 0.5f - y)));
 }
 
 VARIATION(sym_bg7, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    Pair p = one_of_four(uniform(random), pair(x - u - 2.0f, y - v - 0.5f), pair(u + 2.0f - x, y + v - 0.5f),
-                         pair(x + u, v + 0.5f - y), pair(-u - x, 0.5f - v - y));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight,
+                       one_of_four(uniform(random), pair(x - u - 2.0f, y - v - 0.5f), pair(u + 2.0f - x, y + v - 0.5f),
+                                   pair(x + u, v + 0.5f - y), pair(-u - x, 0.5f - v - y)));
 }
 
 VARIATION(sym_ng1, stepx = 0.5, stepy = 0.5) {
@@ -78,25 +74,22 @@ VARIATION(sym_ng3, sepx = 0.5, sepy = 0, step = 2) {
 
 VARIATION(sym_ng4, sepx = 0, sepy = 0, stepx = 0, stepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy, su = 0.5f * stepx, sv = 0.5f * stepy;
-    Pair p =
-        one_of_four(uniform(random), pair(x - u - 2.0f - su, y + v - 1.5f - sv), pair(u - su - x, -v - 0.5f - sv - y),
-                    pair(x - u + su, 0.5f - v + sv - y), pair(u + 2.0f + su - x, y + v - 0.5f + sv));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight, one_of_four(uniform(random), pair(x - u - 2.0f - su, y + v - 1.5f - sv),
+                                           pair(u - su - x, -v - 0.5f - sv - y), pair(x - u + su, 0.5f - v + sv - y),
+                                           pair(u + 2.0f + su - x, y + v - 0.5f + sv)));
 }
 
 VARIATION(sym_ng5, sepx = 0, sepy = 0, stepx = 0) {
     float s = 0.5f * stepx;
-    Pair p =
-        one_of_four(uniform(random), pair(x - sepx - 2.0f - s, y + sepy - 0.5f), pair(sepx - s - x, -sepy - 0.5f - y),
-                    pair(x - sepx + s, -sepy - 0.5f - y), pair(2.0f + sepx + s - x, y + sepy - 0.5f));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight, one_of_four(uniform(random), pair(x - sepx - 2.0f - s, y + sepy - 0.5f),
+                                           pair(sepx - s - x, -sepy - 0.5f - y), pair(x - sepx + s, -sepy - 0.5f - y),
+                                           pair(2.0f + sepx + s - x, y + sepy - 0.5f)));
 }
 
 VARIATION(sym_ng6, sepy = 0.1, stepx = 1, stepy = 1) {
     float u = 0.5f * stepx, v = 0.5f * stepy, s = 0.5f * sepy;
-    Pair p = one_of_four(uniform(random), pair(x - u, y - v + s), pair(x - u, -v - s - y), pair(x + u, y + v + s),
-                         pair(x + u, v - s - y));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight, one_of_four(uniform(random), pair(x - u, y - v + s), pair(x - u, -v - s - y),
+                                           pair(x + u, y + v + s), pair(x + u, v - s - y)));
 }
 
 VARIATION(sym_ng7, sepx = 0, sepy = 0) {
@@ -104,6 +97,13 @@ VARIATION(sym_ng7, sepx = 0, sepy = 0) {
     return scaled(weight, x + s * sepx, (s < 0.0f ? y : -y) - s * sepy);
 }
 
+// (x, y) or its mirror images by the bits of k: 1 mirrors x, 2 mirrors y.
+DEVICE Pair mirrored(real x, real y, real k) {
+    real high = floor_of(0.5f * k), low = k - 2.0f * high;
+    return pair(low > 0.5f ? -x : x, high > 0.5f ? -y : y);
+}
+
+// p is a mirror image of the point, (s, t) the side that it moves to. random_index(..., 1) is always 0.
 VARIATION(sym_ng8, sepx = 0, sepy = 0, skewx = 0, skewy = 0) {
     Pair p = mirrored(x, y, random_index(uniform(random), 4.0f));
     Pair q = mirrored((real)(1.0f + 0.5f * sepx), (real)(0.5f * sepy), random_index(uniform(random), 1.0f));
@@ -115,18 +115,16 @@ VARIATION(sym_ng8, sepx = 0, sepy = 0, skewx = 0, skewy = 0) {
 
 VARIATION(sym_ng9, sepx = 0, sepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy;
-    Pair p = one_of_four(uniform(random), pair(x + u, -v - y), pair(-u - x, y + v), pair(-u - x, -v - y),
-                         pair(x + u, y + v));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight, one_of_four(uniform(random), pair(x + u, -v - y), pair(-u - x, y + v),
+                                           pair(-u - x, -v - y), pair(x + u, y + v)));
 }
 
 VARIATION(sym_ng10, space = 0, spacex = 0, spacey = 0) {
     x = x + space;
     y = y + space;
     float u = 0.5f * spacex, v = 0.5f * spacey;
-    Pair p =
-        one_of_four(uniform(random), pair(-u - x, -v - y), pair(y - u, -v - x), pair(u - y, v + x), pair(x + u, y + v));
-    return scaled(weight, p.x, p.y);
+    return scaled_pair(weight, one_of_four(uniform(random), pair(-u - x, -v - y), pair(y - u, -v - x),
+                                           pair(u - y, v + x), pair(x + u, y + v)));
 }
 
 VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5) {
@@ -153,4 +151,157 @@ VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
                          pair(x + sx, -sy - y));
     q = one_of_two(half_turn, p, q);
     return scaled(weight, q.x, q.y);
+}
+
+VARIATION_3D(mirror_wf, xaxis = 1, yaxis = 0, zaxis = 0, xshift = 0, yshift = 0, zshift = 0, xscale = 1, yscale = 1,
+             xcolorshift = 0, ycolorshift = 0, zcolorshift = 0) {
+    mask in_x = uniform(random) < 0.5f, in_y = uniform(random) < 0.5f, in_z = uniform(random) < 0.5f;
+    real u = x, v = y, w = z;
+    if (xaxis > 0.0f) {
+        *color = in_x ? fraction_of(*color + xcolorshift) : *color;
+        v = in_x ? yscale * v : v;
+        u = in_x ? xscale * (-u - xshift) : u;
+    }
+    if (yaxis > 0.0f) {
+        *color = in_y ? fraction_of(*color + ycolorshift) : *color;
+        u = in_y ? xscale * u : u;
+        v = in_y ? yscale * (-v - yshift) : v;
+    }
+    if (zaxis > 0.0f) {
+        *color = in_z ? fraction_of(*color + zcolorshift) : *color;
+        w = in_z ? -w - zshift : w;
+    }
+    return triple(u, v, w);
+}
+
+VARIATION(point_symmetry_wf, centre_x = 0.25, centre_y = 0.5, order = 3, colorshift = 0) {
+    real k = random_index(uniform(random), order), u = (x - centre_x) * weight, v = (y - centre_y) * weight;
+    Pair c = circle(TWO_PI / order * k);
+    *color = fraction_of(*color + k * colorshift);
+    return pair(centre_x + u * c.x + v * c.y, centre_y + v * c.x - u * c.y);
+}
+
+// 45 is an angle in radians. kaleidoscope_x and kaleidoscope_y are the parameters x and y.
+VARIATION(kaleidoscope, pull = 0, rotate = 1, line_up = 1, x = 0, y = 0) {
+    Pair c = circle((real)(45.0f));
+    real u = rotate * x * c.x - y * c.y + line_up + kaleidoscope_x, v = rotate * y * c.x + x * c.y;
+    return pair(u, y > 0.0f ? v + pull + line_up + kaleidoscope_y : v - pull - line_up);
+}
+
+VARIATION(collideoscope, a = 0.2, num = 1) {
+    float wedge = PI / num, over = PI * a / num;
+    real t = angle_of(y, x), s = magnitude(t), k = truncation(s * num * (1.0f / PI)), half_k = 0.5f * k;
+    mask even = half_k == truncation(half_k), up = t >= 0.0f;
+    // even wedges above the axis turn forward, odd ones back; below the axis the other way round
+    real turned = k * wedge + remainder_of(even == up ? s + over : s - over, (real)(wedge));
+    turned = up ? turned : -(k * wedge + remainder_of(even ? over - t : -over - t, (real)(wedge)));
+    return from_polar(weight * vnorm(x, y), turned);
+}
+
+VARIATION(sym_ng13, radius = 0, stepx = 0, stepy = 0) {
+    float shift = sqrt(0.5f * radius * radius);
+    real u = x + shift, v = y + shift, k = random_index(uniform(random), 3.0f);
+    real side = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real s = k == 0.0f ? zero_real() : k == 1.0f ? (real)(0.866f) : (real)(-0.866f);
+    real c = k == 0.0f ? (real)(1.0f) : (real)(-0.5f);
+    return scaled(weight, c * u + s * v + side * stepx, s * u - c * v + side * stepy);
+}
+
+// Rotates the point maxiter times and counts how often it lies in the shape at (dx, dy). A point with an odd count (for
+// dx <= 0 an even one) moves to its image after sweetiter rotations.
+VARIATION(rosoni, maxiter = 25 [0, 1000], sweetiter = 3, altshapes = 0, cutoff = 1, radius = 0.4, dx = 0.6, dy = 0) {
+    real r = cutoff < 0.0f ? greatest(magnitude(x), magnitude(y)) + cutoff : vnorm(x, y) - cutoff;
+    Pair c = circle((real)(TWO_PI / maxiter));
+    real u = x, v = y, sx = x, sy = y, inside = dx > 0.0f ? (real)(1.0f) : zero_real();
+    for (int k = 0; (float)k < maxiter; k++) {
+        real a = u - dx, b = v - dy, d = a * a + b * b - radius * radius;
+        if (altshapes == 0.0f && radius < 0.0f) d = greatest(magnitude(a), magnitude(b)) + radius;
+        if (altshapes != 0.0f)
+            d = radius < 0.0f ? magnitude(angle_of(b, a)) * (1.0f / PI) + radius
+                              : (a < 0.0f ? -a : b * b - a * a * (radius * radius - a * a));
+        inside = d <= 0.0f ? 1.0f - inside : inside;
+        if ((float)k == sweetiter) {
+            sx = u;
+            sy = v;
+        }
+        real w = u * c.x - v * c.y;
+        v = u * c.y + v * c.x;
+        u = w;
+    }
+    mask moves = r <= 0.0f && inside > 0.5f;
+    float kx = sweetiter == 0.0f && dy != 0.0f ? -1.0f : 1.0f, ky = sweetiter == 0.0f ? -1.0f : 1.0f;
+    return scaled(weight, moves ? kx * sx : x, moves ? ky * sy : y);
+}
+
+// Mirrors x and y, or exchanges them, by region of the plane; later lines take precedence.
+VARIATION(tqmirror, preset = 0, a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1, i = 1, j = 1, k = 1, l = 0,
+          m = 0, n = 0, o = 0, p = 0, q = 0, r = 1, s = 1, type = 0, mode = 0) {
+    mask low = weight * d + x < l || weight * e + y < m, corner = x < n && y < o;
+    mask turned = x + q < weight && y < weight * a && x + weight * b > l && y + weight * c > p;
+    float sh = mode == 2.0f ? 1.0f : -1.0f, sj = mode == 1.0f ? -1.0f : 1.0f, sk = mode == 0.0f ? 1.0f : -1.0f;
+    real u = turned ? sh * h * y : sj * j * x, v = turned ? -i * x : sk * k * y;
+    u = corner ? x + weight * f : u;
+    v = corner ? y + weight * g : v;
+    u = low ? (type != 0.0f ? x * r : y * r) : u;
+    v = low ? (type != 0.0f ? y * s : x * s) : v;
+    return pair(u, v);
+}
+
+// The image of (x, y) under a random 2x2 matrix of the table, shifted by half a step to a random side. The table
+// (variations/tables.py) holds the number of matrices, then their 4 entries each; it alone tells sym_ng14 to 17 apart.
+DEVICE Pair symmetric_copy(GLOBAL const float *table, real x, real y, float radius, float stepx, float stepy,
+                           Random *random) {
+    real k = 1.0f + 4.0f * random_index(uniform(random), table[0]);
+    real side = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    float shift = sqrt(0.5f * radius * radius);
+    real a = x + shift, b = y + shift;
+    return pair(table_at(table, k) * a + table_at(table, k + 1.0f) * b + side * stepx,
+                table_at(table, k + 2.0f) * a + table_at(table, k + 3.0f) * b + side * stepy);
+}
+
+VARIATION(sym_ng14, radius = 0, stepx = 0, stepy = 0) {
+    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
+}
+
+VARIATION(sym_ng15, radius = 0, stepx = 0, stepy = 0) {
+    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
+}
+
+VARIATION(sym_ng16, radius = 0, stepx = 0, stepy = 0) {
+    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
+}
+
+VARIATION(sym_ng17, radius = 0, stepx = 0, stepy = 0) {
+    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
+}
+
+VARIATION_3D(axis_symmetry_wf, axis = 0, centre_x = 0.25, centre_y = 0.5, centre_z = 0.5, rotation = 30,
+             x1colorshift = 0, y1colorshift = 0, z1colorshift = 0, x2colorshift = 0, y2colorshift = 0,
+             z2colorshift = 0) {
+    mask first = uniform(random) < 0.5f;
+    Pair c = circle((real)(rotation * (PI / 180.0f)));
+    float shift = 0.5f * weight;
+    real side = first ? (real)(1.0f) : (real)(-1.0f), u = x, v = y, w = z;
+    int turns = fabs(rotation) * (PI / 180.0f) > 1e-8f;
+    if (axis == 0.0f) u = centre_x + side * (x - centre_x + shift);
+    if (axis == 1.0f) v = centre_y + side * (y - centre_y + shift);
+    if (axis > 1.0f) w = centre_z + side * (z - centre_z + shift);
+    real s = side * c.y, p = u - centre_x, q = axis > 1.0f ? w - centre_z : v - centre_y;
+    if (turns) {
+        u = centre_x + p * c.x + q * s;
+        real turned = centre_y + q * c.x - p * s;
+        v = axis > 1.0f ? v : turned;
+        w = axis > 1.0f ? turned : w;
+    }
+    float c1 = axis == 0.0f ? x1colorshift : axis == 1.0f ? y1colorshift : z1colorshift;
+    float c2 = axis == 0.0f ? x2colorshift : axis == 1.0f ? (turns ? y2colorshift : 0.0f) : z2colorshift;
+    *color = fraction_of(*color + (first ? (real)(c1) : (real)(c2)));
+    return triple(u, v, w);
+}
+
+// Origin: Fractorium
+
+REPLACING_3D(mirror_x) {
+    real a = magnitude(x);
+    return triple(uniform(random) < 0.5f ? a : -a, y, z);
 }

@@ -1,62 +1,256 @@
-// Functions of a complex number whose four real factors have frequencies of their own (Brad Stefanov's _bs).
+// Circular and hyperbolic functions of complex numbers and quaternions, and maps made of sines and tangents.
+// NAME2_bs is the complex function NAME with factors x1, x2, y1, y2 on the arguments of its four real functions.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(cosine) { return complex_cos(weight, PI * x, y); }
+
+VARIATION(tangent) { return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y)); }
+
+VARIATION(secant2) {
+    real c = cosine_of(weight * vnorm(x, y));
+    return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
+}
+
+VARIATION(sin) { return complex_sin(weight, x, y); }
+
+VARIATION(cos) { return complex_cos(weight, x, y); }
+
+VARIATION(tan) { return complex_tan(weight, x, y); }
+
+VARIATION(sec) { return complex_sec(weight, x, y); }
+
+VARIATION(csc) { return conjugate(conjugate_csc(weight, x, y)); }
+
+VARIATION(cot) { return conjugate(conjugate_cot(weight, x, y)); }
+
+VARIATION(sinh) { return swapped(complex_sin(weight, y, x)); }
+
+VARIATION(cosh) { return conjugate(complex_cos(weight, y, x)); }
+
+VARIATION(tanh) { return swapped(complex_tan(weight, y, x)); }
+
+VARIATION(sech) { return conjugate(complex_sec(weight, y, x)); }
+
+VARIATION(csch) { return conjugate(swapped(conjugate_csc(weight, y, x))); }
+
+VARIATION(coth) { return swapped(conjugate_cot(weight, y, x)); }
+
 // Origin: JWildfire
 
 VARIATION(sin2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real s = sine_of(x * x1), c = cosine_of(x * x2);
-    return scaled(weight, s * hyperbola(y * y2).x, c * hyperbola(y * y1).y);
+    return scaled(weight, sine_of(x * x1) * hyperbolic_cosine(y * y2), cosine_of(x * x2) * hyperbolic_sine(y * y1));
 }
 
 VARIATION(cos2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real s = sine_of(x * x1), c = cosine_of(x * x2);
-    return scaled(weight, c * hyperbola(y * y2).x, -s * hyperbola(y * y1).y);
+    return scaled(weight, cosine_of(x * x2) * hyperbolic_cosine(y * y2), -sine_of(x * x1) * hyperbolic_sine(y * y1));
 }
 
 VARIATION(sinh2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real s = sine_of(y * y1), c = cosine_of(y * y2);
-    return scaled(weight, hyperbola(x * x1).y * c, hyperbola(x * x2).x * s);
+    return scaled(weight, hyperbolic_sine(x * x1) * cosine_of(y * y2), hyperbolic_cosine(x * x2) * sine_of(y * y1));
 }
 
 VARIATION(cosh2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real s = sine_of(y * y1), c = cosine_of(y * y2);
-    return scaled(weight, hyperbola(x * x2).x * c, hyperbola(x * x1).y * s);
+    return scaled(weight, hyperbolic_cosine(x * x2) * cosine_of(y * y2), hyperbolic_sine(x * x1) * sine_of(y * y1));
 }
 
 VARIATION(tan2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (cosine_of(x2 * x) + hyperbola(y2 * y).x);
-    return scaled(k, sine_of(x1 * x), hyperbola(y1 * y).y);
+    real k = weight / (cosine_of(x2 * x) + hyperbolic_cosine(y2 * y));
+    return scaled(k, sine_of(x1 * x), hyperbolic_sine(y1 * y));
 }
 
 VARIATION(cot2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (hyperbola(y2 * y).x - cosine_of(x2 * x));
-    return scaled(k, sine_of(x1 * x), -hyperbola(y1 * y).y);
+    real k = weight / (hyperbolic_cosine(y2 * y) - cosine_of(x2 * x));
+    return scaled(k, sine_of(x1 * x), -hyperbolic_sine(y1 * y));
 }
 
 VARIATION(tanh2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (cosine_of(y2 * y) + hyperbola(x2 * x).x);
-    return scaled(k, hyperbola(x1 * x).y, sine_of(y1 * y));
+    real k = weight / (cosine_of(y2 * y) + hyperbolic_cosine(x2 * x));
+    return scaled(k, hyperbolic_sine(x1 * x), sine_of(y1 * y));
 }
 
 VARIATION(coth2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (hyperbola(x2 * x).x - cosine_of(y2 * y));
-    return scaled(k, hyperbola(x1 * x).y, sine_of(y1 * y));
+    real k = weight / (hyperbolic_cosine(x2 * x) - cosine_of(y2 * y));
+    return scaled(k, hyperbolic_sine(x1 * x), sine_of(y1 * y));
 }
 
 VARIATION(sec2_bs, x1 = 1.25, x2 = 0.75, y1 = 1.5, y2 = 0.5) {
-    real k = 2.0f * weight / (cosine_of(2.0f * x) + hyperbola(2.0f * y).x);
-    return scaled(k, cosine_of(x * x2) * hyperbola(y * y2).x, sine_of(x * x1) * hyperbola(y * y1).y);
+    real k = 2.0f * weight / (cosine_of(2.0f * x) + hyperbolic_cosine(2.0f * y));
+    return scaled(k, cosine_of(x * x2) * hyperbolic_cosine(y * y2), sine_of(x * x1) * hyperbolic_sine(y * y1));
 }
 
 VARIATION(csc2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real k = 2.0f * weight / (hyperbola(2.0f * y).x - cosine_of(2.0f * x));
-    return scaled(k, sine_of(x * x1) * hyperbola(y * y2).x, -cosine_of(x * x2) * hyperbola(y * y1).y);
+    real k = 2.0f * weight / (hyperbolic_cosine(2.0f * y) - cosine_of(2.0f * x));
+    return scaled(k, sine_of(x * x1) * hyperbolic_cosine(y * y2), -cosine_of(x * x2) * hyperbolic_sine(y * y1));
 }
 
 VARIATION(sech2_bs, x1 = 1.25, x2 = 0.75, y1 = 1.5, y2 = 0.75) {
-    real k = 2.0f * weight / (cosine_of(2.0f * y) + hyperbola(2.0f * x).x);
-    return scaled(k, cosine_of(y * y2) * hyperbola(x * x2).x, -sine_of(y * y1) * hyperbola(x * x1).y);
+    real k = 2.0f * weight / (cosine_of(2.0f * y) + hyperbolic_cosine(2.0f * x));
+    return scaled(k, cosine_of(y * y2) * hyperbolic_cosine(x * x2), -sine_of(y * y1) * hyperbolic_sine(x * x1));
 }
 
 VARIATION(csch2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
-    real k = 2.0f * weight / (hyperbola(2.0f * x).x - cosine_of(2.0f * y));
-    return scaled(k, hyperbola(x * x1).y * cosine_of(y * y2), -hyperbola(x * x2).x * sine_of(y * y1));
+    real k = 2.0f * weight / (hyperbolic_cosine(2.0f * x) - cosine_of(2.0f * y));
+    return scaled(k, hyperbolic_sine(x * x1) * cosine_of(y * y2), -hyperbolic_cosine(x * x2) * sine_of(y * y1));
+}
+
+VARIATION(csin, stretch = 1.5) { return complex_sin(weight, x * stretch, y * stretch); }
+
+REPLACING(rays1) {
+    real t = x * x + y * y, u = 1.0f / tangent_of(sqrt(t)) + weight * square((real)(2.0f / PI));
+    return scaled(weight * u * t, 1.0f / x, 1.0f / y);
+}
+
+REPLACING(rays2) {
+    real t = x * x + y * y, u = 1.0f / cosine_of((t + 1e-30f) * tangent_of(1.0f / t + 1e-30f));
+    return scaled(0.1f * weight * u * t, 1.0f / x, 1.0f / y);
+}
+
+REPLACING(rays3) {
+    real t = x * x + y * y, t2 = t * t;
+    real u = 1.0f / sqrt(cosine_of(sine_of(t2 + 1e-30f) * sine_of(1.0f / t2 + 1e-30f)));
+    return scaled(0.1f * weight * u * t, cosine_of(t) / x, tangent_of(t) / y);
+}
+
+VARIATION(funnel, effect = 8) {
+    return scaled(weight, hyperbolic_tangent(x) * (1.0f / cosine_of(x) + effect * PI),
+                  hyperbolic_tangent(y) * (1.0f / cosine_of(y) + effect * PI));
+}
+
+VARIATION(tancos) {
+    real d = 1e-30f + x * x + y * y;
+    return scaled(weight / d, hyperbolic_tangent(d) * 2.0f * x, cosine_of(d) * 2.0f * y);
+}
+
+REPLACING(squirrel, a = 1, b = 1) {
+    Pair c = circle(sqrt((a + 1e-9f) * x * x + (b + 1e-9f) * y * y));
+    return scaled(weight, c.x * tangent_of(x), c.y * tangent_of(y));
+}
+
+VARIATION(exp2_bs, x1 = 1, y1 = 1, y2 = 1) {
+    return scaled(weight * exponential_of(x * x1), cosine_of(y * y2), sine_of(y * y1));
+}
+
+VARIATION(bsplit, x = 0, y = 0) {
+    Pair c = circle(x + bsplit_x);
+    return scaled(weight / c.y, c.x * cosine_of(y + bsplit_y), bsplit_y - y);
+}
+
+VARIATION(petal) {
+    Pair u = circle(x), v = circle(y);
+    return scaled(weight * u.x, cube(u.x * v.x), cube(u.y * v.x));
+}
+
+REPLACING(hyperbolicellipse, a = 1) {
+    Pair h = hyperbola(x), c = circle(a * y);
+    return scaled(weight, h.y * c.x, h.x * c.y);
+}
+
+VARIATION(csc_squared, csc_div = 1, cos_div = 1, tan_div = 1, csc_pow = 0.5, pi_mult = 0.5, csc_add = 0.25,
+          scale_y = 1) {
+    real c = csc_div / cosine_of(x / cos_div) / tangent_of(x / tan_div);
+    real k = power_of(c * c + PI * pi_mult, (real)(csc_pow)) + csc_add;
+    return scaled(weight * k, x, y * scale_y);
+}
+
+VARIATION(mask, xshift = 0, yshift = 0, ushift = 1, xscale = 1, yscale = 1) {
+    Pair s = circle(xscale * x + xshift);
+    real k = (hyperbola(yscale * y + yshift).x + ushift) * s.y * s.y / (x * x + y * y);
+    return scaled(weight * k, s.y, s.x);
+}
+
+VARIATION_3D(tangent3D) {
+    return triple(weight * sine_of(x) / cosine_of(y), weight * tangent_of(y), weight * tangent_of(x));
+}
+
+// Functions of the quaternion x + y j + z k, by zephyrtronium: estiq (exp), loq (log) and those named ..q.
+
+VARIATION_3D(estiq) {
+    real v = vnorm(y, z), e = weight * exponential_of(x);
+    Pair c = circle(v);
+    real k = e * c.y / v;
+    return triple(e * c.x, k * y, k * z);
+}
+
+VARIATION_3D(loq, base = 2.718281828459045) {
+    real v = vnorm(y, z), k = weight * angle_of(v, x) / v;
+    return triple(0.5f * weight / logarithm_of((real)(base)) * logarithm_of(x * x + v * v), k * y, k * z);
+}
+
+// n (s t, a b u) for the unit vector u along (y, z)
+DEVICE Triple quaternion(real n, real s, real t, real a, real b, real y, real z) {
+    real k = n * a * b / vnorm(y, z);
+    return triple(n * s * t, k * y, k * z);
+}
+
+DEVICE real quaternion_inverse(float weight, real x, real y, real z) { return weight / (x * x + y * y + z * z); }
+
+VARIATION_3D(sinq) {
+    Pair c = circle(x), h = hyperbola(vnorm(y, z));
+    return quaternion((real)(weight), c.y, h.x, c.x, h.y, y, z);
+}
+
+VARIATION_3D(cosq) {
+    Pair c = circle(x), h = hyperbola(vnorm(y, z));
+    return quaternion((real)(weight), c.x, h.x, -c.y, h.y, y, z);
+}
+
+VARIATION_3D(sinhq) {
+    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
+    return quaternion((real)(weight), h.y, c.x, h.x, c.y, y, z);
+}
+
+VARIATION_3D(coshq) {
+    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
+    return quaternion((real)(weight), h.x, c.x, h.y, c.y, y, z);
+}
+
+VARIATION_3D(cscq) {
+    Pair c = circle(x), h = hyperbola(vnorm(y, z));
+    return quaternion(quaternion_inverse(weight, x, y, z), c.y, h.x, -c.x, h.y, y, z);
+}
+
+VARIATION_3D(secq) {
+    Pair c = circle(-x), h = hyperbola(vnorm(y, z));
+    return quaternion(quaternion_inverse(weight, x, y, z), c.x, h.x, -c.y, h.y, y, z);
+}
+
+VARIATION_3D(cschq) {
+    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
+    return quaternion(quaternion_inverse(weight, x, y, z), h.y, c.x, -h.x, c.y, y, z);
+}
+
+VARIATION_3D(sechq) {
+    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
+    return quaternion(quaternion_inverse(weight, x, y, z), h.x, c.x, -h.y, c.y, y, z);
+}
+
+// A quotient of two quaternions: s t along the real axis, and (t b - s a) of the imaginary part.
+DEVICE Triple quaternion_quotient(float weight, real x, real y, real z, real s, real t, real a, real b, real sign) {
+    real yz = y * y + z * z, n = weight / (x * x + yz), k = n * (a * t - s * b) * sign;
+    return triple(n * (s * t + a * b * yz), k * y, k * z);
+}
+
+DEVICE Triple quaternion_tanh(float weight, real x, real y, real z) {
+    real v = vnorm(y, z);
+    Pair c = circle(v), h = hyperbola(x);
+    return quaternion_quotient(weight, x, y, z, h.y * c.x, h.x * c.x, h.x * c.y / v, h.y * c.y / v, (real)(1.0f));
+}
+
+VARIATION_3D(tanhq) { return quaternion_tanh(weight, x, y, z); }
+
+// JWildfire's cothq is its tanhq.
+VARIATION_3D(cothq) { return quaternion_tanh(weight, x, y, z); }
+
+VARIATION_3D(tanq) {
+    real v = vnorm(y, z);
+    Pair c = circle(x), h = hyperbola(v);
+    return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, (real)(1.0f));
+}
+
+VARIATION_3D(cotq) {
+    real v = vnorm(y, z);
+    Pair c = circle(x), h = hyperbola(v);
+    return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, (real)(-1.0f));
 }

@@ -1,10 +1,11 @@
-// What the kernels of the band LU (paper 4) share, in REAL precision (float or double).
+// Storage and helpers shared by the kernels of the band LU (paper 4), in REAL precision (float or double). The host
+// side is renderer/numerics/band_lu/devices/; block_columns.py describes the storage.
 //
-// Storage: a block column is S columns of `ld` = (u + l + 1) S rows, column-major; block column t holds the rows from
-// (t - u) S on. It is stored in slot (t / devices) % slots, and slots are S (ld + 1) elements apart, so that the
-// resident block columns of one device form one column-major matrix of leading dimension ld. A panel (S columns of
-// block column i from its diagonal block down) has `rows` rows and is stored at element `at` of a buffer with leading
-// dimension `panel_ld`. Pivots count from 1 within their panel, as LAPACK's do within a call.
+// A block column is S columns of `ld` = (u + l + 1) S rows, column-major; block column t holds the rows from (t - u) S
+// on. It is stored in slot (t / devices) % slots of its device. Slots are S (ld + 1) elements apart, so the resident
+// block columns of a single device form one column-major matrix with leading dimension ld. Panel i is the S columns of
+// block column i from its diagonal block down: `rows` rows, stored at index `at` of a buffer with leading dimension
+// `panel_ld`. Pivots are rows counted from 1 within their panel, as in LAPACK's getrf.
 
 #if DOUBLE
 #define SFMIN 2.2250738585072014e-308
@@ -16,21 +17,38 @@
 #define REAL_INFINITY as_float((uint)0x7f800000)
 #endif
 
-// Parameters that most kernels share: a panel (above), and the storage of the matrix.
+// Parameters of most kernels: a panel, and the storage of the matrix (see above).
 #define PANEL_PARAMETERS GLOBAL const REAL *panel, const ulong at, const int panel_ld
 #define STORAGE_PARAMETERS const int u, const int ld, const int devices, const int slots
-// Loops over the rows of a thread and the columns of a sub-panel, unrolled so that arrays of them are registers.
+// BLAS's iamax over the rows row_of(k) of a thread, first_row <= row_of(k) < rows: the largest |value[k][0]| and the
+// uppermost row that has it, or 0 and 0xffffffff if there is no such row.
+#define IAMAX_THREAD(row_of, first_row, rows, value, size, best_row)                                      \
+    size = 0;                                                                                             \
+    best_row = 0xffffffffu;                                                                               \
+    FOR_ROWS(k) {                                                                                         \
+        int iamax_row = row_of(k);                                                                        \
+        REAL here = fabs(value[k][0]);                                                                    \
+        if (iamax_row >= (first_row) && iamax_row < (rows) && (here > size || best_row == 0xffffffffu)) { \
+            size = here;                                                                                  \
+            best_row = (uint)iamax_row;                                                                   \
+        }                                                                                                 \
+    }
+// Loops over the rows of a thread and the columns of a sub-panel, unrolled so that their arrays are in registers.
 #define FOR_ROWS(k) UNROLL for (int k = 0; k < ROWS; k++)
 #define FOR_COLUMNS(c) UNROLL for (int c = 0; c < INNER_BLOCK; c++)
 
-// The element at which block (i, t) begins: row i S of block column t.
+// The index in `matrix` of the first element of block (i, t): row i S of block column t.
 DEVICE ulong block_offset(int i, int t, int u, int ld, int devices, int slots) {
     return (ulong)((t / devices) % slots) * (ulong)S * (ulong)(ld + 1) + (ulong)((i - t + u) * S);
 }
 
+// The row that was at `row` before rows `one` and `other` were interchanged. To trace several interchanges back, apply
+// this from the last to the first.
+DEVICE int row_before(int row, int one, int other) { return row == one ? other : row == other ? one : row; }
+
 #if HAS_WARP_REDUCTION
-// BLAS: iamax over a warp: the largest size >= 0 and the smallest row that has it. Floats >= 0 are ordered as their
-// bits are.
+// BLAS's iamax over a warp: the largest size, which must be >= 0, and the smallest row that has it. The bits of floats
+// >= 0 are ordered as the floats.
 DEVICE void iamax_warp(REAL *size, uint *row) {
 #if DOUBLE
     ulong bits = as_ulong(*size);

@@ -1,6 +1,6 @@
-// Small band systems, one thread per system: P L U with partial pivoting as LAPACK's gbtf2 does it, and the
-// substitutions. Element (row i, column j) of system b is stored at matrix[(j * (2 KL + KU + 1) + KL + KU + i - j) *
-// count + b], so that the threads of a warp read adjacent elements.
+// P L U with partial pivoting (the algorithm of LAPACK's gbtf2) and substitution for many small band systems, one
+// thread per system; launched by renderer/numerics/band_lu/batch.py. A_AT(i, j) is element (i, j) of system b; the
+// elements of neighboring systems are adjacent, so the threads of a warp read adjacent elements.
 #define LDAB (2 * KL + KU + 1)
 #define A_AT(i, j) (((ulong)(j) * LDAB + (ulong)(KL + KU + (i) - (j))) * (ulong)count + (ulong)b)
 
@@ -41,7 +41,7 @@ KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos
     infos[b] = info;
 }
 
-// One thread per right-hand side of a system; sides is (n, many, count).
+// One thread per right-hand side of a system; rhs is (n, nrhs, count).
 KERNEL solve_systems(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *rhs, const int n,
                      const int count, const int nrhs) {
     int b = (int)(thread_index() % (uint)count), m = (int)(thread_index() / (uint)count);

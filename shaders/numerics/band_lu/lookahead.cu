@@ -1,7 +1,8 @@
-// Band LU: the look-ahead step (HPL, MAGMA), which applies a panel to the one block column that the next panel is part
-// of. Nothing else can run meanwhile, so it is two kernels of low latency. With panel_cluster.cu they took the resident
-// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). With narrow bands
-// they update the block columns behind that one too, `devices` apart: two launches, and none of the vendor's library.
+// Band LU: the look-ahead step (HPL, MAGMA) applies a panel to the block column of the next panel. It is on the
+// critical path of the factorization, so it has two low-latency kernels instead of laswp, trsm_rows and gemm
+// of trailing_update.cu. With panel_cluster.cu they raised the rate of the resident factorization with kl = ku = 4,096
+// on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). For narrow bands they also update the remaining block
+// columns, `devices` apart, in place of cuBLAS. double only, GPUs with float64 tensor cores.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROWS_PER_LANE (S / 32)
@@ -16,8 +17,9 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
     }
 }
 
-// Rows of U: interchanges rows by the pivots of panel i in block column t and solves with the panel's unit lower
-// triangle, and in the block columns behind it that have groups. One warp per column, one lane per 32nd row.
+// The rows of U in block columns first_block, first_block + devices, ... (as many as the launch has groups for):
+// interchanges rows by the pivots of panel i and solves with the unit lower triangle of the panel. One warp per column;
+// a lane holds every 32nd row.
 KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, PANEL_PARAMETERS,
                            const int i, const int first_block, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);
@@ -32,7 +34,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
     BARRIER();
     for (int k = thread; k < 2 * S; k += GROUP_SIZE) {
         int row = k < S ? k : ipiv[k - S];
-        for (int j = S - 1; j >= 0; j--) row = row == j ? ipiv[j] : row == ipiv[j] ? j : row;
+        for (int j = S - 1; j >= 0; j--) row = row_before(row, j, ipiv[j]);
         from[k] = row;
     }
     BARRIER();
@@ -70,7 +72,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 #define RIGHT_PITCH (DEPTH + 4)
 #define TILE_LOADS (TILE_SIDE * DEPTH / GROUP_SIZE)
 
-// A_jt -= L_ji U_it in the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
+// The update A_jt -= L_ji U_it of the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
 KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first_block,
                       STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);

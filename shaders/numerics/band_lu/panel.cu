@@ -1,18 +1,19 @@
-// Band LU: a panel factored by sub-panels (PLASMA: inner blocking) of INNER_BLOCK columns, whose rows one group keeps
-// in registers. For devices without thread block clusters; see panel_cluster.cu.
+// Band LU: factors a panel by sub-panels of INNER_BLOCK columns (inner blocking, as in PLASMA); one group holds the
+// rows of a sub-panel in registers. For devices without thread block clusters, others use panel_cluster.cu. It stays a
+// separate text: it synchronizes by launches and barriers only, so it also runs on CPUs.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROW_OF(k) (first + thread + (k) * GROUP_SIZE)
 #define APPLY_ROW_OF(k) (first + INNER_BLOCK + thread + (k) * GROUP_SIZE)
 #define FOR_APPLY_ROWS(k) UNROLL for (int k = 0; k < APPLY_ROWS; k++)
 
-// The index of the panel is kept in memory, so that the same recorded launches (a graph) factor every panel.
+// The index of the panel is in device memory, so that one recorded graph of launches factors every panel.
 KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
     if (thread_index() == 0) panel_index[0] += devices;
 }
 
-// P L U of columns first .. first + INNER_BLOCK - 1 of a panel by one group. Each thread keeps ROWS rows in registers;
-// the pivot row is shared through local memory. Ties take the uppermost row, as LAPACK's do.
+// P L U of columns first .. first + INNER_BLOCK - 1 of a panel by one group. Each thread holds ROWS rows in registers;
+// the pivot row is exchanged through local memory. Of equal magnitudes the uppermost row is the pivot, as in LAPACK.
 KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots,
                        GLOBAL int *info, const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);
@@ -26,20 +27,13 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         int row = ROW_OF(k);
         FOR_COLUMNS(j) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
     }
-    // The current column is always value[][0]: after its elimination the others shift left by one and it moves to the
-    // end. So all register indices are constants although the loop is not unrolled, and its code fits the instruction
-    // cache.
+    // The current column is always value[][0]: after its elimination the other columns shift left by one and it moves
+    // to the end. So all register indices are constants although the loop is not unrolled, and the code fits the
+    // instruction cache.
     NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {
-        REAL size = 0;
-        uint where = 0xffffffffu;
-        FOR_ROWS(k) {
-            int row = ROW_OF(k);
-            REAL here = fabs(value[k][0]);
-            if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) {
-                size = here;
-                where = (uint)row;
-            }
-        }
+        REAL size;
+        uint where;
+        IAMAX_THREAD(ROW_OF, first + j, rows, value, size, where)
         int buffer_start = (j & 1) * GROUP_SIZE;  // double buffer: one barrier separates writers from readers
 #if HAS_WARP_REDUCTION
         iamax_warp(&size, &where);
@@ -115,9 +109,8 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
     }
 }
 
-// Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges
-// everywhere, elimination to its right. All rows are read, and the 2 INNER_BLOCK interchanged ones moved, before any is
-// written.
+// Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges in all of
+// them, elimination in the columns on the right. All rows are read before any is written.
 KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots,
                       const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, INNER_BLOCK);
@@ -140,9 +133,7 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     BARRIER();
     if (thread < 2 * INNER_BLOCK) {
         int to = thread < INNER_BLOCK ? first + thread : ipiv[thread - INNER_BLOCK], from = to;
-        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) from = from == first + j ? ipiv[j]
-                                                                    : from == ipiv[j] ? first + j
-                                                                                      : from;
+        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) from = row_before(from, first + j, ipiv[j]);
         row_to[thread] = to;
         moved[thread] = column_values[from];
     }

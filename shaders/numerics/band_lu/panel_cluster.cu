@@ -1,10 +1,10 @@
-// Band LU: a whole panel factored by one thread block cluster of CLUSTER groups (CUDA compute capability 9), each of
-// which keeps ROWS_PER_GROUP rows. A sub-panel of INNER_BLOCK columns at a time is factored in registers: for every
-// column each group stores its best row into the distributed shared memory of all groups, which then agree on the pivot
-// without a barrier. A narrow panel is one group's (CLUSTER 1), which agrees by
-// barriers and keeps the panel in local memory where it fits (HELD_PITCH). Then the sub-panel is applied to the other
-// columns. With lookahead.cu it took the resident factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by
-// panel.cu, to 15,859 (h200_band_lu.jsonl).
+// Band LU: factors a panel in one launch by a thread block cluster of CLUSTER groups (CUDA compute capability 9), each
+// of which holds ROWS_PER_GROUP rows. Sub-panels of INNER_BLOCK columns are factored in registers and then applied to
+// the other columns. For every column each group stores its pivot candidate, value and row, into the distributed shared
+// memory of all groups, which then choose the pivot without a cluster barrier. A narrow panel is factored by one group
+// (CLUSTER 1), with group barriers, in local memory if the panel fits there (HELD_PITCH). With lookahead.cu this kernel
+// raised the rate of the resident factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, with panel.cu, to
+// 15,859 (h200_band_lu.jsonl). Launched by device_columns.py.
 #include "numerics/band_lu/band_lu.h"
 
 #if CLUSTER == 1
@@ -23,7 +23,7 @@
 #define WARP_SIZE 32
 #define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
-// Bytes that a group receives for every column: first the candidates, then the rows.
+// Bytes that a group receives for every column: the candidates, then the candidate rows and the diagonal row.
 #define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))
 #define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
 #define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
@@ -37,7 +37,7 @@ typedef struct {
     int top;  // this thread's first row; others follow GROUP_SIZE apart
 } Panel;
 
-typedef struct {  // in local memory, where other groups write; double or triple buffers: no group is further ahead
+typedef struct {  // in local memory, written by other groups; buffered twice or three times, as far as groups run ahead
     LOCAL ulong *mbarriers;  // two for candidates, two for rows
     LOCAL REAL *
         pivot_rows;  // the groups' best rows of three columns: the last one's are still read while the next ones arrive
@@ -72,16 +72,8 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
 // uppermost row that has it (BLAS: iamax).
 DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer, Group group,
                         REAL *size, uint *best_row) {
-    *size = 0;
-    *best_row = 0xffffffffu;
-    FOR_ROWS(k) {
-        int row = row_of(p, k);
-        REAL here = fabs(value[k][0]);
-        if (row >= first_row && row < p->rows && (here > *size || *best_row == 0xffffffffu)) {
-            *size = here;
-            *best_row = (uint)row;
-        }
-    }
+#define ROW_OF(k) row_of(p, k)
+    IAMAX_THREAD(ROW_OF, first_row, p->rows, value, *size, *best_row)
     iamax_warp(size, best_row);
     if (p->lane == 0) {
         group.best_size[double_buffer * WARP_SIZE + p->warp] = *size;
@@ -93,9 +85,10 @@ DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_ro
     iamax_warp(size, best_row);
 }
 
-// Deferred part of the elimination with column j - 1: subtracts `factor` (its multipliers) times `pivot_row_values`
-// (its pivot row) from the columns right of column j, which eliminate_next has not updated. They shift left by one, and
-// the finished column j - 1, held in value[][1], moves to the end, so that all register indices are constants.
+// The deferred part of the elimination with column j - 1: subtracts `factor`, the multipliers of that column, times
+// `pivot_row_values`, its pivot row, from the columns right of column j, which eliminate_next has not updated. These
+// columns shift left by one, and column j - 1, finished in value[][1], moves to the end, so that all register indices
+// are constants.
 DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL const REAL *pivot_row_values, int j) {
     FOR_ROWS(k) {
         REAL done = value[k][1];
@@ -106,7 +99,7 @@ DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL
 }
 
 #if CLUSTER > 1
-// Sends the group's best element to all groups, by the warp that has it, before its row is ready.
+// Sends the candidate of the group, its value and row index, to all groups, by the warp that holds it.
 DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer,
                                        DsmemMailbox mailbox) {
     REAL best_value = 0;
@@ -123,7 +116,7 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     }
 }
 
-// Sends the group's best row and the diagonal row, each by the warp that has it.
+// Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it.
 DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row,
                                   bool sends, bool has_diagonal, int double_buffer, int triple_buffer,
                                   DsmemMailbox mailbox, Group group) {
@@ -146,7 +139,7 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
                              mbarrier, p->lane);
 }
 
-// The pivot row among the groups' candidates, which have arrived, and the reciprocal of the pivot.
+// The pivot row among the candidates of the groups, which must have arrived, and the reciprocal of the pivot.
 DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox,
                         REAL *inverse_pivot) {
     bool counts = p->lane < CLUSTER;
@@ -187,7 +180,7 @@ DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *fac
     }
 }
 
-// P L U of the sub-panel in registers. Ties take the uppermost row, as LAPACK's do.
+// P L U of the sub-panel in registers. Of equal magnitudes the uppermost row is the pivot, as in LAPACK.
 DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int column, GLOBAL int *pivots,
                            GLOBAL int *info, DsmemMailbox mailbox, Group group) {
     REAL factor[ROWS];
@@ -249,14 +242,13 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     eliminate_rest(value, factor, pivot_row_values, INNER_BLOCK);
 }
 
-// The sub-panel's row interchanges in the other columns, which the groups share: all is read before any is written.
+// Applies the row interchanges of the sub-panel to the other columns of the panel, which are divided among the groups.
+// All elements are read before any is written.
 DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
     int thread = (int)local_index();
     for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
         int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
-        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j]
-                                                                     : comes == ipiv[j] ? first + j
-                                                                                        : comes;
+        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = row_before(comes, first + j, ipiv[j]);
         to[e] = goes;
         from[e] = comes;
     }
@@ -273,8 +265,8 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
     }
 }
 
-// The sub-panel's rows of U in the columns from `right` on, which every group solves for itself: INNER_BLOCK lanes per
-// column, COLUMNS_AT_ONCE columns per lane.
+// Computes the rows of U of the sub-panel in the columns from `right` on; every group computes all of them. INNER_BLOCK
+// lanes per column, COLUMNS_AT_ONCE columns per lane.
 #define COLUMNS_AT_ONCE 4
 #define FOR_COLUMNS_AT_ONCE(q) UNROLL for (int q = 0; q < COLUMNS_AT_ONCE; q++)
 #define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
@@ -301,7 +293,7 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
     }
 }
 
-// Stores the solved rows into the panel, once no group reads the old ones any more.
+// Stores the rows of U into the panel. To be called after all groups have read the old rows.
 DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *upper) {
     for (int e = (int)local_index(); e < INNER_BLOCK * (S - right); e += GROUP_SIZE) {
         int c = right + e / INNER_BLOCK;
@@ -310,8 +302,8 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
 }
 
 #if BY_TENSOR_CORES
-// Subtracts the product of the sub-panel and the rows of U from the group's rows, by tensor cores: 32 rows of 8 columns
-// per warp.
+// Subtracts the product of the sub-panel and the rows of U from the rows of the group, by tensor cores: 32 rows of 8
+// columns per warp.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
     NO_UNROLL for (int k = 0; k < ROWS; k++) {
@@ -342,7 +334,7 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
 }
 #else
 #define FOR_BATCH(m) UNROLL for (int m = 0; m < BATCH; m++)
-// The same without tensor cores: every thread updates its rows.
+// update_columns without tensor cores: every thread updates its rows, BATCH columns at a time.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     NO_UNROLL for (int c = right; c < S; c += BATCH) {
         REAL sum[BATCH][ROWS];

@@ -1,23 +1,24 @@
-// Residuals b - A x of a band system as if computed in twice the precision of double, and |A| |x| + |b|, in one pass
-// over the band: products and sums are error-free transformations, and their errors are added up separately (T. Ogita,
-// S. M. Rump, S. Oishi, Accurate Sum and Dot Product, 2005, Dot2, with a fused multiply-add). Compile with STRICT.
-//   REAL     of the band: float or double. x, b and the results are double, a column after the other
-//   COLUMNS  right-hand sides of a thread
-//   ROWS     on CPUs: rows of a work-item, a multiple of 8
-// The band is LAPACK's: row d, column j holds A[j + d - ku, j]. Its unused corners are not read.
+// The residual b - A x of a band system as if computed in twice the precision of double, and |A| |x| + |b|, in one pass
+// over the band; launched by accuracy/residuals.py. Products and sums are error-free transformations, and their
+// rounding errors are added separately (Dot2 with fused multiply-add: T. Ogita, S. M. Rump, S. Oishi, Accurate Sum and
+// Dot Product, 2005). Compile with STRICT.
+//   REAL     type of the band: float or double. negated_x (-x), b and the results are double, column-major
+//   COLUMNS  right-hand sides per thread
+//   ROWS     on CPUs: rows per work-item, a multiple of 8
+// The band is LAPACK's band array: row d, column j holds A[j + d - ku, j]. Its unused corners are not read.
+#include "numerics/error_free.h"
 
-// total + error -= a x, exactly up to the rounding of error; size += |a x|.
-#define SUBTRACT_PRODUCT(type, zero, total, error, size, a, x)           \
-    {                                                                    \
-        type product = (a) * (x), lost = fma(a, x, (zero) - product);    \
-        type after = total - product, added = after - total;             \
-        error = error + ((total - (after - added)) - (product + added)); \
-        error = error - lost;                                            \
-        total = after;                                                   \
-        size = size + fabs(product);                                     \
+// Adds a x to total + error; only the additions to `error` round. Adds |a x| to `size`.
+#define ADD_PRODUCT(type, zero, total, error, size, a, x)                  \
+    {                                                                      \
+        type product = (a) * (x), lost = fma(a, x, (zero) - product), low; \
+        TWO_SUM(type, total, product, low)                                 \
+        error = error + low;                                               \
+        error = error + lost;                                              \
+        size = size + fabs(product);                                       \
     }
 
-DEVICE void residual_of_row(GLOBAL const REAL *band, GLOBAL const double *x, GLOBAL const double *b,
+DEVICE void residual_of_row(GLOBAL const REAL *band, GLOBAL const double *negated_x, GLOBAL const double *b,
                             GLOBAL double *values, GLOBAL double *size, long n, int kl, int ku, long row, int columns) {
     double total[COLUMNS], error[COLUMNS], sum[COLUMNS];
     UNROLL for (int c = 0; c < COLUMNS; c++) {
@@ -30,8 +31,8 @@ DEVICE void residual_of_row(GLOBAL const REAL *band, GLOBAL const double *x, GLO
         long j = row + ku - d;
         double a = (double)band[d * n + j];
         UNROLL for (int c = 0; c < COLUMNS; c++) {
-            double other = c < columns ? x[c * n + j] : 0;
-            SUBTRACT_PRODUCT(double, 0.0, total[c], error[c], sum[c], a, other)
+            double other = c < columns ? negated_x[c * n + j] : 0;
+            ADD_PRODUCT(double, 0.0, total[c], error[c], sum[c], a, other)
         }
     }
     UNROLL for (int c = 0; c < COLUMNS; c++) {
@@ -43,10 +44,11 @@ DEVICE void residual_of_row(GLOBAL const REAL *band, GLOBAL const double *x, GLO
 
 #ifndef ROWS
 // Neighboring threads take neighboring rows, so that they read neighboring words of each diagonal.
-KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *x, GLOBAL const double *b, GLOBAL double *values,
-                     GLOBAL double *size, const ulong n, const int kl, const int ku, const int columns) {
+KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *negated_x, GLOBAL const double *b,
+                     GLOBAL double *values, GLOBAL double *size, const ulong n, const int kl, const int ku,
+                     const int columns) {
     long row = (long)thread_index_long();
-    if (row < (long)n) residual_of_row(band, x, b, values, size, (long)n, kl, ku, row, columns);
+    if (row < (long)n) residual_of_row(band, negated_x, b, values, size, (long)n, kl, ku, row, columns);
 }
 #else
 #if DOUBLE
@@ -55,13 +57,14 @@ KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *x, GLOBAL con
 #define LOAD8(p) convert_double8(vload8(0, p))
 #endif
 #define VECTORS (ROWS / 8)
-// A work-item takes ROWS rows, eight in a vector, where every diagonal reaches all of them.
-KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *x, GLOBAL const double *b, GLOBAL double *values,
-                     GLOBAL double *size, const ulong order, const int kl, const int ku, const int columns) {
+// A work-item computes ROWS rows in vectors of eight if every diagonal has elements in all of them, else one by one.
+KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *negated_x, GLOBAL const double *b,
+                     GLOBAL double *values, GLOBAL double *size, const ulong order, const int kl, const int ku,
+                     const int columns) {
     long n = (long)order, first = (long)thread_index_long() * ROWS;
     if (first < kl || first + ROWS + ku > n || columns < COLUMNS) {
         for (long row = first; row < min(first + ROWS, n); row++)
-            residual_of_row(band, x, b, values, size, n, kl, ku, row, columns);
+            residual_of_row(band, negated_x, b, values, size, n, kl, ku, row, columns);
         return;
     }
     double8 total[COLUMNS][VECTORS], error[COLUMNS][VECTORS], sum[COLUMNS][VECTORS];
@@ -75,8 +78,8 @@ KERNEL band_residual(GLOBAL const REAL *band, GLOBAL const double *x, GLOBAL con
         UNROLL for (int r = 0; r < VECTORS; r++) {
             double8 a = LOAD8(band + d * n + j + r * 8);
             UNROLL for (int c = 0; c < COLUMNS; c++) {
-                double8 other = vload8(0, x + c * n + j + r * 8);
-                SUBTRACT_PRODUCT(double8, SPLAT(double8, 0), total[c][r], error[c][r], sum[c][r], a, other)
+                double8 other = vload8(0, negated_x + c * n + j + r * 8);
+                ADD_PRODUCT(double8, SPLAT(double8, 0), total[c][r], error[c][r], sum[c][r], a, other)
             }
         }
     }

@@ -1,9 +1,10 @@
-// Band LU: the trailing-submatrix update: what a factored panel does to the block columns on its right. Row
-// interchanges (laswp), the rows of U (trsm), A_jt -= L_ji U_it (gemm).
+// Band LU: the trailing update, which applies a factored panel to the block columns on its right: row interchanges
+// (laswp), the rows of U (trsm_rows), and A_jt -= L_ji U_it (gemm_tiles, gemm_cpu; cuBLAS replaces them where it is
+// installed). Launched by device_columns.py.
 #include "numerics/band_lu/band_lu.h"
 
-// Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. One work-group
-// per GROUP_COLUMNS columns; at most 2 S rows change.
+// Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. At most 2 S
+// rows of a column change: all of them are read before any is written. One work-group per GROUP_COLUMNS columns.
 KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, const int i, const int first,
              const int count, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);
@@ -16,9 +17,9 @@ KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at,
     for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
     BARRIER();
     for (int k = thread; k < 2 * S; k += GROUP_SIZE) {
-        int to = k < S ? k : ipiv[k - S];
-        for (int j = S - 1; j >= 0; j--) to = to == j ? ipiv[j] : to == ipiv[j] ? j : to;
-        from[k] = to;
+        int row = k < S ? k : ipiv[k - S];
+        for (int j = S - 1; j >= 0; j--) row = row_before(row, j, ipiv[j]);
+        from[k] = row;
     }
     BARRIER();
     for (int k = thread; active && k < 2 * S * GROUP_COLUMNS; k += GROUP_SIZE)
@@ -31,8 +32,8 @@ KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at,
     }
 }
 
-// The rows of U: solves with the unit lower triangle of the panel, in place. One work-group per GROUP_COLUMNS columns;
-// TILE columns of L at a time are loaded into local memory.
+// Computes the rows of U in place: solves with the unit lower triangle of the panel. One work-group per GROUP_COLUMNS
+// columns; TILE columns of L at a time are loaded into local memory.
 KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int first, const int count,
                  STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, x, S * GROUP_COLUMNS);
@@ -84,7 +85,7 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
         columns[(ulong)(k / S) * (ulong)ld + (ulong)(k % S)] = x[k];
 }
 
-// A_jt -= L_ji U_it on GPUs without the vendor's GEMM: 64 x TILE_COLUMNS elements of A per work-group, 4 x 4 per thread
+// A_jt -= L_ji U_it on GPUs without cuBLAS: 64 x TILE_COLUMNS elements of A per work-group, 4 x 4 per thread
 // (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory.
 #define TILE_ROWS 64
 #define DEPTH 8
@@ -121,7 +122,7 @@ KERNEL gemm_tiles(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const i
     }
 }
 
-// The same on a CPU: a work-item updates ROWS_PER_ITEM rows of 4 columns, contiguous for its vector unit.
+// A_jt -= L_ji U_it on a CPU: a work-item updates ROWS_PER_ITEM adjacent rows of 4 columns, in vector registers.
 #define ROWS_PER_ITEM 16
 KERNEL gemm_cpu(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
                 STORAGE_PARAMETERS) {

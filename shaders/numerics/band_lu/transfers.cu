@@ -1,7 +1,8 @@
-// Band LU: packs, unpacks and broadcasts block columns; finds their largest magnitudes and the diagonal of U.
+// Band LU: copies, unpacks and broadcasts block columns and panels; computes max |a_ij|, max |u_ij| and the diagonal of
+// U. Launched by device_columns.py.
 #include "numerics/band_lu/band_lu.h"
 
-// Copies elements between buffers, to be downloaded.
+// Copies `count` elements between buffers, for downloads.
 KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at,
                      const ulong count) {
     ulong k = thread_index_long();
@@ -18,8 +19,8 @@ KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at,
             from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
 }
 
-// Copies the panel at from_at of a matrix, with leading dimension `rows`, and behind it, as integers, its S pivots:
-// all that other devices need for a step.
+// Copies the panel at index from_at of a matrix to `to` with leading dimension `rows`, and its S pivots behind it as
+// integers: the data that other devices need for a step.
 KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at,
                        const int from_ld, const int rows, const int first_pivot, const int pivots_at) {
     uint k = thread_index();
@@ -29,7 +30,7 @@ KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOB
     if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
 }
 
-// Fills the adjacent slots of `count` block columns, from t on, from `width` columns of LAPACK's band storage,
+// Fills the adjacent slots of block columns t to t + count - 1 from their `width` columns of LAPACK's band array,
 // (kl + ku + 1, width) row-major.
 KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width,
                       const int n, const int kl, const int ku, const int u, const int ld, const int count) {
@@ -46,15 +47,15 @@ KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong sl
     matrix[slot_at + k] = value;
 }
 
-// Copies the same columns, from first_column on, into a band (rows, n) in LAPACK's storage: for residuals.
+// Copies the same columns to column first_column of a band array (rows, n), which residual.cu reads.
 KERNEL keep_band(GLOBAL const REAL *ab, GLOBAL REAL *band, const ulong n, const ulong first_column, const int width,
                  const int rows) {
     ulong k = thread_index_long();
     if (k < (ulong)rows * (ulong)width) band[k / (ulong)width * n + first_column + k % (ulong)width] = ab[k];
 }
 
-// max |a_ij| of the block columns from t on in LAPACK's band storage, infinite where it holds NaN: one for each
-// work-group.
+// max |a_ij| of `width` columns of LAPACK's band array from block column t on, one for each work-group; infinite if
+// they hold NaN.
 KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int width, const int n, const int kl,
                const int ku) {
     LOCAL_ARRAY(REAL, best, GROUP_SIZE);
@@ -73,7 +74,7 @@ KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int w
     if (thread == 0) out[(uint)t * group_count() + group_index()] = best[0];
 }
 
-// The maximum |u| of each column and the diagonal of U: one thread per column of the device's block columns.
+// The maximum |u| of each column and the diagonal of U, for the columns on this device: one thread per column.
 KERNEL upper_stats(GLOBAL const REAL *matrix, GLOBAL REAL *column_max, GLOBAL REAL *diagonal, const int n,
                    const int device, STORAGE_PARAMETERS) {
     int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;

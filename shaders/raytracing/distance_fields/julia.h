@@ -1,4 +1,5 @@
-// The quaternion Julia set of z^2 + c in the slice without k; the distance is |z| ln|z| / 2|z'| (J. Hart et al. 1989).
+// Distance to the quaternion Julia set of z^2 + c, c = field.parameters, in its 3D slice without the component k. The
+// estimate is |z| ln|z| / 2|z'| (J. Hart et al. 1989).
 DEVICE float julia_distance(const DistanceField f, float3 p) {
     float4 z = make_float4(p.x, p.y, p.z, 0.0f);
     float size2 = dot_fma(p, p), slope2 = 1.0f;

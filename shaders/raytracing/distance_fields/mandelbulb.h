@@ -1,14 +1,18 @@
-// The Mandelbulb of an integer power (D. White and P. Nylander 2009); the distance is r ln r / 2 r'. Angles are
-// multiplied by powers of complex numbers, because trigonometric functions round differently on different devices.
+// Distance to the Mandelbulb of the integer power field.power (D. White and P. Nylander 2009). The estimate is r ln r /
+// 2 r'. Angles are multiplied by powers of complex numbers, because trigonometric functions round differently on
+// different devices.
+// Returns the complex number a to an integer power, by squaring.
 DEVICE float2 complex_power(float2 a, int power) {
     float2 out = make_float2(1.0f, 0.0f);
-    for (int rest = power; rest > 0; rest >>= 1) {
-        if (rest & 1) out = make_float2(fma(out.x, a.x, -(out.y * a.y)), fma(out.x, a.y, out.y * a.x));
+    for (int exponent = power; exponent > 0; exponent >>= 1) {
+        if (exponent & 1) out = make_float2(fma(out.x, a.x, -(out.y * a.y)), fma(out.x, a.y, out.y * a.x));
         a = make_float2(fma(a.x, a.x, -(a.y * a.y)), 2.0f * a.x * a.y);
     }
     return out;
 }
 
+// Returns the estimated distance at p, in field space; `around` and `down` are the azimuth and the angle from +z, as
+// complex numbers.
 DEVICE float mandelbulb_distance(const DistanceField f, float3 p) {
     float3 z = p;
     float radius = sqrt(dot_fma(p, p)), slope = 1.0f;

@@ -1,9 +1,16 @@
-// GGX whose alpha differs along the tangent (x) and the bitangent (y); microfacet.h is the isotropic case.
+// GGX with different alpha along the tangent (x) and the bitangent (y) (E. Heitz 2014); microfacet.h is the isotropic
+// case. Used by the lobes of materials/principled.h. Directions are unit, in the local frame of the shading normal (z)
+// and the tangents, and point away from the surface: v is the view direction, l the light direction, h the
+// micro-normal.
+#include "raytracing/microfacet.h"
+
+// Returns alpha along the tangent (x) and the bitangent (y).
 DEVICE float2 anisotropic_alpha(float roughness, float anisotropy) {  // as KHR_materials_anisotropy
     float alpha = max_nnan(roughness * roughness, MIN_ALPHA);
     return make_float2(fma(1.0f - alpha, anisotropy * anisotropy, alpha), alpha);
 }
 
+// Samples a micro-normal visible from v (as sample_vndf of microfacet.h).
 DEVICE float3 sample_vndf2(float3 v, float2 alpha, float u1, float u2) {
     float3 stretched = normalize_fma(make_float3(alpha.x * v.x, alpha.y * v.y, v.z));
     float height = fma(1.0f - u2, 1.0f + stretched.z, -stretched.z);
@@ -13,18 +20,22 @@ DEVICE float3 sample_vndf2(float3 v, float2 alpha, float u1, float u2) {
     return normalize_fma(make_float3(alpha.x * h.x, alpha.y * h.y, max_nnan(h.z, 1e-6f)));
 }
 
+// Returns Smith's Lambda function for the direction v.
 DEVICE float smith_lambda2(float3 v, float2 alpha) {
     float x = alpha.x * v.x, y = alpha.y * v.y;
     return 0.5f * (sqrt(1.0f + fma(x, x, y * y) / max_nnan(v.z * v.z, 1e-12f)) - 1.0f);
 }
 
+// Returns the GGX normal distribution D(h).
 DEVICE float ggx_d2(float3 h, float2 alpha) {
     float x = h.x / alpha.x, y = h.y / alpha.y, q = fma(x, x, fma(y, y, h.z * h.z));
     return 1.0f / (PI * alpha.x * alpha.y * q * q);
 }
 
 #if ANISOTROPY
-// One layer of the network of tests/raytracing/anisotropic_fit.py, and its activation.
+// The split sum has four parameters, too many for a table: a small neural network approximates it, which
+// tests/raytracing/witnesses/anisotropic_fit.py trained. FIT_LAYER is one layer, y = weights * x + biases; FIT_ACTIVATE
+// is the activation x / (1 + |x|).
 #define FIT_LAYER(inputs, outputs, x, y, weights)                                        \
     for (int j = 0; j < outputs; j++) {                                                  \
         float sum = weights[inputs * outputs + j];                                       \
@@ -34,7 +45,7 @@ DEVICE float ggx_d2(float3 h, float2 alpha) {
 #define FIT_ACTIVATE(count, x) \
     for (int j = 0; j < count; j++) x[j] = x[j] / (1.0f + fabs(x[j]));
 
-// As ggx_split_sum of microfacet.h: a fit of 0.1 % rms.
+// Returns the split sum (scale, bias) of ggx_split_sum in microfacet.h; rms error 0.1 %.
 DEVICE float2 anisotropic_split_sum(float3 v, float2 alpha) {
     float masking = 1.0f / (1.0f + smith_lambda2(v, alpha));
     float x[FIT_INPUTS] = {fma(2.0f, masking, -1.0f), fma(2.0f, v.z, -1.0f), fma(2.0f, sqrt(alpha.x), -1.0f),
@@ -51,17 +62,19 @@ DEVICE float2 anisotropic_split_sum(float3 v, float2 alpha) {
 #endif
 
 #if TRANSMISSION
-// Albedos for a view direction, by visible normals at the 89 points of a Fibonacci lattice: in place of tables, which
-// would have four dimensions.
+// Numerical integration of albedos over the micro-normals visible from v, at the 89 points of a Fibonacci lattice: a
+// table would have four dimensions.
 #define LATTICE_POINTS 89
 #define LATTICE_STEP 55
 
+// Returns the micro-normal of lattice point i.
 DEVICE float3 lattice_normal(float3 v, float2 alpha, int i) {
     float u1 = ((float)i + 0.5f) / LATTICE_POINTS,
           u2 = ((float)(i * LATTICE_STEP % LATTICE_POINTS) + 0.5f) / LATTICE_POINTS;
     return sample_vndf2(v, alpha, u1, u2);
 }
 
+// Returns G2 / G1, the weight of a sample of visible normals; `lambda_v` is smith_lambda2 of v.
 DEVICE float smith_weight2(float lambda_v, float3 l, float2 alpha) {
     return (1.0f + lambda_v) / (1.0f + lambda_v + smith_lambda2(l, alpha));
 }

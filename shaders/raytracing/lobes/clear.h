@@ -1,25 +1,30 @@
-// Clear matter of the principled material: a rough dielectric (B. Walter et al. 2007), or a thin wall, whose
-// transmission is its reflection mirrored at the surface (KHR_materials_transmission). Included by principled.h.
+// The transmissive lobe of the principled material (`clear` in Lobes): a rough dielectric (B. Walter et al. 2007), or a
+// thin wall, which transmits its reflection lobe mirrored to the other side (KHR_materials_transmission). Included by
+// materials/principled.h in scenes with transmission. Directions are unit, in the local frame k.frame, and point away
+// from the surface: l is the light direction, k.v the view direction.
+#include "raytracing/lobes/anisotropic_ggx.h"
+#include "raytracing/lobes/lobes.h"
 
-// Whether light keeps to one direction on each side. Near index 1 it passes straight, whatever the micro-normals.
+// True if reflection and transmission are delta lobes. Where the index of refraction is 1, light passes straight,
+// whatever the micro-normals.
 DEVICE bool clear_is_smooth(const Lobes k) {
     return WHITTED || !(k.thin || k.refracts) || !(max_nnan(k.alpha.x, k.alpha.y) > MIN_ALPHA);
 }
 
-// Reflectance at a micro-normal. *cosine_t is the cosine of the refracted direction, 0 for total reflection.
+// Returns the reflectance at a micro-normal whose cosine with the view direction is `v_dot_h`. *cosine_t becomes the
+// cosine of the refracted direction, 0 for total reflection.
 DEVICE float3 clear_fresnel(const Material m, const Surface s, const Lobes k, float v_dot_h, float *cosine_t) {
     float sine2_t = k.eta * k.eta * fma(-v_dot_h, v_dot_h, 1.0f);
     *cosine_t = sqrt(max_nnan(1.0f - sine2_t, 0.0f));
     if (sine2_t >= 1.0f) return splat3(1.0f);
-#if IRIDESCENCE
-    if (m.iridescence > 0.0f && (s.front_face || k.thin))
+    if (IRIDESCENCE && m.iridescence > 0.0f && (s.front_face || k.thin))
         return min3(madd(splat3(m.specular) - k.dielectric_f0, schlick_weight(v_dot_h), k.dielectric_f0), splat3(1.0f));
-#endif
     float3 tint = s.front_face || k.thin ? xyz(m.specular_color) * m.specular : splat3(m.specular);
     return min3(tint * fresnel_dielectric(v_dot_h, *cosine_t, k.eta), splat3(1.0f));
 }
 
-// The table of microfacet.h for what it does not hold: anisotropy, and reflectances other than Fresnel's.
+// Returns the single-scattering albedo, as ggx_dielectric_albedo of microfacet.h, by integration for surfaces outside
+// that table: anisotropic ones, and ones whose reflectance is not Fresnel's.
 DEVICE float lattice_albedo(const Material m, const Surface s, const Lobes k) {
     float sum = 0.0f;
     NO_UNROLL
@@ -36,7 +41,7 @@ DEVICE float lattice_albedo(const Material m, const Surface s, const Lobes k) {
     return sum * (1.0f / LATTICE_POINTS);
 }
 
-// Albedo of single scattering, reflection and transmission together.
+// Returns the albedo of single scattering, by reflection and transmission together; at least 0.05.
 DEVICE float clear_single_scattering(const Material m, const Surface s, const Lobes k) {
     if (k.thin) return max_nnan(k.sum.x + k.sum.y, 0.05f);
     float3 tint = xyz(m.specular_color);
@@ -46,12 +51,14 @@ DEVICE float clear_single_scattering(const Material m, const Surface s, const Lo
     return max_nnan(albedo, 0.05f);
 }
 
-// What samples of visible normals weigh: shadowing and masking over the albedo of single scattering.
+// Returns the weight of a sample of visible normals: G2 / G1 over the albedo of single scattering, which compensates
+// multiple scattering.
 DEVICE float clear_weight(const Lobes k, float3 l) {
     return smith_weight2(smith_lambda2(k.v, k.alpha), l, k.alpha) / k.clear_albedo;
 }
 
-// BSDF times |cos(theta_l)|, and the pdf, of a surface that is not smooth.
+// Returns the BSDF of a rough surface times |cos(theta_l)|, and in w the pdf of l per solid angle times the probability
+// of the lobe.
 DEVICE float4 clear_eval(const Material m, const Surface s, const Lobes k, float3 l) {
     float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     bool reflects = l.z > 0.0f, refracts = k.refracts && !reflects;
@@ -66,15 +73,14 @@ DEVICE float4 clear_eval(const Material m, const Surface s, const Lobes k, float
     float pdf = ggx_d2(h, k.alpha) * v_dot_h / (k.v.z * (1.0f + smith_lambda2(k.v, k.alpha)));
     pdf *= refracts ? -l_dot_h / (jacobian * jacobian) : 0.25f / v_dot_h;
     float3 color = reflects ? fresnel : base_color(m) * (1.0f - reflectance);
-#if DISPERSION
-    if (!reflects) color = color * s.spectral;
-#endif
+    if (DISPERSION && !reflects) color = color * s.spectral;
     pdf = pdf > 0.0f ? pdf : 0.0f;
     return with_w(color * (k.clear * clear_weight(k, l) * pdf),
                   k.p_clear * (reflects ? reflectance : 1.0f - reflectance) * pdf);
 }
 
-// Samples a direction by a micro-normal of (u1, u2) and the choice u3 of its side; false if it is lost.
+// Samples l on a rough surface: a micro-normal by (u1, u2), then reflection or transmission by u3. Returns false if l
+// is on the wrong side of the surface.
 DEVICE bool clear_sample(const Material m, const Surface s, const Lobes k, float u1, float u2, float u3, float3 *l) {
     float cosine_t;
     float3 h = sample_vndf2(k.v, k.alpha, u1, u2);
@@ -88,7 +94,7 @@ DEVICE bool clear_sample(const Material m, const Surface s, const Lobes k, float
     return reflects ? l->z > 0.0f : l->z < 0.0f;
 }
 
-// Samples a smooth surface; its lobe is chosen with `probability`.
+// Samples the delta lobes by u3; the lobe `clear` was chosen with `probability`.
 DEVICE bool clear_sample_smooth(const Material m, const Surface s, const Lobes k, float u3, float probability,
                                 BsdfSample *out) {
     float cosine_t;
@@ -99,9 +105,7 @@ DEVICE bool clear_sample_smooth(const Material m, const Surface s, const Lobes k
     if (out->transmits && !k.refracts) l.z = -l.z;
     out->direction = normalize_fma(from_local(k.frame, l));
     out->weight = (out->transmits ? base_color(m) : fresnel * (1.0f / reflectance)) * (k.clear / probability);
-#if DISPERSION
-    if (out->transmits) out->weight = out->weight * s.spectral;
-#endif
+    if (DISPERSION && out->transmits) out->weight = out->weight * s.spectral;
     out->pdf = DELTA_PDF;
     return true;
 }

@@ -1,7 +1,10 @@
 // Reflectance of a thin film (L. Belcour and P. Barla 2017), with the formulas of KHR_materials_iridescence: an Airy
-// sum in Fourier space, whose color-matching curves are Gaussians fitted to the CIE 1931 curves.
+// sum in Fourier space, whose color-matching curves are Gaussians fitted to the CIE 1931 curves. Included by
+// materials/principled.h in scenes with `iridescence`.
+#include "raytracing/microfacet.h"
 
-// Linear Rec. 709 response to a cosine of optical path difference `difference` (nanometers) and phase `shift`.
+// Returns the linear Rec. 709 color of a spectrum that varies as a cosine, by the optical path difference `difference`
+// in nanometers and the phase `shift` of each channel in radians.
 DEVICE float3 film_response(float difference, float3 shift) {
     float phase = 2.0f * PI * difference * 1e-9f, p2 = phase * phase;
     float3 value = make_float3(5.4856e-13f, 4.4201e-13f, 5.2481e-13f);
@@ -21,16 +24,19 @@ DEVICE float3 film_response(float difference, float3 shift) {
 
 DEVICE float3 sqrt3(float3 a) { return make_float3(sqrt(a.x), sqrt(a.y), sqrt(a.z)); }
 
+// Returns Schlick's reflectance; `weight` is schlick_weight of the cosine.
 DEVICE float3 schlick3(float3 f0, float weight) { return madd(splat3(1.0f) - f0, weight, f0); }
 
+// Returns the reflectance at normal incidence between two indices of refraction.
 DEVICE float r0_of_indices(float transmitted, float incident) {
     float r = (transmitted - incident) / (transmitted + incident);
     return r * r;
 }
 
-// Reflectance of a film of index `ior` in air at the outer cosine, over a base of reflectance base_f0.
+// Returns the reflectance, 0 to 1, of a film of index `ior` and `thickness` in nanometers, in air, over a base of
+// reflectance base_f0 at normal incidence; `cosine` of the angle of incidence.
 DEVICE float3 thin_film_reflectance(float cosine, float ior, float thickness, float3 base_f0) {
-    float t = clamp(thickness / 0.03f, 0.0f, 1.0f);  // a film of no thickness is none
+    float t = clamp(thickness / 0.03f, 0.0f, 1.0f);  // a film thinner than 0.03 nm fades out
     float film = fma(t * t * (3.0f - 2.0f * t), ior - 1.0f, 1.0f);
     float cosine2_film = 1.0f - fma(-cosine, cosine, 1.0f) / (film * film);
     if (cosine2_film < 0.0f) return splat3(1.0f);
@@ -45,8 +51,8 @@ DEVICE float3 thin_film_reflectance(float cosine, float ior, float thickness, fl
     float3 shift = make_float3(phase21 + (base.x < film ? PI : 0.0f), phase21 + (base.y < film ? PI : 0.0f),
                                phase21 + (base.z < film ? PI : 0.0f));
     float3 r123 = min3(max3(r23 * r12, splat3(1e-5f)), splat3(0.9999f)), amplitude = sqrt3(r123);
-    float3 left = splat3(1.0f) - r123;
-    float3 rs = r23 * (t121 * t121) * make_float3(1.0f / left.x, 1.0f / left.y, 1.0f / left.z);
+    float3 transmitted = splat3(1.0f) - r123;
+    float3 rs = r23 * (t121 * t121) * make_float3(1.0f / transmitted.x, 1.0f / transmitted.y, 1.0f / transmitted.z);
     float3 sum = splat3(r12) + rs, order = rs - splat3(t121);
     float difference = 2.0f * film * thickness * cosine_film;
     for (int m = 1; m <= 2; m++) {

@@ -1,5 +1,10 @@
-// Lambertian reflector whose albedo alternates between `color` and `color2` in cubes of side `checker_size`.
+// Lambertian reflector whose albedo alternates between `color` and `color2` in a 3D checkerboard: cubes of side
+// `checker_size`, aligned with the world axes.
+
 #include "raytracing/materials/diffuse.h"
+
+// Returns the albedo at the world-space point p; the 1e-3 keeps surfaces on the faces of cubes from flickering between
+// two cubes.
 DEVICE float3 checker_color(const Material m, float3 p) {
     float scale = 1.0f / m.checker_size;
     int cell =
@@ -17,3 +22,7 @@ DEVICE float4 checker_eval_pdf(const Material m, const Surface s, float3 directi
     float pdf = diffuse_eval_pdf(m, s, direction).w;
     return with_w(checker_color(m, s.point) * pdf, pdf);
 }
+
+DEVICE float3 checker_albedo(const Material m, const Surface s) { return checker_color(m, s.point); }
+
+REFLECTOR(checker, 0.0f, GUIDED_DIFFUSE)

@@ -1,0 +1,169 @@
+"""Rewrites of expressions for reverse mode: calls are inlined, and values that are repeated are evaluated once.
+
+Reverse mode costs a small multiple of a function, however many arguments it has; a tangent function costs one for each.
+So device functions without loops are inlined, and differentiated as expressions.
+"""
+
+from __future__ import annotations
+
+from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
+from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.ir import device_function as device
+from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, is_computed_function
+from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar
+
+# Inlining
+
+MAX_NODES = 400  # nodes of an inlined function
+MAX_RETURNS = 4  # a return in a branch may repeat the statements after the branch
+Environment = dict[device.Local, ir.Node]
+
+
+class NotInlined(Exception):
+    """A function has loops or is too large to be inlined."""
+
+
+def inline_calls(dag: ir.Dag, roots: Nodes) -> Nodes:
+    """The roots with calls of functions without loops replaced by their expressions."""
+    inlined: dict[ir.Node, Nodes] = {}
+
+    def change(node: ir.Node, inputs: Nodes) -> ir.Node:
+        new = ir.with_inputs(dag, node, inputs)
+        if isinstance(new.attribute, ir.UserCall):
+            try:
+                inlined[new] = Inliner(dag).call(new)
+            except NotInlined:
+                return new
+            return inlined[new][0] if len(inlined[new]) == 1 else new
+        if isinstance(new.attribute, ir.Component) and new.inputs[0] in inlined:
+            return inlined[new.inputs[0]][new.attribute.index]
+        return new
+
+    return ir.rewrite(roots, change)
+
+
+class Inliner:
+    """Executes one device function symbolically: locals hold expressions, branches become selections."""
+
+    def __init__(self, dag: ir.Dag):
+        self.dag, self.algebra = dag, Algebra(dag)
+        self.returns = 0
+
+    def call(self, node: ir.Node) -> Nodes:
+        """The expressions of a call's components; raises NotInlined."""
+        function = node.attribute.function
+        environment: Environment = dict(zip(function.parameters, node.inputs, strict=True))
+        result = self.execute(list(function.body), environment)
+        if result is None or len(ir.topological_order(result, ir.inputs_outside_functions)) > MAX_NODES:
+            raise NotInlined
+        return result
+
+    def execute(self, statements: list[device.Statement], environment: Environment) -> Nodes | None:
+        """The expressions that statements return; None if they return nothing; raises NotInlined."""
+        for position, statement in enumerate(statements):
+            if isinstance(statement, device.StoreOp):
+                values = [self.value(node, environment) for node in statement.nodes]
+                environment.update(zip(statement.locals, values, strict=True))
+            elif isinstance(statement, device.ReturnOp):
+                self.returns += 1
+                if self.returns > MAX_RETURNS:
+                    raise NotInlined
+                return tuple(self.value(node, environment) for node in statement.nodes)
+            elif isinstance(statement, device.BranchOp):
+                condition, rest = self.value(statement.condition, environment), statements[position + 1 :]
+                if may_leave(statement):
+                    ends = [
+                        self.execute([*branch, *rest], dict(environment))
+                        for branch in (statement.if_true, statement.if_false)
+                    ]
+                    if ends[0] is None or ends[1] is None:
+                        raise NotInlined
+                    return tuple(self.algebra.select(condition, a, b) for a, b in zip(ends[0], ends[1], strict=True))
+                self.merge(statement, condition, environment)
+            else:
+                raise NotInlined
+        return None
+
+    def merge(self, branch: device.BranchOp, condition: ir.Node, environment: Environment) -> None:
+        """Executes both branches; a local that differs after them becomes a selection."""
+        after = [dict(environment), dict(environment)]
+        for statements, values in zip((branch.if_true, branch.if_false), after, strict=True):
+            self.execute(list(statements), values)
+        for local in after[0].keys() & after[1].keys():
+            environment[local] = self.algebra.select(condition, after[0][local], after[1][local])
+
+    def value(self, node: ir.Node, environment: Environment) -> ir.Node:
+        """An expression, with each local replaced by the expression that it holds."""
+
+        def change(node: ir.Node, inputs: Nodes) -> ir.Node:
+            if node.op == "local":
+                return environment[node.attribute]
+            new = ir.with_inputs(self.dag, node, inputs)
+            if isinstance(new.attribute, ir.UserCall):
+                raise NotInlined
+            return new
+
+        return ir.rewrite((node,), change)[0]
+
+
+def may_leave(branch: device.BranchOp) -> bool:
+    """True if a branch may leave the function or a loop."""
+    return any(
+        isinstance(s, (device.ReturnOp, device.JumpOp)) or isinstance(s, device.BranchOp) and may_leave(s)
+        for s in (*branch.if_true, *branch.if_false)
+    )
+
+
+# Hoisting
+
+
+class LargeHoister(ReductionHoister):
+    """Makes each reduction that depends on bound variables a function of these variables.
+
+    A reduction that is the body of a function stays.
+    """
+
+    def _with_scope(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+        if is_computed_function(node) and all(n.op == "reduce" for n in node.inputs):
+            inner = [scope | frozenset(n.attribute[1]) for n in node.inputs]
+            parts = [super(LargeHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
+            return ir.with_inputs(self.dag, node, tuple(parts))
+        return super()._with_scope(node, scope)
+
+    def _reduction(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+        free = node.free_variables
+        if free and free <= scope and all(isinstance(v.range, ir.Range) for v in free):
+            return self._hoist(self._with_scope(node, free | frozenset(node.attribute[1])))
+        return super()._reduction(node, scope)
+
+
+def renamed(dag: ir.Dag, values: Nodes, variables: Context, reduced: bool = False) -> tuple[Context, Nodes]:
+    """New variables with the ranges of `variables`, and the values over the new variables."""
+    new = tuple(ir.BoundVariable(v.name, v.type, v.range, reduced) for v in variables)
+    return new, ir.substitute(dag, values, dict(zip(variables, map(dag.bound_variable, new), strict=True)))
+
+
+def read_once(dag: ir.Dag, values: Nodes, variables: Context) -> Nodes:
+    """Values over `variables` as the components of a function that is evaluated once, read at these variables.
+
+    The reductions in the function get new variables too.
+    """
+    new, bodies = renamed(dag, values, variables)
+    result = data_type(tuple(value.type for value in values))
+    type_ = FunctionType(result, tuple(Scalar(v.type) for v in variables), True)
+    function = dag.function(new, alpha_rename(dag, bodies), type_)
+    if not function.free_variables:
+        function = dag.intern("let", type_, (function,))
+    return dag.components(read(dag, function, tuple(map(dag.bound_variable, variables))))
+
+
+def read(dag: ir.Dag, function: ir.Node, indices: Nodes) -> ir.Node:
+    """A function at indices, without border modes."""
+    return dag.access(function, indices, (None,) * len(indices))
+
+
+def data_type(types: tuple[str, ...]) -> Data:
+    """A data type whose components have these scalar types."""
+    if len(types) == 1:
+        return Scalar(types[0])
+    return Record("values", tuple((f"c{k}", Scalar(t)) for k, t in enumerate(types)))

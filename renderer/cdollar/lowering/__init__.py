@@ -1,0 +1,1 @@
+"""Checks the bodies of a program's functions and lowers them to DAG nodes: functions over one `Body` each."""

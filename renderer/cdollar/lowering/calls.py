@@ -1,0 +1,344 @@
+"""Calls, indices and slices of functions, and assignments to elements: `f(x)`, `a[2]`, `a[1:3]`, `a[2] = x`.
+
+A call is tried in the order of the C$ paper: ordinary, user-defined, currying, promotion. A slice is a function whose
+indices start at 0, as in NumPy. An assignment to elements makes a new function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+from renderer.cdollar.checker.domains import IndexConstraint
+from renderer.cdollar.checker.node_builder import FUNCTIONS
+from renderer.cdollar.checker.program import Body, lower
+from renderer.cdollar.checker.tables import Overloads, UserFunction
+from renderer.cdollar.checker.values import (
+    Argument,
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    Omitted,
+    Operand,
+    SliceArgument,
+    Value,
+    Variable,
+)
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir import types as ty
+from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, BoundVariable, Dimension, Node, Range
+from renderer.cdollar.ir.operations import OPERATIONS
+from renderer.cdollar.lowering import conversions
+from renderer.cdollar.lowering.domains import assign_binders, host_int, is_known, lower_expression, lower_operand
+from renderer.cdollar.lowering.functions import access, apply_at, make_function, promote
+
+# Slices and elements
+
+
+def lower_slice(body: Body, tree: ast.Slice, dimension: Dimension) -> SliceArgument:
+    """A slice of a dimension; raises CS0322 if it leaves the domain.
+
+    A missing end is an end of the domain. In a domain from 0 on, negative ends count from its end, as in NumPy.
+    """
+    written = tree.low, tree.high, tree.step
+    given = [host_int(body, number) if number is not None else None for number in written]
+    is_unknown = any(number is not None and n is None for number, n in zip(written, given, strict=True))
+    if is_unknown or dimension is UNKNOWN:
+        return SliceArgument(None, given[2] or 1, None)
+    step = 1 if given[2] is None else given[2]
+    if step == 0:
+        raise ProgramError("CS0322", (tree.step or tree).span, "the step of a slice is not 0")
+    if not isinstance(dimension, Range):
+        if None in given[:2] or step < 0:
+            message = f"the slice {tree.span.excerpt} needs both ends: this dimension is infinite"
+            raise ProgramError("CS0322", tree.span, message, "`a[0:n]`")
+        ends = sorted((given[0] or 0, given[1] or 0))
+        dimension = Range(ends[0], ends[1])
+    return _finite_slice(tree, dimension, given[0], given[1], step)
+
+
+def _finite_slice(tree: ast.Slice, range_: Range, low: int | None, high: int | None, step: int) -> SliceArgument:
+    """The slice of a dimension with a finite range; raises CS0322."""
+    if range_.low == 0:
+        low, high = (n + range_.high if n is not None and n < 0 else n for n in (low, high))
+    if step > 0:
+        first, end = range_.low if low is None else low, range_.high if high is None else high
+    else:
+        first, end = range_.high - 1 if low is None else low, range_.low - 1 if high is None else high
+    size = max(0, -((first - end) // step))
+    last = first + step * (size - 1)
+    if size and not (range_.low <= min(first, last) and max(first, last) < range_.high):
+        message = (
+            f"the slice {tree.span.excerpt} reads {min(first, last)}..{max(first, last) + 1} where {range_} is allowed"
+        )
+        raise ProgramError("CS0322", tree.span, message, "ends that are left out are those of the domain: `a[1:]`")
+    return SliceArgument(first, step, size)
+
+
+def sliced_index(body: Body, variable: BoundVariable, slice_: SliceArgument) -> DataValue:
+    """The index that a slice reads at a new variable, which gets the slice's range."""
+    index = body.dag.bound_variable(variable)
+    variable.range = UNKNOWN
+    if slice_.low is not None and slice_.size is not None:
+        variable.range = Range(0, slice_.size)
+        for name, number, neutral in (("*", slice_.step, 1), ("+", slice_.low, 0)):
+            if number != neutral:
+                index = body.builder.apply(name, "int", index, body.dag.constant(number, "int"))
+    return DataValue(ty.INT, (index,))
+
+
+# For each sliced dimension: the index in the function that is assigned, and the size of the slice (None: unknown).
+SliceIndices = list[tuple[DataValue, int | None]]
+
+
+def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
+    """The subject with `tree.value` at the indices; raises CS0324.
+
+    New names in the indices are bound variables over the domain. To a slice, one value for all elements is assigned or
+    a function of the slice's indices, which start at 0.
+    """
+    body.require_host()
+    subject = lower_operand(body, tree.subject)
+    if not isinstance(subject, FunctionValue) or subject.borders or any(p != ty.INT for p in subject.type.parameters):
+        message = f"{tree.subject.span.excerpt} is {subject.type}, whose elements cannot be assigned"
+        raise ProgramError("CS0324", tree.span, message, "the elements of functions of int indices can")
+    if len(tree.indices) != len(subject.domain):
+        message = f"{tree.subject.span.excerpt} has {len(subject.domain)} indices, {len(tree.indices)} are given"
+        raise ProgramError("CS0324", tree.span, message)
+    names = [i.name for i in tree.indices if isinstance(i, ast.Name) and not is_known(body, i.name)]
+    with body.block() as scope, body.program.inference.context() as context:
+        for operand in (*tree.indices, tree.value):
+            if not isinstance(operand, ast.Blank):
+                assign_binders(body, operand, context, names)
+        variables = [BoundVariable(f"_{k}", "int", range_) for k, range_ in enumerate(subject.domain)]
+        points = [DataValue(ty.INT, (body.dag.bound_variable(variable),)) for variable in variables]
+        for index, point in zip(tree.indices, points, strict=True):
+            if isinstance(index, ast.Name) and index.name in names and index.name not in scope.names:
+                scope.names[index.name] = Variable(point, None, "a bound variable")
+        conditions: list[Node] = []
+        slice_indices: SliceIndices = []
+        for index, variable, point in zip(tree.indices, variables, points, strict=True):
+            conditions += index_conditions(body, index, variable, point.node, slice_indices)
+        element = assigned_element(body, tree, slice_indices)
+        value = conversions.convert_data(body, element, subject.type.result, tree.value.span)
+        old = access(body, subject, points, tree.span)
+        if conditions:
+            chosen = body.builder.select(body.builder.chain("&&", tuple(conditions)), value, old)
+            assert chosen is not None, "both have the type of the elements"
+            value = chosen
+    return make_function(body.dag, variables, value)
+
+
+def index_conditions(
+    body: Body, index: ast.AstNode, variable: BoundVariable, point: Node, slice_indices: SliceIndices
+) -> list[Node]:
+    """The conditions under which `point`, the value of `variable`, is an assigned index of its dimension.
+
+    A slice adds the index in the assigned function to `slice_indices`.
+    """
+    if isinstance(index, ast.Blank):
+        index = ast.Slice(index.span, None, None, None)
+    if isinstance(index, ast.Slice):
+        return slice_conditions(body, lower_slice(body, index, variable.range), point, slice_indices)
+    value = lower_operand(body, index)
+    if isinstance(value, FunctionValue) or value.type != ty.INT:
+        raise ProgramError("CS0324", index.span, f"an index is int, but {index.span.excerpt} is {value.type}")
+    if value.node is point:
+        return []
+    body.program.inference.add_constraint(IndexConstraint(value.node, variable.range, index.span))
+    return [body.builder.apply("==", "int", point, value.node)]
+
+
+def slice_conditions(body: Body, slice_: SliceArgument, point: Node, slice_indices: SliceIndices) -> list[Node]:
+    """The conditions under which `point` is in a slice; adds its index in the slice to `slice_indices`."""
+    if slice_.low is None or slice_.size is None:
+        slice_indices.append((DataValue(ty.INT, (point,)), None))
+        return []
+
+    def op(name: str, node: Node, number: int) -> Node:
+        return body.builder.apply(name, "int", node, body.dag.constant(number, "int"))
+
+    position = op("-", point, slice_.low)
+    conditions = []
+    if slice_.step != 1:
+        conditions.append(op("==", op("%", position, slice_.step), 0))
+        position = op("/", position, slice_.step)
+    slice_indices.append((DataValue(ty.INT, (position,)), slice_.size))
+    return [*conditions, op(">=", position, 0), op("<", position, slice_.size)]
+
+
+def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceIndices) -> DataValue:
+    """The assigned value, or the element of the assigned function at the slices' indices."""
+    with body.guarded():
+        value = lower_operand(body, tree.value)
+        if isinstance(value, DataValue):
+            return value
+        if len(value.type.parameters) != len(slice_indices) or any(p != ty.INT for p in value.type.parameters):
+            wanted = f"a function of {len(slice_indices)} indices" if slice_indices else "one value"
+            message = f"{tree.value.span.excerpt} is {value.type}, but {wanted} is assigned"
+            raise ProgramError("CS0324", tree.value.span, message, "slices take a function: `a[1:3] = b`")
+        indices = []
+        for (index, size), range_ in zip(slice_indices, value.domain_with_borders, strict=True):
+            if size is not None and isinstance(range_, Range) and range_.size != size:
+                message = f"{tree.value.span.excerpt} has {range_.size} elements, but {size} are assigned"
+                raise ProgramError("CS0324", tree.value.span, message, "give both the same size: `a[1:3] = b[:2]`")
+            low = range_.low if isinstance(range_, Range) else 0
+            node = body.builder.apply("+", "int", index.node, body.dag.constant(low, "int")) if low else index.node
+            indices.append(DataValue(ty.INT, (node,)))
+        return apply_at(body, value, indices, tree.value.span, frozenset())
+
+
+# Calls
+
+
+def lower_indices(body: Body, function: FunctionValue, tree: ast.Call) -> list[Argument]:
+    """The arguments of an index into a function, whose domain bounds slices."""
+    dimensions = function.domain_with_borders
+    return [
+        lower_slice(body, argument, dimensions[k] if k < len(dimensions) else INFINITE)
+        if isinstance(argument, ast.Slice)
+        else lower_argument(body, argument)
+        for k, argument in enumerate(tree.arguments)
+    ]
+
+
+def lower_argument(body: Body, tree: ast.AstNode, expected: ty.Type | None = None) -> Argument:
+    """An argument of a call; raises CS0322 for a slice."""
+    if isinstance(tree, ast.Slice):
+        raise ProgramError("CS0322", tree.span, "a slice is a part of an array, not of what a function is called for")
+    return Omitted() if isinstance(tree, ast.Blank) else lower(body, tree, expected)
+
+
+def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Argument], tree: ast.Call) -> Value:
+    """A call of an overloaded name, tried in the paper's order; raises CS0411.
+
+    A function of the program comes before a built-in one only if its parameter types equal the types of the values.
+    """
+    has_blanks = any(isinstance(v, Omitted) for v in values)
+    known = [v for v in values if not isinstance(v, Omitted)]
+    data = [v for v in values if isinstance(v, DataValue)]
+    is_data = len(data) == len(values)
+    if not has_blanks:
+        chosen = conversions.resolve_overload(body, overloads, values)
+        if chosen is not None:
+            is_builtin = name in OPERATIONS and is_data and body.builder.function(name, data) is not None
+            if not is_builtin or tuple(v.type for v in data) == chosen.parameter_types:
+                return call_user(body, chosen, known, tree)
+        builtin = body.builder.call(name, data) if name in FUNCTIONS and is_data else None
+        if builtin is not None:
+            return builtin
+        completed = with_default_arguments(body, overloads, known)
+        if completed is not None:
+            return promote_user_call(body, *completed, tree)
+    partial = [f for f in overloads if len(values) < len(f.parameter_types) + has_blanks]
+    if partial and (has_blanks or not any(len(f.parameter_types) == len(values) for f in overloads)):
+        if not partial[0].takes_data:
+            return conversions.fail_overload(body, name, partial[:1], values, tree.span)
+        return apply(body, conversions.user_function_value(body, partial[0], tree.span), values, tree)
+    resolved = resolve_arguments(body, values, tree)
+    promoted = conversions.resolve_overload(body, overloads, resolved, promote=True)
+    if promoted is not None:
+        return promote_user_call(body, promoted, resolved, tree)
+    if name in FUNCTIONS and not has_blanks and any(isinstance(v, FunctionValue) for v in resolved):
+
+        def call_builtin(data: list[DataValue]) -> DataValue:
+            result = body.builder.call(name, data)
+            return result if result is not None else conversions.fail_overload(body, name, [], data, tree.span)
+
+        return promote(body, resolved, call_builtin, tree.span)
+    return conversions.fail_overload(body, name, overloads, values, tree.span)
+
+
+def resolve_arguments(body: Body, values: list[Argument], tree: ast.Call) -> list[Any]:
+    """The arguments of a call, overload sets resolved: operands, domains and blanks."""
+    pairs = zip(values, argument_spans(tree), strict=False)
+    return [v if isinstance(v, (Omitted, DomainValue)) else conversions.resolve(body, v, span) for v, span in pairs]
+
+
+def with_default_arguments(
+    body: Body, overloads: Overloads, values: list[Value]
+) -> tuple[UserFunction, list[Value]] | None:
+    """The first overload that fits with defaults for missing arguments, and all its arguments; None if none fits."""
+    for function in overloads:
+        defaults = [p.default for p in function.declaration.parameters[len(values) :]]
+        if not defaults or None in defaults:
+            continue
+        apart = Body(body.program, in_device_code=body.in_device_code)
+        full = values + [lower_expression(apart, tree) for tree in defaults if tree is not None]
+        if conversions.resolve_overload(body, [function], list(full), promote=True) is not None:
+            return function, full
+    return None
+
+
+def call_user(body: Body, function: UserFunction, values: Sequence[Value], tree: ast.AstNode) -> Value:
+    """A call of a function or operator of the program, with its arguments converted."""
+    triples = zip(values, function.parameter_types, argument_spans(tree), strict=False)
+    converted = [conversions.convert(body, value, type_, where) for value, type_, where in triples]
+    return body.program.rules.call(body, function, converted, tree.span)
+
+
+def promote_user_call(body: Body, function: UserFunction, values: list[Any], tree: ast.Call) -> Operand:
+    """Promotes a call: functions given for data parameters are applied point by point."""
+    is_functional = [not isinstance(type_, ty.Data) for type_ in function.parameter_types]
+    lifted = [v for v, functional in zip(values, is_functional, strict=True) if not functional]
+
+    def call(data: list[DataValue]) -> DataValue:
+        rest = iter(data)
+        full = [v if functional else next(rest) for v, functional in zip(values, is_functional, strict=True)]
+        result = call_user(body, function, full, tree)
+        if not isinstance(result, DataValue):
+            raise ProgramError("CS0410", tree.span, f"{function.name} returns a function: it cannot be promoted")
+        return result
+
+    return promote(body, lifted, call, tree.span)
+
+
+def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: ast.Call) -> Value:
+    """Ordinary application; currying if arguments are missing or blank; promotion if some are functions."""
+    body.require_host()
+    count = len(function.type.parameters)
+    if len(arguments) > count:
+        message = f"it takes {count} arguments, {len(arguments)} are given"
+        raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
+    values = resolve_arguments(body, arguments + [Omitted()] * (count - len(arguments)), tree)
+    if all(type(value) is Omitted for value in values):
+        return function
+    if any(isinstance(value, Omitted) for value in values):
+        return curry(body, function, values, tree)
+    return promote(body, values, lambda v: apply_converted(body, function, v, frozenset(), tree), tree.span)
+
+
+def curry(body: Body, function: FunctionValue, values: list[Any], tree: ast.Call) -> FunctionValue:
+    """`a(2)`, `a(, k)`: a function of the dimensions that are left free."""
+    free: list[BoundVariable] = []
+    for position, value in enumerate(values):
+        if isinstance(value, Omitted):
+            type_ = function.type.parameters[position]
+            if not isinstance(type_, ty.Scalar):
+                raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
+            free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
+            values[position] = DataValue(type_, (body.dag.bound_variable(free[-1]),))
+            if isinstance(value, SliceArgument):
+                values[position] = sliced_index(body, free[-1], value)
+    value = promote(body, values, lambda v: apply_converted(body, function, v, frozenset(free), tree), tree.span)
+    if isinstance(value, FunctionValue):
+        message = "blanks and functions cannot be mixed as arguments"
+        raise ProgramError("CS0409", tree.span, message, "name the free dimensions: `var r(k) = ...`")
+    return make_function(body.dag, free, value)
+
+
+def apply_converted(
+    body: Body, function: FunctionValue, values: list[DataValue], free: frozenset[BoundVariable], tree: ast.Call
+) -> DataValue:
+    """A function at a point, whose coordinates are converted to the parameters' types."""
+    triples = zip(values, function.type.parameters, argument_spans(tree), strict=False)
+    converted = [conversions.convert_data(body, value, type_, span) for value, type_, span in triples]
+    return apply_at(body, function, converted, tree.span, free)
+
+
+def argument_spans(tree: ast.AstNode) -> Iterator[Span]:
+    """The spans of a call's arguments; then the span of the call, for default arguments and operands."""
+    arguments = tree.arguments if isinstance(tree, ast.Call) else []
+    return chain((argument.span for argument in arguments), repeat(tree.span))

@@ -1,0 +1,420 @@
+"""Full expressions, the names in them, their bound variables, and the domains of functions.
+
+An unknown name in an index, as `i` in `a(i)`, is a bound variable. `assign_binders` finds the reduction that binds it.
+The inference of checker/domains.py then finds its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NoReturn
+
+from renderer.cdollar.checker.domains import InferenceContext, count_points
+from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
+from renderer.cdollar.checker.program import Body, lower
+from renderer.cdollar.checker.values import (
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    NameRestriction,
+    Operand,
+    OverloadSet,
+    Value,
+    Variable,
+)
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.hints import WORDS, did_you_mean
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
+from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
+from renderer.cdollar.ir.types import FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
+from renderer.cdollar.lowering.conversions import convert, resolve
+from renderer.cdollar.lowering.functions import eta_expand, make_function
+
+# Names
+
+
+Reductions = tuple[ast.AstNode, ...]  # the possible reductions around a name, the outermost first
+
+
+def find_variable(body: Body, name: str) -> Variable | None:
+    """The variable or constant of the program of this name."""
+    return body.scope.find(name) or body.program.globals.find(name)
+
+
+def is_function(body: Body, name: str) -> bool:
+    """True if a function of the program or a built-in function has this name."""
+    return name in body.program.functions or name in FUNCTIONS
+
+
+def is_known(body: Body, name: str) -> bool:
+    """True if the name is declared; other names in indices are bound variables."""
+    return find_variable(body, name) is not None or is_function(body, name) or name in CONSTANTS
+
+
+def fail_unknown(body: Body, tree: ast.Name) -> NoReturn:
+    """Raises CS0216 for a function that is defined by itself, else CS0202 with a similar name as the hint."""
+    if tree.name == body.defining:
+        raise ProgramError(
+            "CS0216", tree.span, f"`{tree.name}` is defined by itself, which no point can be computed from",
+            "sum to each point, `var s(i : a) = sum(k <= i ? a(k) : 0, k : a)`, or `fold` for the last alone",
+        )  # fmt: skip
+    scopes = (body.scope, body.program.globals)
+    names = {name for scope in scopes for name, _ in scope.variables()} | body.program.functions.overloads.keys()
+    names |= body.program.functions.generics.keys()
+    known = names | FUNCTIONS.keys() | CONSTANTS.keys()
+    hint = WORDS.get(tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
+    raise ProgramError("CS0202", tree.span, f"the name `{tree.span.excerpt}` is not declared", hint)
+
+
+def is_index_call(body: Body, callee: ast.AstNode) -> bool:
+    """True if a call of `callee` indexes a function, so that unknown names in the arguments are bound variables."""
+    if not isinstance(callee, ast.Name):
+        return True
+    variable = find_variable(body, callee.name)
+    if variable is not None:
+        return isinstance(variable.value, FunctionValue)
+    return callee.name in body.program.functions
+
+
+def is_reduction_call(body: Body, tree: ast.AstNode) -> bool:
+    """True if the expression reduces the bound variables of its operand that nothing else binds."""
+    if isinstance(tree, ast.Unary):
+        return tree.operator in "+*"
+    if not isinstance(tree, ast.Call) or not isinstance(tree.callee, ast.Name):
+        return False
+    name = tree.callee.name
+    if body.scope.find(name):
+        return False
+    if name == "fold" or len(tree.arguments) != 1:
+        return name == "fold"
+    if name in body.program.functions:
+        return any(f.is_reduction_operator for f in body.program.functions.get(name))
+    return name in REDUCER_NAMES
+
+
+def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, parameters: list[str]) -> None:
+    """Assigns each unknown name in `tree` to the innermost reduction around all its occurrences, in `context.binders`.
+
+    `parameters` are the bound variables on the left side, `var c(j) = ...`. Raises CS0202, CS0216 or CS0302.
+    """
+    occurrences: dict[str, list[tuple[ast.Name, Reductions, bool]]] = {}
+    for name, reductions, in_index in name_occurrences(body, tree, (), False, frozenset(parameters)):
+        if not is_known(body, name.name):
+            occurrences.setdefault(name.name, []).append((name, reductions, in_index))
+    for text, uses in occurrences.items():
+        first, common, _ = uses[0]
+        for _, reductions, _ in uses[1:]:
+            common = tuple(a for a, b in zip(common, reductions, strict=False) if a is b)
+        if not any(in_index for _, _, in_index in uses) and body.scope.restriction(text) is None:
+            fail_unknown(body, first)
+        if not common:
+            raise ProgramError(
+                "CS0302", first.span, f"the bound variable `{text}` is neither declared on the left nor reduced",
+                f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses reduces it",
+            )  # fmt: skip
+        context.binders.setdefault(id(common[-1]), []).append(text)
+
+
+def name_occurrences(
+    body: Body, tree: ast.AstNode, reductions: Reductions, in_index: bool, hidden: frozenset[str]
+) -> Iterator[tuple[ast.Name, Reductions, bool]]:
+    """The names in a tree except `hidden` ones: (name, reductions around the name, True if the name is in an index)."""
+    if isinstance(tree, ast.Name):
+        if tree.name not in hidden:
+            yield tree, reductions, in_index
+        return
+    if isinstance(tree, ast.Lambda):
+        yield from name_occurrences(body, tree.body, reductions, in_index, hidden | {v.name for v in tree.parameters})
+        return
+    if isinstance(tree, ast.LetIn):
+        yield from name_occurrences(body, tree.value, reductions, in_index, hidden)
+        yield from name_occurrences(body, tree.body, reductions, in_index, hidden | {tree.name})
+        return
+    inside = reductions
+    if isinstance(tree, (ast.Unary, ast.Call)) and is_reduction_call(body, tree):
+        inside = (*reductions, tree)
+        restricted = [r for r in tree.restrictions if body.scope.find(r.names[0][0]) is None]
+        hidden |= {name for r in restricted for name, _ in r.names}
+        for restriction in tree.restrictions:
+            if restriction.domain is not None:
+                yield from name_occurrences(body, restriction.domain, reductions, in_index, hidden)
+    if isinstance(tree, ast.Call):
+        if not isinstance(tree.callee, ast.Name):
+            yield from name_occurrences(body, tree.callee, inside, in_index, hidden)
+        elif not is_known(body, tree.callee.name) and tree.callee.name not in hidden:
+            fail_unknown(body, tree.callee)
+        is_index, arguments = is_index_call(body, tree.callee), tree.arguments
+        if isinstance(tree.callee, ast.Name) and tree.callee.name == "grad":
+            is_redefined = find_variable(body, "grad") is not None or "grad" in body.program.functions
+            arguments = arguments if is_redefined else arguments[:1]  # the second is the name of a parameter
+        for argument in arguments:
+            yield from name_occurrences(body, argument, inside, is_index or in_index, hidden)
+        return
+    for child in ast.children(tree):
+        if not isinstance(child, (ast.Restriction, ast.NamedType, ast.FunctionalType)):
+            yield from name_occurrences(body, child, inside, in_index, hidden)
+
+
+def type_from_first_use(body: Body, name: str, tree: ast.AstNode) -> Type | None:
+    """The type of the first parameter to which `tree` passes a new bound variable; None if it is unknown."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.callee, ast.Name):
+            continue
+        for position, argument in enumerate(call.arguments):
+            if isinstance(argument, ast.Name) and argument.name == name:
+                types = callee_parameter_types(body, call.callee.name)
+                if position < len(types) and isinstance(types[position], Scalar):
+                    return types[position]
+    return None
+
+
+def callee_parameter_types(body: Body, name: str) -> tuple[Type, ...]:
+    """The parameter types of the first function of a name; () if they are not known."""
+    variable = find_variable(body, name)
+    if variable is not None:
+        return variable.value.type.parameters if isinstance(variable.value, FunctionValue) else ()
+    if overloads := body.program.functions.get(name):
+        return overloads[0].parameter_types
+    operation = OPERATIONS.get(name)
+    return (FLOAT, FLOAT) if operation and operation.parameters[0] == "r" else ()
+
+
+# Full expressions and bound variables
+
+
+DOMAIN_MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
+
+
+def lower_expression(body: Body, tree: ast.AstNode, expected: Type | None = None) -> Value:
+    """A full expression: every bound variable in it is reduced by one of its reductions."""
+    with body.program.inference.context() as context:
+        assign_binders(body, tree, context, [])
+        return lower(body, tree, expected)
+
+
+def lower_as(body: Body, tree: ast.AstNode, type_: Type) -> Value:
+    """A full expression, converted to a type."""
+    return convert(body, lower_expression(body, tree, type_), type_, tree.span)
+
+
+def lower_resolved_expression(body: Body, tree: ast.AstNode) -> Operand:
+    """A full expression that is data or a function; raises CS0203 for a domain."""
+    return resolve(body, lower_expression(body, tree), tree.span)
+
+
+def lower_restriction(body: Body, tree: ast.Restriction) -> list[NameRestriction]:
+    """The restriction of each name of a statement such as `int i : 0..n;`."""
+    with body.program.inference.context() as context:
+        if tree.domain is not None:
+            assign_binders(body, tree.domain, context, [])
+        return declared_restrictions(body, tree, tree.span, len(tree.names))
+
+
+def lower_operand(body: Body, tree: ast.AstNode) -> Operand:
+    """An operand inside of a full expression: data or a function; raises CS0203 for a domain."""
+    return resolve(body, lower(body, tree), tree.span)
+
+
+def host_int(body: Body, tree: ast.AstNode) -> int | None:
+    """An int or uint that is known while the program is built; None if it depends on abstract arguments."""
+    value = lower_operand(body, tree)
+    if not isinstance(value, DataValue) or value.type not in (INT, UINT):
+        message = f"an end of a range is int, but {tree.span.excerpt} is {value.type}"
+        raise ProgramError("CS0314", tree.span, message)
+    body.require_host()
+    if not value.is_closed:
+        raise ProgramError(
+            "CS0315", tree.span,
+            f"the end of a range cannot depend on `{value.variable_names()}`: domains are boxes",
+            "reduce over the bounding box and mask: `i <= j ? a(i) : 0`",
+        )  # fmt: skip
+    number = body.program.host.node_number(value.node)
+    return None if number is None else int(number)
+
+
+def lower_range(body: Body, tree: ast.RangeExpression) -> DomainValue:
+    """`low..high`."""
+    low, high = host_int(body, tree.low), host_int(body, tree.high)
+    if low is None or high is None:
+        return DomainValue((UNKNOWN,))
+    return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
+
+
+def restriction_ranges(
+    body: Body, tree: ast.AstNode, rank: int, box: tuple[Dimension, ...] | None = None
+) -> list[Dimension]:
+    """The ranges of a restriction's right side: a range, a function's domain, or `box`, one box of a union.
+
+    Raises CS0314 or CS0323.
+    """
+    span, value = tree.span, lower(body, tree) if box is None else DomainValue(box)
+    if isinstance(value, OverloadSet):
+        value = resolve(body, value, span)
+    if isinstance(value, FunctionValue):
+        value = DomainValue(value.domain)
+    if not isinstance(value, DomainValue):
+        message = f"a restriction needs a range or a function, but {span.excerpt} is {value.type}"
+        raise ProgramError("CS0314", span, message, "`0..n`, `f` or `domain(f)[0]`")
+    if len(value.ranges) != rank:
+        message = f"{span.excerpt} has {len(value.ranges)} dimensions, but restricts {rank}"
+        raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
+    if value.more:
+        message = f"{span.excerpt} is a union of {len(value.boxes)} boxes, but a function's domain is one box"
+        raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
+    if INFINITE in value.ranges:
+        raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
+    return [replace(r, provenance=span.provenance) if isinstance(r, Range) else r for r in value.ranges]
+
+
+def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declared: NameRestriction) -> BoundVariable:
+    """A new bound variable in the current scope and context; raises CS0305.
+
+    Its type and range come from `declared`, else from a restriction statement for its name.
+    """
+    restrictions = [r for r in (declared, body.scope.restriction(name)) if r is not None]
+    type_ = next((r.type for r in restrictions if r.type is not None), INT)
+    if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
+        message = f"a bound variable cannot be {type_}"
+        raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
+    range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE
+    restriction = next((r for r in restrictions if r.range is not None), None)
+    if restriction is not None and restriction.range is not None:
+        if range_ is INFINITE:
+            raise ProgramError("CS0305", restriction.span, f"`{name}` is {type_}: only int and uint have a range")
+        range_ = restriction.range
+    variable = BoundVariable(name, type_.name, range_, reduced)
+    context = body.program.inference.current
+    assert context is not None
+    context.variables[variable] = span
+    if restriction is not None:
+        context.restricted.add(variable)
+    value = DataValue(type_, (body.dag.bound_variable(variable),))
+    body.scope.names[name] = Variable(value, None, "a bound variable")
+    return variable
+
+
+def reduced_variables(body: Body, restriction: ast.Restriction) -> list[BoundVariable]:
+    """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
+    declared_at = (restriction.domain or restriction).span
+    declared = declared_restrictions(body, restriction, declared_at, len(restriction.names))
+    variables = []
+    for (name, span), declaration in zip(restriction.names, declared, strict=True):
+        if body.scope.find(name) is not None:
+            message = f"`{name}` is already declared, so this reduction cannot reduce it"
+            raise ProgramError("CS0312", span, message, "use another name")
+        variables.append(new_bound_variable(body, name, restriction.span, True, declaration))
+    return variables
+
+
+def declared_restrictions(
+    body: Body, tree: ast.Restriction | ast.BoundParameter, span: Span, rank: int = 1
+) -> list[NameRestriction]:
+    """The restrictions of `rank` bound variables by the type and domain of their declaration, if these are written."""
+    type_ = body.program.types.resolve(tree.type) if tree.type is not None else None
+    box = body.chosen_boxes.get(id(tree))
+    ranges = restriction_ranges(body, tree.domain, rank, box) if tree.domain is not None else [None] * rank
+    return [NameRestriction(type_, range_, span) for range_ in ranges]
+
+
+def lower_bound_function(
+    body: Body, parameters: list[ast.BoundParameter], tree: ast.AstNode, expected: Type | None = None
+) -> FunctionValue:
+    """`var c(j, k) = tree`: a function of its bound parameters, its domain inferred."""
+    body.require_host()
+    with body.block(), body.program.inference.context() as context:
+        assign_binders(body, tree, context, [p.name for p in parameters])
+        variables = []
+        for position, parameter in enumerate(parameters):
+            (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span)
+            type_ = declared.type
+            if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
+                type_ = expected.parameters[position]
+            declared = replace(declared, type=type_ or type_from_first_use(body, parameter.name, tree))
+            variables.append(new_bound_variable(body, parameter.name, parameter.span, False, declared))
+        value = lower_operand(body, tree)
+        rest: list[BoundVariable] = []
+        if isinstance(value, FunctionValue):
+            rest, value = eta_expand(body, value, tree.span)
+    return make_function(body.dag, variables + rest, value)
+
+
+def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
+    """`domain(f)`, `size(f, k)`, `low(f, k)`, `high(f, k)`; raises CS0205, CS0408 or CS0316."""
+    if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
+        raise ProgramError("CS0205", tree.span, f"{'size' if name == 'size' else 'domain'}(f) needs a function")
+    function, span = lower_operand(body, tree.arguments[0]), tree.arguments[0].span
+    if not isinstance(function, FunctionValue):
+        raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
+    dimension = tree.arguments[1] if len(tree.arguments) > 1 else None
+    if name == "size":
+        return domain_size(body, function, dimension, tree.span)
+    ranges = selected_dimensions(body, function.domain_with_borders, dimension)
+    if name == "domain":
+        return DomainValue(ranges)
+    if len(ranges) != 1:
+        message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
+        raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
+    return range_end(body, ranges[0], name, tree.span)
+
+
+def selected_dimensions(
+    body: Body, ranges: tuple[Dimension, ...], dimension: ast.AstNode | None
+) -> tuple[Dimension, ...]:
+    """All ranges, or the range of one dimension."""
+    if dimension is None:
+        return ranges
+    number = host_int(body, dimension)
+    if number is not None and not 0 <= number < len(ranges):
+        raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(ranges)}")
+    return (ranges[number or 0],)
+
+
+def domain_size(body: Body, function: FunctionValue, dimension: ast.AstNode | None, span: Span) -> DataValue:
+    """The number of points of a function's domain, or of one dimension."""
+    total: int | None = 1
+    for range_ in selected_dimensions(body, function.domain_with_borders, dimension):
+        if range_ is INFINITE:
+            raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
+        total = total * range_.size if total is not None and isinstance(range_, Range) else None
+    return runtime_int(body, check_size(total, span), "size")
+
+
+def check_size(total: int | None, span: Span) -> int | None:
+    """The size; raises CS0316 if it does not fit into int."""
+    if total is not None and total >= 2**31:
+        message = f"the size {total} does not fit into int"
+        raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
+    return total
+
+
+def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
+    """An int that the host passes to kernels."""
+    return DataValue(INT, (body.dag.runtime_scalar(number, "int", name),))
+
+
+def range_end(body: Body, range_: Dimension, name: str, span: Span) -> DataValue:
+    """The low, high or size of a range."""
+    if range_ is INFINITE:
+        raise ProgramError("CS0314", span, "this domain is infinite: it has no ends")
+    return runtime_int(body, getattr(range_, name) if isinstance(range_, Range) else None, name)
+
+
+def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
+    """`domain(f)[0].low` and the like."""
+    if DOMAIN_MEMBERS.get(tree.name) == "size" and INFINITE not in [r for box in domain.boxes for r in box]:
+        return runtime_int(body, check_size(count_points(domain), tree.span), "size")
+    if tree.name not in DOMAIN_MEMBERS or len(domain.ranges) != 1 or domain.more:
+        message = f"a {domain.type} has no member `{tree.name}`"
+        raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
+    return range_end(body, domain.ranges[0], DOMAIN_MEMBERS[tree.name], tree.span)
+
+
+def domain_index(body: Body, domain: DomainValue, tree: ast.Call) -> DomainValue:
+    """`domain(f)[k]`."""
+    if len(tree.arguments) != 1:
+        raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
+    if domain.more:
+        raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
+    return DomainValue(selected_dimensions(body, domain.ranges, tree.arguments[0]))

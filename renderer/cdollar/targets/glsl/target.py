@@ -1,0 +1,410 @@
+"""The target `glsl`: runs a program's DAG as fragment passes that read arrays from textures and draw into textures.
+
+GraphTarget, the base, orders the passes. A texture's row is the last dimension of the array, if it is not too long.
+Each component of a result has a render target; one more render target takes the poison of each value, an int that is
+the number of a failed bounds check, or 0. A reduction is two passes: partial results, and the pass that combines them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from renderer.cdollar.ir.dag import Dag, Node
+from renderer.cdollar.ir.operations import kernel_argument
+from renderer.cdollar.ir.passes import PASSES
+from renderer.cdollar.ir.types import promoted_type
+from renderer.cdollar.targets import matmul_kernels
+from renderer.cdollar.targets.accumulator import Accumulator
+from renderer.cdollar.targets.dialects import GlslDialect, indented
+from renderer.cdollar.targets.emitter import Emitter, unrolled_loop
+from renderer.cdollar.targets.expression_emitter import KernelInput, StoredRanges
+from renderer.cdollar.targets.glsl.sums import SumsByKey
+from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
+from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers, output_types, volume
+from renderer.cdollar.targets.strict_order import adds_in_blocks, chunk_size, takes_one_thread
+from renderer.errors import UnavailableError
+from renderer.gpu.gl import GlContext, Texture
+from renderer.gpu.kernel_source import GeneratedSource
+
+
+class TexelType(NamedTuple):
+    """GLSL types of a sampler and of a fragment output, and the NumPy type of a texel, which has 32 bits."""
+
+    sampler: str
+    output: str
+    dtype: str
+
+
+TEXEL_TYPES = {
+    "float": TexelType("sampler2D", "float", "f4"), "half": TexelType("sampler2D", "float", "f4"),
+    "int": TexelType("isampler2D", "int", "i4"), "byte": TexelType("isampler2D", "int", "i4"),
+    "uint": TexelType("usampler2D", "uint", "u4"), "bool": TexelType("usampler2D", "uint", "u4"),
+    "vec4": TexelType("sampler2D", "vec4", "f4"),
+}  # fmt: skip
+WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array whose last dimension is too long for a row
+MAX_RENDER_TARGETS = 8
+MAX_SAMPLERS = 16
+MIN_REDUCED_PER_TEXEL = 64  # the fewest elements that a fragment of a reduction's first pass combines
+Uniform = tuple[str, Any]  # its GLSL type, and a number or Texture
+
+
+@dataclass(frozen=True)
+class TextureLayout:
+    """The layout of an array in a texture of `width` x `height` texels.
+
+    A row of texels is the array's last dimension; if `row_wrapped`, elements follow one another across rows instead.
+    """
+
+    width: int
+    height: int
+    row_wrapped: bool = False
+
+
+def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayout:
+    """The layout of an array; raises UnavailableError if it does not fit into a texture."""
+    count = math.prod(sizes)
+    width = sizes[-1] if sizes else 1
+    height = count // width if width else 0
+    if 0 < width <= max_texture_size and height <= max_texture_size:
+        return TextureLayout(width, max(1, height))
+    width = min(WRAPPED_ROW_TEXELS, max(1, count))
+    height = max(1, -(-count // width))
+    if height > max_texture_size:
+        raise UnavailableError(
+            f"--target glsl: an array of {count} elements does not fit into a texture of this driver"
+        )
+    return TextureLayout(width, height, True)
+
+
+def fma_rounds_once(gl: GlContext) -> bool:
+    """True if this driver's fma() rounds once.
+
+    The probe draws fma(a, b, -(a * b)), the rounding error of the product, which is 0 only if fma() rounds twice.
+    """
+    remainder = gl.texture((1, 1), 1)
+    gl.render_pass("cdollar/fma_probe.frag")(remainder, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
+    return bool(remainder.read()[0, 0, 0] != 0)
+
+
+class GlslEmitter(Emitter):
+    """Emits GLSL, which loads array elements from textures."""
+
+    def __init__(self, strict: bool, stored_ranges: StoredRanges, layout: Callable[[Node], TextureLayout]) -> None:
+        """`layout` gives the texture layout of an array."""
+        super().__init__(GlslDialect(strict), stored_ranges)
+        self.layout = layout
+
+    def first_index(self, source: KernelInput, dimension: int) -> str:
+        """The first index as a literal: in NVIDIA's driver 580, texelFetch() at `i + 1 - uniform` returns 0."""
+        return str(self.stored_ranges(source.function)[dimension].low)
+
+    def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
+        """The value of an array's element; `row` is the linear index of all dimensions but the last, of size `size`."""
+        layout = self.layout(source.function)
+        if not layout.row_wrapped:
+            return self.dialect.load(source.buffer(component), f"{last}, {row}", type_)
+        linear = last if row == "0" else f"({row} * {size} + {last})"
+        width = self.argument((source.name, "width"), "int", layout.width, "w")
+        return self.dialect.load(source.buffer(component), texel_index(linear, width), type_)
+
+
+def texel_index(linear: str, width: str) -> str:
+    """The text of the column and the row of a linear index in rows of `width` texels."""
+    return f"({linear}) % {width}, ({linear}) / {width}"
+
+
+class GlslTarget(GraphTarget):
+    """Evaluates nodes of one program by fragment passes in one GL context."""
+
+    name = "glsl"
+
+    def __init__(self, dag: Dag, gl: GlContext, strict: bool = False) -> None:
+        """`strict`: no contraction, correctly rounded division and square root; UnavailableError before GL 4.0."""
+        super().__init__(dag)
+        self.gl, self.strict, self.device_name = gl, strict, gl.renderer
+        self.passes = [SumsByKey(), *PASSES]
+        if strict and gl.version < 400:
+            raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
+        self.constants = {"STRICT": 1, "SINGLE_ROUNDING_FMA": fma_rounds_once(gl)} if strict else {}
+
+    def time_seconds(self, work: Callable[[], None]) -> float:
+        """Seconds that the driver takes to draw."""
+        return self.gl.time_seconds(work)
+
+    # Kernels
+
+    def run_kernel(self, node: Node) -> Representation:
+        """Compute a function or a closed reduction whose inputs are computed."""
+        ranges, types = self.output_ranges(node), output_types(node)
+        outputs = Representation(ranges, [], types)
+        outputs.buffers = [self.texture(outputs.shape, t) for t in types]
+        if not outputs.size:
+            return outputs
+        product = None if self.strict else matmul_kernels.match_matrix_product(node)
+        if node.op == "reduce":
+            self.draw_reduction(node, outputs)
+        elif product is not None and can_pack(self.emitter(), product, self.gl.max_texture_size):
+            draw_product(self, product, outputs.buffers[0])
+        else:
+            self.draw_map(node, outputs)
+        return outputs
+
+    def draw_map(self, node: Node, outputs: Representation) -> None:
+        """Draw a function: all components in a pass, or in several passes if there are more than render targets."""
+        step = MAX_RENDER_TARGETS - 1
+        for first in range(0, len(node.inputs), step):
+            bodies, types = node.inputs[first : first + step], outputs.types[first : first + step]
+            emitter = self.emitter()
+            emitter.delinearize(node.attribute, "linear_index")
+            values = [emitter.value(body) for body in bodies]
+            poison = emitter.merge_poison([v.poison for v in values], emitter.prologue)
+            names = [v.names[0] for v in values]
+            textures = outputs.buffers[first : first + step]
+            self.draw(node, emitter, names, types, textures, outputs.size, poison)
+
+    def draw_reduction(self, node: Node, outputs: Representation) -> None:
+        """Draw a reduction: a texel for each range of elements, then one texel that combines these partial results."""
+        reduction, variables = node.attribute
+        elements = volume(variables)
+        in_blocks = adds_in_blocks(reduction, node.type, self.strict)
+        if in_blocks:
+            chunk = chunk_size(elements)
+        elif takes_one_thread(reduction, self.strict):
+            chunk = elements
+        else:
+            chunk = max(MIN_REDUCED_PER_TEXEL, math.isqrt(elements - 1) + 1)
+        partials = -(-elements // chunk)
+        emitter = self.emitter()
+        accumulator = Accumulator(emitter, node, chunk if in_blocks else None)
+        count = emitter.argument("elements", "int", elements, "n")
+        per_texel = emitter.argument("chunk", "int", chunk, "n")
+        accumulator.start()
+        body = emitter.element(accumulator.variables, accumulator.combine_element)
+        emitter.emit(
+            f"int end = min(linear_index * {per_texel} + {per_texel}, {count});",
+            *unrolled_loop(
+                "int", "element", f"linear_index * {per_texel}", "end", ["int linear_index = element;", *body], "first",
+                accumulator.poison,
+            ),
+        )  # fmt: skip
+        accumulator.may_poison = True
+        textures = [self.texture((partials,), t) for t in accumulator.partial_types]
+        state = accumulator.state
+        values = accumulator.result(state) if in_blocks else state
+        self.draw(node, emitter, values, accumulator.partial_types, textures, partials, accumulator.result_poison)
+        self.combine_partials(node, textures, partials, outputs)
+
+    def combine_partials(self, node: Node, textures: list[Texture], partials: int, outputs: Representation) -> None:
+        """Draw the one texel that combines all partial results in order."""
+        emitter = self.emitter()
+        in_blocks = adds_in_blocks(node.attribute[0], node.type, self.strict)
+        accumulator = Accumulator(emitter, node, partials if in_blocks else None)
+        count = emitter.argument("partials", "int", partials, "n")
+        width = emitter.argument("width", "int", textures[0].size[0], "w")
+        names, nexts = ([f"{name}{k}" for k in range(len(accumulator.partial_types))] for name in ("value", "next"))
+
+        def loads(variables: list[str], partial_index: str) -> list[str]:
+            texel = texel_index(partial_index, width)
+            return [
+                f"{type_} {name} = {emitter.dialect.load(f'in{k}', texel, type_)};"
+                for k, (name, type_) in enumerate(zip(variables, accumulator.partial_types, strict=True))
+            ]
+
+        if in_blocks:
+            accumulator.start()
+            names = accumulator.state
+        emitter.emit(
+            *([] if in_blocks else loads(names, "0")),
+            f"for (int index = {int(not in_blocks)}; index < {count}; index++) {{",
+            *indented([*loads(nexts, "index"), *accumulator.combine_partials(names, nexts)]),
+            "}",
+        )
+        inputs = {f"in{k}": (TEXEL_TYPES[t].sampler, textures[k]) for k, t in enumerate(accumulator.partial_types)}
+        values = accumulator.result(names)
+        self.draw(node, emitter, values, accumulator.types, outputs.buffers, inputs=inputs)
+
+    # Textures
+
+    def texture(self, sizes: tuple[int, ...], type_: str) -> Texture:
+        """A texture with one component of an array."""
+        layout = texture_layout(sizes, self.gl.max_texture_size)
+        if type_ in ("double", "long"):
+            raise UnavailableError(
+                f"--target glsl: the program uses {type_}, which textures do not hold; use opencl, cuda or numpy"
+            )
+        return self.gl.texture((layout.width, layout.height), 1, TEXEL_TYPES[type_].dtype)
+
+    def upload(self, array: np.ndarray, type_: str) -> Texture:
+        """A texture with the elements of one component of an array."""
+        texture = self.texture(array.shape, type_)
+        texels = np.zeros(texture.shape, texture.dtype)
+        texels.reshape(-1)[: array.size] = np.asarray(array).reshape(-1)
+        return texture.write(texels)
+
+    def layout(self, function: Node) -> TextureLayout:
+        """The layout of the texture that holds an array."""
+        return texture_layout(tuple(r.size for r in self.stored_ranges(function)), self.gl.max_texture_size)
+
+    def emitter(self) -> GlslEmitter:
+        """Return an emitter for a new pass."""
+        return GlslEmitter(self.strict, self.stored_ranges, self.layout)
+
+    # Drawing
+
+    def draw(
+        self,
+        node: Node,
+        emitter: Emitter,
+        values: list[str],
+        types: tuple[str, ...],
+        textures: list[Texture],
+        count: int | None = None,
+        poison: str | None = None,
+        inputs: dict[str, Uniform] | None = None,
+    ) -> None:
+        """Draw one pass: the emitter's lines at every texel, and stores of `values`, with `types`, into the textures.
+
+        If `count` is given, only texels whose `linear_index` is below it are computed. `poison` is stored in one more
+        texture, which is checked after the run. `inputs` are further uniforms by name: GLSL type and value.
+        """
+        if emitter.has_doubles:
+            self.texture((1,), "double")  # raises
+        if poison:
+            status = self.gl.texture(textures[0].size, 1, "i4")
+            values, types, textures = [*values, poison], (*types, "int"), [*textures, status]
+        stored = [(TEXEL_TYPES[t].output, f"out{k}", v) for k, (t, v) in enumerate(zip(types, values, strict=True))]
+        uniforms = self.kernel_uniforms(emitter) | (inputs or {})
+        body = [*emitter.prologue, *(f"{name} = {type_}({value});" for type_, name, value in stored)]
+        if count is not None:
+            zeros = " ".join(f"{name} = {type_}(0);" for type_, name, _ in stored)
+            body = [
+                "int linear_index = int(gl_FragCoord.y) * width_ + int(gl_FragCoord.x);",
+                f"if (linear_index >= count_) {{ {zeros} return; }}",
+                *body,
+            ]
+            uniforms |= {"count_": ("int", count), "width_": ("int", textures[0].size[0])}
+        zero = emitter.dialect.zero
+        if zero and any(zero in line for line in [*body, *emitter.function_text]):
+            uniforms[zero] = ("float", 0.0)
+        samplers = sum(type_.endswith("sampler2D") for type_, _ in uniforms.values())
+        if samplers > MAX_SAMPLERS:
+            raise UnavailableError(
+                f"--target glsl: a pass reads {samplers} textures, more than {MAX_SAMPLERS}; use `let` to split it"
+            )
+        declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
+        declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
+        if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
+            raise UnavailableError("--target glsl: the program uses long; use opencl, cuda or numpy")
+        head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
+        text = in_registers("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
+        plan = KernelPlan(node, "pass", text, 1, math.prod(textures[0].size), check_sites=emitter.check_sites)
+        if poison:
+            self.checks.append(PendingCheck(lambda: int(status.read().max()), plan))
+        if self.trace is not None:
+            self.trace.append(("kernel", node, plan))
+        source = GeneratedSource("cdollar.frag", text)
+        render_pass = self.compiled(text, lambda: self.gl.render_pass(source, **self.constants))
+        values_by_name = {name: value for name, (_, value) in uniforms.items()}
+        self.launch(partial(render_pass, textures[0] if len(textures) == 1 else tuple(textures), **values_by_name))
+
+    def kernel_uniforms(self, emitter: Emitter) -> dict[str, Uniform]:
+        """The uniforms that an emitter's text needs: by name, their GLSL type and value."""
+        uniforms: dict[str, Uniform] = {}
+        arrays = [(source.function, source.name) for source in emitter.inputs.values()]
+        for array, name in [*arrays, *emitter.scalars.items()]:
+            representation = self.representation_of(array)
+            for k, (type_, buffer) in enumerate(zip(representation.types, representation.buffers, strict=True)):
+                uniforms[f"{name}_{k}"] = (TEXEL_TYPES[type_].sampler, buffer)
+        for name, type_, number in emitter.arguments.values():
+            uniforms[name] = (promoted_type(type_), kernel_argument(number, type_).item())
+        return uniforms
+
+
+# Matrix products (the paper's fastest configuration): both operands are packed into textures of four values per texel,
+# one fragment computes one texel of the product, and the product is unpacked into the layout of the function. On an
+# H200, 1024 x 1024 runs at 196 GFLOP/s packed and at 63 with one value per texel
+# (tests/fps/results/nvidia_h200_cdollar.jsonl).
+
+
+def can_pack(emitter: GlslEmitter, product: matmul_kernels.MatrixProduct, max_texture_size: int) -> bool:
+    """True if packing is worth it, fits into textures, and reads only indices proven in bounds; uses up the emitter."""
+    for factors, indices in matmul_kernels.operand_factors(product):
+        matmul_kernels.emit_operand(emitter, factors, indices, checked=False)
+    sizes, batch = product.sizes, volume(product.batch)
+    rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
+    extents = -(-depth // 4), -(-columns // 4), rows * batch, depth * batch
+    return not emitter.check_sites and depth >= matmul_kernels.MIN_DEPTH and max(extents) <= max_texture_size
+
+
+def draw_product(target: GlslTarget, product: matmul_kernels.MatrixProduct, output: Texture) -> None:
+    """Compute a matrix product that can_pack() into the texture `output`."""
+    sizes, batch = product.sizes, volume(product.batch)
+    rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
+    deep, wide = -(-depth // 4), -(-columns // 4)  # texels along k and along columns
+    left, right = matmul_kernels.operand_factors(product)
+    inputs = {
+        "left": ("sampler2D", pack(target, product, left, ("row", rows), ("k", depth))),
+        "right": ("sampler2D", pack(target, product, right, ("k", depth), ("column", columns))),
+        "left_texels_": ("int", deep),
+        "rows_": ("int", rows),
+        "depth_": ("int", depth),
+    }
+    emitter = target.emitter()
+    emitter.emit('#include "cdollar/packed_matmul.h"')
+    packed = target.gl.texture((wide, rows * batch), 4)
+    target.draw(product.node, emitter, ["sum"], ("vec4",), [packed], inputs=inputs)
+    unpack(target, product, packed, output)
+
+
+def pack(
+    target: GlslTarget,
+    product: matmul_kernels.MatrixProduct,
+    operand: tuple[tuple[Node, ...], matmul_kernels.Indices],
+    down: tuple[str, int],
+    across: tuple[str, int],
+) -> Texture:
+    """A texture of an operand, four values of the index `across` per texel; `down` is the index along texel rows."""
+    texture = target.gl.texture((-(-across[1] // 4), down[1] * volume(product.batch)), 4)
+    emitter = target.emitter()
+    height = emitter.argument("down", "int", down[1], "n")
+    limit = emitter.argument("across", "int", across[1], "n")
+    lines, value = matmul_kernels.emit_operand(emitter, *operand, checked=False)
+    emitter.emit(
+        f"int batch = int(gl_FragCoord.y) / {height}, {down[0]} = int(gl_FragCoord.y) % {height};",
+        "vec4 texel = vec4(0.0);",
+        "for (int component = 0; component < 4; component++) {",
+        f"    int {across[0]} = int(gl_FragCoord.x) * 4 + component;",
+        f"    if ({across[0]} < {limit}) {{",
+        *indented(indented(lines)),
+        f"        texel[component] = {value};",
+        "    }",
+        "}",
+    )
+    target.draw(product.node, emitter, ["texel"], ("vec4",), [texture])
+    return texture
+
+
+def unpack(target: GlslTarget, product: matmul_kernels.MatrixProduct, packed: Texture, output: Texture) -> None:
+    """Copy the product from texels of (batch, row, column / 4) to the layout of the function."""
+    emitter, variables = target.emitter(), product.node.attribute
+    emitter.delinearize(variables, "linear_index")
+    positions = []
+    for group in (product.batch, product.rows, product.columns):
+        linear = "0"
+        for variable in group:
+            size = emitter.argument((variable.unique_id, "extent"), "int", variable.range.size, "n")
+            low = emitter.argument((variable.unique_id, "lowest"), "int", variable.range.low, "l")
+            linear = f"({linear} * {size} + int({emitter.variable_names[variable]}) - {low})"
+        positions.append(linear)
+    batch, row, column = positions
+    rows = emitter.argument("rows", "int", volume(product.rows), "n")
+    texel = f"texelFetch(texels, ivec2({column} / 4, {batch} * {rows} + {row}), 0)[{column} % 4]"
+    inputs = {"texels": ("sampler2D", packed)}
+    target.draw(product.node, emitter, [texel], ("float",), [output], volume(variables), inputs=inputs)

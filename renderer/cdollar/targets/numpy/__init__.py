@@ -1,0 +1,1 @@
+"""The target `numpy`: the interpreter, against which every other target is tested."""

@@ -1,0 +1,179 @@
+"""Interprets device functions for the NumPy target as a GPU does (SIMT): every point of the call is a lane.
+
+A device function (ir/device_function.py) is a C$ function with branches and loops. A statement runs for all active
+lanes at once; lanes may diverge at branches and loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir import device_function
+from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
+from renderer.cdollar.ir.operations import evaluate
+from renderer.cdollar.ir.types import DTYPES, component_types
+
+MAX_ITERATIONS = 300_000  # rounds of a loop, after which it is taken to be endless
+Lanes = np.ndarray | None  # the indices of the active lanes; None means all
+
+
+class LoopLimitExceeded(ProgramError):
+    """A loop of a device function exceeded its limit of iterations."""
+
+    def __init__(self, function: device_function.DeviceFunction, limit: int) -> None:
+        """The error of a loop in `function`, which may run `limit` times."""
+        message = f"a loop of {function.name} ran more than {limit} times at one point"
+        hint = "it may never end"
+        if limit == MAX_ITERATIONS:
+            hint += "; on a device it may run longer: `--target opencl`"
+        super().__init__("CS0606", function.span, message, hint)
+
+
+@dataclass
+class LoopExits:
+    """Lanes that left a loop by `break` or its condition, and lanes that left the current round by `continue`."""
+
+    broken: list[np.ndarray] = field(default_factory=list)
+    continued: list[np.ndarray] = field(default_factory=list)
+
+
+class SimtInterpreter:
+    """Calls a device function at all points at once.
+
+    Each statement returns the lanes that continue with the next statement; other lanes are appended to `exits`.
+    """
+
+    def __init__(self, function: device_function.DeviceFunction) -> None:
+        """Prepare calls of a function."""
+        self.function = function
+        self.count = 0  # lanes
+        self.iterations = 0
+        self.locals: dict[device_function.Local, Any] = {}
+        self.results: list[np.ndarray] = []
+        self.orders: dict[tuple[int, ...], list[Node]] = {}
+
+    def call(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Call the function; return the components of the result, in the common shape of the arguments."""
+        shape = np.broadcast_shapes(*(np.shape(a) for a in arguments)) if arguments else ()
+        self.count, self.iterations = int(np.prod(shape)), 0
+        self.locals = dict.fromkeys(self.function.locals)
+        for local, argument in zip(self.function.parameters, arguments, strict=True):
+            self.locals[local] = np.array(np.broadcast_to(argument, shape), DTYPES[local.type]).reshape(-1)
+        self.results = [np.zeros(self.count, DTYPES[t]) for t in component_types(self.function.result_type)]
+        with np.errstate(all="ignore"):
+            self.block(self.function.body, None, LoopExits())
+        return [r.reshape(shape) for r in self.results]
+
+    def active_count(self, active: Lanes) -> int:
+        """The number of active lanes."""
+        return self.count if active is None else active.size
+
+    def lane_indices(self, active: Lanes) -> np.ndarray:
+        """The indices of the active lanes."""
+        return np.arange(self.count) if active is None else active
+
+    def block(self, body: tuple[device_function.Statement, ...], active: Lanes, exits: LoopExits) -> Lanes:
+        """Run statements until no lane is active."""
+        for statement in body:
+            if self.active_count(active) == 0:
+                break
+            active = self.statement(statement, active, exits)
+        return active
+
+    def statement(self, statement: device_function.Statement, active: Lanes, exits: LoopExits) -> Lanes:
+        """Run one statement."""
+        if isinstance(statement, device_function.StoreOp):
+            self.store(statement, active)
+            return active
+        if isinstance(statement, device_function.BranchOp):
+            return self.branch(statement, active, exits)
+        if isinstance(statement, device_function.LoopOp):
+            return self.loop(statement, active)
+        if isinstance(statement, device_function.JumpOp):
+            (exits.broken if statement.kind == "break" else exits.continued).append(self.lane_indices(active))
+        elif isinstance(statement, device_function.ReturnOp):
+            for result, value in zip(self.results, self.values(statement.nodes, active), strict=True):
+                result[... if active is None else active] = value
+        return np.empty(0, np.int64)
+
+    def store(self, statement: device_function.StoreOp, active: Lanes) -> None:
+        """Assign locals in the active lanes."""
+        values = self.values(statement.nodes, active)
+        for local, value in zip(statement.locals, values, strict=True):
+            if active is None:
+                self.locals[local] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[local.type])
+                continue
+            if self.locals[local] is None:
+                self.locals[local] = np.zeros(self.count, DTYPES[local.type])
+            self.locals[local][active] = value
+
+    def condition(self, node: Node, active: Lanes) -> np.ndarray:
+        """A condition in each active lane."""
+        return np.broadcast_to(self.values((node,), active)[0], (self.active_count(active),))
+
+    def branch(self, statement: device_function.BranchOp, active: Lanes, exits: LoopExits) -> Lanes:
+        """Run both branches, each for its lanes."""
+        condition = self.condition(statement.condition, active)
+        if condition.all():
+            return self.block(statement.if_true, active, exits)
+        if not condition.any():
+            return self.block(statement.if_false, active, exits)
+        lanes = self.lane_indices(active)
+        if_true = self.block(statement.if_true, lanes[condition], exits)
+        if_false = self.block(statement.if_false, lanes[~condition], exits)
+        if self.active_count(if_true) + self.active_count(if_false) == lanes.size:
+            return active
+        return np.sort(np.concatenate([self.lane_indices(if_true), self.lane_indices(if_false)]))
+
+    def loop(self, statement: device_function.LoopOp, active: Lanes) -> Lanes:
+        """Run a loop until all lanes have left it."""
+        exits = LoopExits()
+        first, entered = True, active
+        while self.active_count(active):
+            self.iterations += 1
+            if self.iterations > MAX_ITERATIONS:
+                raise LoopLimitExceeded(self.function, MAX_ITERATIONS)
+            if statement.condition is not None and (statement.test_first or not first):
+                condition = self.condition(statement.condition, active)
+                if not condition.all():
+                    lanes = self.lane_indices(active)
+                    exits.broken.append(lanes[~condition])
+                    active = lanes[condition]
+            first = False
+            exits.continued = []
+            active = self.block(statement.body, active, exits)
+            if exits.continued:
+                active = np.sort(np.concatenate([self.lane_indices(active), *exits.continued]))
+            active = self.block(statement.step, active, exits)
+        if sum(lanes.size for lanes in exits.broken) == self.active_count(entered):
+            return entered
+        return np.sort(np.concatenate(exits.broken)) if exits.broken else np.empty(0, np.int64)
+
+    def values(self, roots: tuple[Node, ...], active: Lanes) -> list[np.ndarray]:
+        """The values of expressions in the active lanes."""
+        key = tuple(map(id, roots))
+        if key not in self.orders:
+            self.orders[key] = topological_order(roots)
+        values: dict[int, Any] = {}  # arrays, lists of components
+        for node in self.orders[key]:
+            values[id(node)] = self.node(node, [values[id(child)] for child in node.inputs], active)
+        return [values[id(root)] for root in roots]
+
+    def node(self, node: Node, operands: list[Any], active: Lanes) -> np.ndarray | list[np.ndarray]:
+        """The values of a node whose inputs are known."""
+        if node.op == "scalar":
+            return np.asarray(node.attribute.number).astype(DTYPES[node.type])
+        if node.op == "local":
+            values = self.locals[node.attribute]
+            return values if active is None else values[active]
+        if isinstance(node.attribute, Component):
+            return operands[0][node.attribute.index]
+        if isinstance(node.attribute, UserCall):
+            components = SimtInterpreter(node.attribute.function).call(operands)
+            return components if isinstance(node.type, tuple) else components[0]
+        return evaluate(node.attribute, node.type, operands)

@@ -1,0 +1,127 @@
+"""Iteration spaces, the boxes of bound variables over which the NumPy target evaluates nodes; and poison.
+
+A space is a box in the sense of the polyhedral model. A read outside of a function's domain yields a poisoned value (as
+in LLVM), which is an error only if the result of the program depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir.dag import BoundVariable, Node, Range
+
+HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
+
+
+@dataclass
+class IterationSpace:
+    """Bound variables with their array axes (counted from the last) and ranges.
+
+    `values` binds variables without an axis to arrays. The axes of an inner space precede the axes of its `outer`
+    space, so that values of both broadcast. `memo` holds the values of nodes that were evaluated in this space, by id.
+    """
+
+    axes: dict[BoundVariable, int] = field(default_factory=dict)
+    ranges: dict[BoundVariable, Range] = field(default_factory=dict)
+    values: dict[BoundVariable, Any] = field(default_factory=dict)
+    outer: IterationSpace | None = None
+    memo: dict[int, Any] = field(default_factory=dict)
+
+    def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> IterationSpace:
+        """A space inside this one, with the axes of `variables` before its axes."""
+        axes, all_ranges = dict(self.axes), dict(self.ranges)
+        for variable, range_ in reversed(list(zip(variables, ranges, strict=True))):
+            axes[variable] = len(axes)
+            all_ranges[variable] = range_
+        return IterationSpace(axes, all_ranges, self.values, self)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The extent of each axis."""
+        return [self.ranges[variable].size for variable in self.axes]
+
+    def broadcast_shape(self, axes: Collection[int]) -> tuple[int, ...]:
+        """The shape of an array along some axes, which broadcasts over the space."""
+        return tuple(self.sizes[a] if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
+
+    def hoist_target(self, node: Node) -> IterationSpace:
+        """The outermost space that binds all variables a node depends on."""
+        space = self
+        while space.outer is not None and node.free_variables <= space.outer.axes.keys() | space.outer.values.keys():
+            space = space.outer
+        return space
+
+
+def split_box(ranges: list[Range], max_points: int) -> Iterator[tuple[Range, ...]]:
+    """Boxes of at most `max_points` points that partition a box, in row-major order."""
+    total = math.prod(range_.size for range_ in ranges)
+    if total <= max_points or not ranges:
+        yield tuple(ranges)
+        return
+    first, rest = ranges[0], ranges[1:]
+    row = total // first.size
+    step = max(1, max_points // max(1, row))
+    for low in range(first.low, first.high, step):
+        slab = Range(low, min(first.high, low + step))
+        for other in split_box(rest, max_points):
+            yield (slab, *other)
+
+
+@dataclass(frozen=True)
+class Poison:
+    """The poison of an array of values.
+
+    `where` is True at the poisoned values; `node` is an access that read out of bounds, `index` says at which index.
+    """
+
+    where: np.ndarray
+    node: Node
+    index: str
+
+    def masked(self, mask: np.ndarray) -> Poison:
+        """The poison at the points of a mask only."""
+        return Poison(self.where & mask, self.node, self.index)
+
+
+def merge_poison(poisons: Iterable[Poison | None]) -> Poison | None:
+    """The union of poisons; the first one names the access."""
+    present = [p for p in poisons if p is not None]
+    if len(present) < 2:
+        return present[0] if present else None
+    where = present[0].where
+    for other in present[1:]:
+        where = where | other.where
+    return Poison(where, present[0].node, present[0].index)
+
+
+def propagate_poison(operation: str, operands: list[tuple[np.ndarray, Poison | None]]) -> Poison | None:
+    """The poison of an operation's result: the union of its operands' poison.
+
+    The poison of an operand that `select`, `&&` or `||` does not take is ignored.
+    """
+    poisons = [poison for _, poison in operands]
+    if not any(poisons):
+        return None
+    condition = operands[0][0]
+    if operation == "select":
+        if_true, if_false = poisons[1], poisons[2]
+        return merge_poison(
+            [poisons[0], if_true and if_true.masked(condition), if_false and if_false.masked(~condition)]
+        )
+    if operation in ("&&", "||") and poisons[1]:
+        return merge_poison([poisons[0], poisons[1].masked(condition if operation == "&&" else ~condition)])
+    return merge_poison(poisons)
+
+
+def raise_if_poisoned(poison: Poison | None, spans: WeakKeyDictionary[Node, Span]) -> None:
+    """Raise the program's error if any value of a result is poisoned."""
+    if poison is not None and np.any(poison.where):
+        message = f"an index is outside of the domain: {poison.index}"
+        raise ProgramError("CS0317", spans[poison.node], message, HINT)

@@ -1,0 +1,1 @@
+"""CUDA: the device contract over the driver API, NVRTC and cuBLAS."""

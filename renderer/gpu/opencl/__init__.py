@@ -1,0 +1,1 @@
+"""OpenCL: the device contract over PyOpenCL, its drivers, and PoCL's cache of kernels."""

@@ -1,0 +1,115 @@
+"""Verifies PoCL's cache of compiled kernels, kept in a folder of this program.
+
+PoCL maps cached files into memory; a truncated file would cause a SIGBUS in every later run. When a process ends
+normally, it flushes new files to the disk and records their sizes, times and checksums. Each process removes entries
+that differ from the record at its start; if no other process is running, it also removes unrecorded entries, whose
+writer was killed or lost power.
+"""
+
+import atexit
+import hashlib
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from renderer.gpu.cache import cache_folder, write_atomically
+from renderer.host import IS_LINUX, SharedLock
+
+VERSION = 2
+MAX_PROGRAMS = 1000  # programs kept; 0.1 MB each
+CHECKED = (".so", ".bc", ".o")  # files that PoCL reads back; the others are locks and time stamps
+
+
+class PoclCache:
+    """The cache folder of this process."""
+
+    def __init__(self) -> None:
+        self.folder = cache_folder() / f"pocl-{VERSION}"
+        self._record = self.folder / "files.json"
+        self._lock: SharedLock | None = None
+
+    def open(self) -> None:
+        """Directs PoCL in this process and its children to the folder, and checks its entries."""
+        if not IS_LINUX or os.environ.get("POCL_CACHE_DIR"):
+            return  # PoCL is hardly used off Linux; or the user has chosen another folder
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = SharedLock(self.folder / "users.lock")
+        except OSError:
+            return
+        with suppress(OSError):
+            self.check(alone=self._lock.alone)
+        self._lock.share()
+        os.environ["POCL_CACHE_DIR"] = str(self.folder)
+        atexit.register(self.record)
+
+    def discard(self) -> bool:
+        """Removes all entries; returns False if the folder is not this program's."""
+        if self._lock is None:
+            return False
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+            self._record.unlink()
+        return True
+
+    def check(self, alone: bool = True) -> None:
+        """Removes entries that differ from the record and, if no other process is running, unrecorded ones."""
+        recorded, found = self._read_record(), self._files()
+        changed = [name for name, state in found.items() if name in recorded and recorded[name][:2] != state]
+        damaged = {name for name in changed if recorded[name][2] != self._checksum(name)}
+        if alone:
+            damaged |= found.keys() - recorded.keys()
+        self._remove({Path(*Path(name).parts[:2]) for name in damaged})
+        if alone:
+            used = sorted(self.folder.glob("??/*/last_accessed"), key=lambda path: path.stat().st_mtime)
+            self._remove({path.parent.relative_to(self.folder) for path in used[:-MAX_PROGRAMS]})
+            for leftover in self.folder.glob("tempfile_*"):
+                leftover.unlink(missing_ok=True)
+
+    def _remove(self, programs: set[Path]) -> None:
+        for program in programs:
+            shutil.rmtree(self.folder / program, ignore_errors=True)
+
+    def record(self) -> None:
+        """Adds new files to the record."""
+        recorded, found = self._read_record(), self._files()
+        new = {name: [*state, self._checksum(name)] for name, state in found.items() if name not in recorded}
+        kept = {name: row for name, row in recorded.items() if name in found}
+        if new or len(kept) < len(recorded):
+            write_atomically(self._record, json.dumps(kept | new).encode())
+
+    def _read_record(self) -> dict[str, list[Any]]:
+        try:
+            record = json.loads(self._record.read_text(encoding="utf-8"))
+            return {name: row for name, row in record.items() if isinstance(row, list) and len(row) == 3}
+        except (OSError, ValueError, AttributeError, RecursionError):
+            return {}
+
+    def _files(self) -> dict[str, list[int]]:
+        """Lists size and time of the files that PoCL reads back, by path in the folder."""
+        states: dict[str, list[int]] = {}
+        folders = [""]
+        while folders:  # strings, not Paths, for speed: every start of the program scans thousands of files
+            inner = folders.pop()
+            with suppress(OSError), os.scandir(os.path.join(self.folder, inner)) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{inner}{entry.name}/")
+                    elif entry.name.endswith(CHECKED) and not entry.name.startswith("tempfile"):
+                        status = entry.stat()
+                        states[f"{inner}{entry.name}"] = [status.st_size, status.st_mtime_ns]
+        return states
+
+    def _checksum(self, name: str) -> str:
+        """Flushes a file to the disk and returns the checksum of its content."""
+        try:
+            with open(self.folder / name, "rb") as file:
+                os.fsync(file.fileno())
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return ""

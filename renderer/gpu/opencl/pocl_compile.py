@@ -1,0 +1,95 @@
+"""Compiles for PoCL in child processes and copies the results into PoCL's cache, from which this process loads them.
+
+PoCL 3.1 compiles a work-group's function at the first launch, during which no other kernel of the process can start.
+Markers in the cache's folder `ready` record which programs and functions are compiled, by text, device and launch; each
+marker lists the names of its files.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from renderer.errors import KernelError
+from renderer.gpu.cache import write_atomically
+from renderer.gpu.compilation import Compiler, CompilerDied
+
+MAX_SMALL_GRID = 65534  # work-items; PoCL compiles a separate function for larger launches
+
+
+class Launch(NamedTuple):
+    """A launch configuration for which PoCL compiles a function; `sizes` are the arguments' bytes, 0 for a pointer."""
+
+    entry: str
+    group_size: int
+    large: bool
+    sizes: tuple[int, ...]
+
+    @property
+    def threads(self) -> int:
+        """Work-items of a launch with this configuration."""
+        groups = MAX_SMALL_GRID // self.group_size + 1 if self.large else 1
+        return groups * self.group_size
+
+
+class PoclCompile:
+    """Compiles for one PoCL device; `identity` names the device and its driver version."""
+
+    def __init__(self, platform: int, index: int, identity: str):
+        self._platform, self._index, self._identity = platform, index, identity
+        self._cache = Path(os.environ["POCL_CACHE_DIR"])
+
+    def program(self, compiler: Compiler, text: str, options: list[str], name: str) -> None:
+        """Compiles a program into PoCL's cache unless it is there; the later build reports errors of the text."""
+        marker = self._marker(text, options)
+        if self._is_ready(marker):
+            return
+        try:
+            folder = compiler.run(self._job("program", text, options), name)["folder"]
+        except CompilerDied:
+            raise
+        except KernelError:
+            return
+        self._publish(compiler.folder, folder, marker)
+
+    def kernel(self, compiler: Compiler, text: str, options: list[str], launch: Launch, name: str) -> None:
+        """Compiles a work-group's function into PoCL's cache unless it is there."""
+        marker = self._marker(text, options, *launch[:3])
+        if self._is_ready(marker):
+            return
+        folder = compiler.run(self._job("program", text, options), name)["folder"]
+        functions = f"{folder}/{launch.entry}/**/*.so"
+        before = set(compiler.folder.glob(functions))
+        words = dict(entry=launch.entry, group_size=launch.group_size, threads=launch.threads, sizes=launch.sizes)
+        try:
+            compiler.run({**self._job("kernel", text, options), **words}, name)
+        except CompilerDied:
+            small = "" if launch.large else "-smallgrid"
+            known = compiler.folder / folder / launch.entry / f"{launch.group_size}-1-1-goffs0{small}"
+            if set(compiler.folder.glob(functions)) <= before and not any(known.glob("*.so")):
+                raise  # the compiler crashed, not the kernel
+        self._publish(compiler.folder, folder, marker)
+
+    def _job(self, kind: str, text: str, options: list[str]) -> dict[str, Any]:
+        place = dict(platform=self._platform, index=self._index, known=str(self._cache))
+        return {"do": kind, "text": text, "options": options, **place}
+
+    def _marker(self, *what: object) -> Path:
+        words = "\0".join(map(str, (self._identity, *what)))
+        return self._cache / "ready" / hashlib.sha256(words.encode()).hexdigest()
+
+    def _is_ready(self, marker: Path) -> bool:
+        try:
+            names = marker.read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        return bool(names) and all((self._cache / name).exists() for name in names)
+
+    def _publish(self, source: Path, folder: str, marker: Path) -> None:
+        """Copies a program's new files into PoCL's cache, each atomically, and writes the marker."""
+        files = [path for path in (source / folder).rglob("*") if path.is_file()]
+        names = [str(path.relative_to(source)) for path in files]
+        for path, name in zip(files, names, strict=True):
+            if not (self._cache / name).exists():
+                write_atomically(self._cache / name, path.read_bytes())
+        write_atomically(marker, "\n".join(names).encode())

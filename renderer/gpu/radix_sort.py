@@ -1,0 +1,134 @@
+"""Stable radix sort of 32-bit elements on a device, by shaders/common/radix_sort.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, Literal
+
+from renderer.gpu.device import Buffer, Device, Kernel
+from renderer.gpu.warps import has_ballot
+
+Launch = Callable[[Kernel, int, list[Any]], None]
+GROUP_SIZE = 256
+ONESWEEP_ITEMS = 24  # keys a thread; the fastest of 8 to 24, for keys and for pairs (1e8 elements, H200)
+ITEMS = 16  # keys a thread on GPUs without ballots; a CPU's work-item takes at least GROUP_SIZE * ITEMS keys
+ONESWEEP_MAX_KEYS = (1 << 30) - 1
+MAX_PASSES = 4  # of Onesweep
+MAX_CPU_TILES = 64
+KEY_CONSTANTS = {
+    "int": {"SIGN": 0x80000000, "FLOATS": 0},
+    "uint": {"SIGN": 0, "FLOATS": 0},
+    "float": {"SIGN": 0, "FLOATS": 1},
+}
+Output = Literal["elements", "indices", "values", "elements and indices"]
+
+
+def launch_now(kernel: Kernel, threads: int, arguments: list[Any]) -> None:
+    """Launch a kernel."""
+    kernel(threads, *arguments)
+
+
+class RadixSort:
+    """Sorts `count` elements (count >= 1) of type int, uint or float by their lowest `bits` bits, as often as called.
+
+    Output: the sorted elements; the indices of the elements in sorted order, of equal ones the first index first; or
+    32-bit values in the order of their elements. It holds the buffers that passes write in between. NaN comes last.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        count: int,
+        output: Output = "elements",
+        scalar: str = "uint",
+        bits: int = 32,
+        launch: Launch = launch_now,
+    ) -> None:
+        """`launch(kernel, threads, arguments)` runs each kernel."""
+        self.device, self.count, self.launch = device, count, launch
+        self.is_scalar = device.properties.scalar_threads
+        self.is_onesweep = has_onesweep(device, count)
+        self.has_values, self.writes_elements = output != "elements", output.startswith("elements")
+        self.numbered = int(output.endswith("indices"))
+        digit_bits = 8 if self.is_onesweep or self.is_scalar else 4
+        self.shifts = range(0, bits, digit_bits)
+        constants = KEY_CONSTANTS[scalar] | {
+            "ONESWEEP": int(self.is_onesweep),
+            "SCALAR": int(self.is_scalar),
+            "DIGIT_BITS": digit_bits,
+            "ITEMS": ONESWEEP_ITEMS if self.is_onesweep else ITEMS,
+            "PAYLOAD": int(self.has_values),
+            "KEEPS_KEYS": int(output == "elements and indices"),
+            "EQUAL_ZEROS": int(output == "indices"),
+        }
+        self.group_size, self.digits = 1 if self.is_scalar else GROUP_SIZE, 1 << digit_bits
+        self.kernel = cache(partial(self.compile, constants))
+        self.tile_size = GROUP_SIZE * constants["ITEMS"]
+        if self.is_scalar:
+            most = min(device.properties.compute_units, MAX_CPU_TILES)
+            self.tile_size = -(-count // min(most, -(-count // self.tile_size)))
+        self.tiles = -(-count // self.tile_size)
+        self.unused = device.buffer(1, "u4")
+        has_spare = len(self.shifts) > 1
+        self.spare_keys = device.buffer(count, "u4") if has_spare else self.unused
+        self.spare_values = device.buffer(count, "u4") if has_spare and self.has_values else self.unused
+        self.last_keys = device.buffer(count, "u4") if has_spare and not self.writes_elements else self.unused
+        self.counts = device.buffer(self.tiles * self.digits, "u4")  # of each tile and digit
+        self.totals = device.buffer(MAX_PASSES * (self.digits + 1), "u4")  # of each digit
+
+    def __call__(
+        self,
+        elements: Buffer,
+        values: Buffer | None = None,
+        elements_out: Buffer | None = None,
+        values_out: Buffer | None = None,
+    ) -> None:
+        """Write what `output` names; `values_out` takes values and indices.
+
+        `elements_out` may be `elements` itself if the number of passes is even.
+        """
+        passes = len(self.shifts)
+        assert elements_out is not elements or passes % 2 == 0, "the first pass would overwrite its input"
+        keys_in, values_in = elements, values or self.unused
+        last_keys, last_values = elements_out or self.last_keys, values_out or self.unused
+        if self.is_onesweep:
+            self.run("zero_words", 1, self.totals.shape[0], self.totals)
+            self.run("count_digits", self.resident_groups, self.count, passes, elements, self.totals)
+            self.run("scan_digits", passes, self.totals)
+        for k, shift in enumerate(self.shifts):
+            ends_here = (passes - 1 - k) % 2 == 0  # the passes write in turn to two buffers, the last one to the output
+            keys_out, values_out = (last_keys, last_values) if ends_here else (self.spare_keys, self.spare_values)
+            self.run_pass(k, shift, (keys_in, values_in, keys_out, values_out))
+            keys_in, values_in = keys_out, values_out
+
+    def compile(self, constants: dict[str, int], entry: str) -> Kernel:
+        """A kernel of the file; a group of a CPU is one work-item."""
+        return self.device.kernel("common/radix_sort.cu", entry, group_size=self.group_size, **constants)
+
+    @property
+    def resident_groups(self) -> int:
+        """Groups that loop over all tiles."""
+        return min(self.tiles, 8 * self.device.properties.compute_units)
+
+    def run_pass(self, number: int, shift: int, buffers: tuple[Buffer, Buffer, Buffer, Buffer]) -> None:
+        """Sort by the digit of pass `number`; `buffers`: keys and values of the input, then of the output."""
+        count, tiles, tile_size, counts, totals = self.count, self.tiles, self.tile_size, self.counts, self.totals
+        first, last = int(number == 0), int(number == len(self.shifts) - 1)
+        if self.is_onesweep:
+            self.run("zero_words", self.resident_groups, counts.shape[0], counts)
+            self.run("sort_pass", tiles, count, number, first, self.numbered, last, *buffers, totals, counts)
+            return
+        self.run("count_tile_digits", tiles, count, tiles, tile_size, shift, first, buffers[0], counts)
+        self.run("scan_tile_counts", self.digits, tiles, counts, totals)
+        flags = first, self.numbered, last
+        self.run("move_tile", tiles, count, tiles, tile_size, shift, *flags, counts, totals, *buffers)
+
+    def run(self, entry: str, groups: int, *arguments: Any) -> None:
+        """Launch `groups` groups of a kernel."""
+        self.launch(self.kernel(entry), groups * self.group_size, list(arguments))
+
+
+def has_onesweep(device: Device, count: int) -> bool:
+    """True if the device sorts `count` keys by Onesweep: one read and one write of the keys in each pass."""
+    return count <= ONESWEEP_MAX_KEYS and has_ballot(device)

@@ -1,0 +1,79 @@
+"""The loop of iterative refinement: solve for a correction of x from its residual, as long as corrections shrink.
+
+Used by BandedLU with float32 factors of a float64 matrix (LAPACK: dsgesv) and by solve_refined() (LAPACK: gbrfsx).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from renderer.numerics.band_lu.accuracy.residuals import Residual, max_quotient
+
+ENOUGH = 64  # a backward error below this many epsilons is accepted
+
+Correct = Callable[[Residual], np.ndarray]  # the correction (n, m) of x for its residual, inf if it overflows
+ResidualFunction = Callable[[np.ndarray, np.ndarray], Residual]  # the residual of x (n, m) for right-hand sides (n, m)
+
+
+class Iterate(NamedTuple):
+    """A solution with its residual, and the size of its corrections."""
+
+    x: np.ndarray  # (n, m)
+    residual: Residual
+    error: float  # componentwise backward error
+    corrections: int  # applied so far
+    change: float  # size of the next correction relative to x; with `is_enough` of the last one
+    ratio: float  # largest quotient of successive changes
+    is_enough: bool = False  # the next correction was not computed, since the loop ended by is_enough()
+
+
+def correct_repeatedly(
+    x: np.ndarray,
+    b: np.ndarray,
+    residual: Residual,
+    step: np.ndarray,
+    correct: Correct,
+    residual_of: ResidualFunction,
+    max_corrections: int,
+    dtype: np.dtype,
+    unit: np.ndarray | float = 1.0,
+    is_enough: Callable[[Iterate], bool] = lambda iterate: False,
+) -> Iterate:
+    """Corrects x repeatedly and returns the last iterate; `residual` belongs to x, and `step` is its first correction.
+
+    x + step is rounded to `dtype`. The loop ends when a correction is not less than half of the previous one, increases
+    the backward error, or is below the last bit; when is_enough(iterate) holds; or after `max_corrections`. Sizes of
+    corrections are measured in unit * x.
+    """
+    epsilon, previous = float(np.finfo(dtype).eps), np.inf
+    error, corrections, ratio = backward_error(residual), 0, 0.0
+    while True:
+        change = relative_size(unit * step, unit * x)
+        ratio = max(ratio, change / previous)
+        current = Iterate(x, residual, error, corrections, change, ratio)
+        if corrections == max_corrections or change == 0 or not change < previous / 2:
+            return current
+        if change < epsilon and error <= ENOUGH * epsilon:
+            return current
+        with np.errstate(over="ignore"):
+            trial = (x + step).astype(dtype).astype("f8")
+        trial_residual = residual_of(trial, b)
+        trial_error = backward_error(trial_residual)
+        if not trial_error <= max(error, ENOUGH * epsilon):
+            return current
+        x, residual, error, corrections, previous = trial, trial_residual, trial_error, corrections + 1, change
+        current = Iterate(x, residual, error, corrections, change, ratio)
+        if is_enough(current):
+            return current._replace(is_enough=True)
+        step = correct(residual)
+
+
+def relative_size(step: np.ndarray, x: np.ndarray) -> float:
+    """The maximum over the columns of max |step| / max |x|."""
+    return max_quotient(np.abs(step).max(axis=0), np.abs(x).max(axis=0))
+
+
+def backward_error(residual: Residual) -> float:
+    """The componentwise backward error, max |r| / (|A| |x| + |b|) with 0 / 0 = 0."""
+    return max_quotient(np.abs(residual.values), residual.size)

@@ -1,0 +1,1 @@
+"""Band LU on one device or several: storage of block columns, factorization, uploads, solves."""

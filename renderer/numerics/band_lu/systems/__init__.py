@@ -1,0 +1,1 @@
+"""Preparation of systems for band LU: transposition, reordering, equilibration, least squares."""

@@ -1,0 +1,349 @@
+"""The light sampler: all lights of a scene in one buffer, with a CDF by power from which kernels select a light.
+
+Area lights are emissive primitives; the other lights are suns, point lights and the environment. If there are many, a
+light tree (light_tree.py) samples the area and point lights, and the CDF has one entry for the tree. The buffer also
+holds the records of fog and volumes (volumes.py). shaders/raytracing/lights/light_rows.h describes its layout.
+pictures/raytrace.py makes a LightSampler when one of settings.LIGHT_SETTINGS or the geometry changes.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from renderer.bvh.primitives import areas
+from renderer.gpu.device import Device
+from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
+from renderer.raytracing.lights.environment import (
+    LUMINANCE,
+    MAX_CDF_SIZE,
+    MAX_PRESET_CDF_SIZE,
+    SUN_RADIUS,
+    EnvironmentCdf,
+    cdf_guide,
+    cdf_u32,
+    environment_cdf,
+    environment_map,
+    has_environment,
+    level_irradiance,
+    sun_direction,
+    sun_radiance,
+)
+from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
+from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
+from renderer.raytracing.material_files import declares
+from renderer.raytracing.settings import PointLight, Settings
+from renderer.raytracing.volumes import has_volumes, volume_rows
+
+LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in lights.h
+INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
+MIN_TREE_LIGHTS = 1000  # lights for which "auto" takes a tree; an emissive mesh of some hundred triangles gains nothing
+MIN_TREE_POINTS = 8  # point lights for which "auto" takes a tree: at equal time the variance is 3 to 12 times lower
+
+
+def has_non_area_lights(settings: Settings) -> bool:
+    """Returns True if there is a sun, a point light, a sky or an environment map."""
+    return bool(settings.suns or settings.point_lights) or has_environment(settings)
+
+
+class NonAreaLight(NamedTuple):
+    """A sun (`kind` is 1 - cos(angular radius)), point light or environment, as lights.h stores them."""
+
+    position: np.ndarray  # (3,) of a point light; the unit direction towards a sun
+    kind: float
+    emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
+    power: float  # luminance of the emitted power, over pi
+    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # _spot_falloff()
+
+    @property
+    def is_point(self) -> bool:
+        """True for point lights, with a photometric file and without."""
+        return self.kind == LIGHT_POINT or self.kind <= LIGHT_PROFILE
+
+
+class LightSampler:
+    """The lights of one Settings on a device.
+
+    `buffer` (rows, 4) float32 holds the lights, and `fields` are the launch parameters that locate them in it. `count`
+    is the number of entries of the CDF; a light tree is one entry. `area` and `others` are the lights on the host,
+    `environment` is the distribution of the environment map or None. Of the constructor's arguments, `primitives` are
+    the primitives of the static BVH, `materials` (m,) MATERIAL, `instanced` the emissive triangles of instances.
+    """
+
+    usual_constants: ClassVar = {"INSTANCED_LIGHTS": 0, "LIGHT_TREE": 0}  # `constants` of most scenes
+
+    def __init__(
+        self,
+        device: Device,
+        settings: Settings,
+        primitives: StaticPrimitives,
+        materials: np.ndarray,
+        instanced: InstancedLights = NO_LIGHTS,
+    ):
+        radiance = environment_map(settings)
+        cdf_size = MAX_CDF_SIZE if settings.environment.preset == "none" else MAX_PRESET_CDF_SIZE
+        cdf = self.environment = environment_cdf(radiance, cdf_size) if radiance is not None else None
+        has_area = (_luminance(materials) > 0).any()
+        area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
+        others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
+        powers = [area.power, np.array([light.power for light in others], "f8")]
+        irradiances = _level_irradiances(others, radiance)
+        is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
+        if has_volumes(settings):
+            powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
+        ids = [area.ids, ~np.arange(len(others), dtype="i4")]
+        is_point = np.array([light.is_point for light in others], bool)
+        has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
+        if has_tree:
+            powers = [np.array([area.power.sum() + powers[1][is_point].sum()]), np.where(is_point, 0, powers[1])]
+            ids = [np.array([LIGHT_TREE_ID], "i4"), ids[1]]
+        power, total_power = np.concatenate(powers), float(sum(p.sum() for p in powers))
+        probability = power / (total_power or 1)
+        table = _table(power, np.concatenate(ids))
+        self.count = len(table)
+        triangles = instanced.triangles.view("f4").reshape(-1, 4)
+        profiled = [light for light in settings.point_lights if light.file]
+        has_directory = bool(profiled) or has_volumes(settings)
+        self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
+        irradiance = irradiances.sum(0)
+        self.fields: dict[str, Any] = {
+            "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
+            "non_area_lights": len(table) + len(triangles) + has_directory,
+            "sun_count": sum(light.kind >= 0 for light in others),
+            "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 0), 0.0),
+        }  # fmt: skip
+        selection = np.where(is_point & has_tree, 1.0, probability[len(probability) - len(others) :])
+        records = np.zeros((len(others), 3, 4), "f4")
+        for record, light, p in zip(records, others, selection, strict=True):
+            record[:] = (*light.position, light.kind), (*light.emitted, p), light.falloff
+        luminance = irradiances @ LUMINANCE
+        # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
+        records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
+        directory = np.zeros((int(has_directory), 4), "i4")
+        parts = [table, triangles, directory.view("f4"), records.reshape(-1, 4)]
+
+        def next_row() -> int:
+            return sum(map(len, parts))
+
+        if radiance is not None and cdf is not None:
+            rotation = 0.0 if settings.sky.strength else settings.environment.rotation_degrees / 360
+            fields, rows = _environment_rows(radiance, cdf, next_row(), rotation, probability[-1])
+            self.fields |= fields
+            parts += rows
+        if has_tree:
+            points = [(~index, light) for index, light in enumerate(others) if light.is_point]
+            fields, rows = _tree_rows(area, points, next_row())
+            self.fields |= fields | {"light_tree_probability": probability[0]}
+            parts += rows
+        if profiled:
+            directory[0, 2] = next_row()
+            parts += profile_rows(profiled, int(directory[0, 2]))
+        if has_volumes(settings):
+            directory[0, 0], directory[0, 3] = next_row(), len(settings.point_lights)
+            directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
+            parts += rows
+        buffer_rows = np.concatenate(parts) if next_row() else np.zeros((1, 4), "f4")
+        self.buffer = device.buffer(buffer_rows.shape).write(buffer_rows)
+
+
+def _limit_infinite(power: np.ndarray, is_infinite: np.ndarray, area_power: float) -> np.ndarray:
+    """Returns the powers (n,), with infinite lights scaled down to at most the power of all other lights together.
+
+    The power of a sun grows with the scene's area, so in a large scene with fog, lamps would get too few samples.
+    """
+    local, infinite = area_power + power[~is_infinite].sum(), power[is_infinite].sum()
+    return np.where(is_infinite, power * (local / infinite), power) if infinite > local > 0 else power
+
+
+def uses_tree(settings: Settings, area_lights: int, points: int) -> bool:
+    """Returns True if a light tree samples the area and point lights; the arguments are their numbers."""
+    lights = area_lights + points
+    if settings.light_sampler == "auto":
+        return lights >= MIN_TREE_LIGHTS or points >= MIN_TREE_POINTS
+    return settings.light_sampler == "tree" and lights > 0
+
+
+def _table(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Returns the entries (k, 4) of the CDF, CDF value and light id, for the k lights whose power is above 0."""
+    emits = power > 0
+    table = np.zeros((int(emits.sum()), 4), "f4")
+    if len(table):
+        table[:, 0] = cdf_u32(power[emits])[1:].view("f4")
+        table[:, 1] = ids[emits].view("f4")
+    return table
+
+
+def _tree_rows(
+    area: "AreaLights", points: list[tuple[int, NonAreaLight]], first: int
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """Builds the tree over area lights and point lights (id, light); returns its launch parameters and rows.
+
+    The rows, arrays (k, 4) stored from row `first` on, are nodes, then sorted keys from a primitive to its leaf.
+    """
+    bounds, ids = area.bounds, area.ids
+    points = [(index, light) for index, light in points if light.power > 0]
+    if points:
+        position = np.array([light.position for _, light in points], "f8")
+        count, intensity = len(points), np.array([light.power / 4 for _, light in points])
+        axis, cos_o, cos_e = np.tile([0.0, 0.0, 1.0], (count, 1)), np.full(count, -1.0), np.zeros(count)
+        point_bounds = LightBounds(position, position, axis, cos_o, cos_e, intensity)
+        bounds = LightBounds(*(np.concatenate(pair) for pair in zip(bounds, point_bounds, strict=True)))
+        ids = np.concatenate([ids, np.array([index for index, _ in points], "i4")])
+    tree = build_light_tree(bounds, ids)
+    order = np.lexsort((area.primitive_ids, area.instances))
+    keys = np.zeros((len(order), 4), "i4")
+    keys[:, 0], keys[:, 1] = area.instances[order], area.primitive_ids[order]
+    keys[:, 2] = tree.leaf_of[: len(order)][order]
+    fields: dict[str, float] = {
+        "light_tree": first,
+        "light_tree_keys": first + 4 * len(tree.nodes),
+        "light_tree_key_count": len(keys),
+    }
+    return fields, [tree.nodes.reshape(-1, 4), keys.view("f4")]
+
+
+def _level_irradiances(lights: list["NonAreaLight"], radiance: np.ndarray | None) -> np.ndarray:
+    """Returns the irradiance (suns + 1, 3) of an unoccluded level surface by each sun, then by the environment."""
+    suns = [light for light in lights if light.kind >= 0]
+    irradiances = np.zeros((len(suns) + 1, 3))
+    for row, light in zip(irradiances, suns, strict=False):
+        # a disc's irradiance is its radiance times its projected solid angle, pi sin(radius)^2
+        solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
+        row[:] = light.emitted * solid * max(float(light.position[1]), 0.0)
+    if radiance is not None:
+        irradiances[-1] = level_irradiance(radiance)
+    return irradiances
+
+
+def _environment_rows(
+    radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """Returns the environment's launch parameters and rows (k, 4), from row `first` on: pixels, CDFs, guide tables.
+
+    `rotation` is in turns, `probability` is the probability of selecting the environment.
+    """
+    height, width = radiance.shape[:2]
+    pixels = np.zeros((height * width, 4), "f4")
+    pixels[:, :3] = radiance.reshape(-1, 3)
+    guides = np.concatenate([cdf_guide(cdf.marginal), cdf_guide(cdf.conditional).ravel()]).view("u4")
+    level_guide = cdf_guide(cdf.level).view("u4")
+    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides, cdf.level, level_guide])
+    fields = {
+        "environment": first, "environment_width": width, "environment_height": height,
+        "environment_rotation": rotation % 1.0, "environment_probability": probability,
+        "env_cdf": first + height * width, "env_cdf_width": cdf.conditional.shape[1] - 1,
+        "env_cdf_height": len(cdf.marginal) - 1,
+    }  # fmt: skip
+    return fields, [pixels, np.pad(words, (0, -len(words) % 4)).view("f4").reshape(-1, 4)]
+
+
+class AreaLights(NamedTuple):
+    """The n emissive primitives of a scene: static primitives first, then triangles of instances."""
+
+    ids: np.ndarray  # (n,) light ids, lights.h
+    power: np.ndarray  # (n,) luminance of the emitted power, over pi
+    bounds: LightBounds
+    instances: np.ndarray  # (n,) index of the instance, -1 for static primitives
+    primitives: np.ndarray  # (n,) PRIMITIVE in world space
+
+    @property
+    def primitive_ids(self) -> np.ndarray:
+        """The ids (n,) of the primitives."""
+        return self.primitives["v0"].view("i4")[:, 3]
+
+
+def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: InstancedLights) -> AreaLights:
+    """Returns the area lights sorted by primitive id, so that they are the same for every BVH.
+
+    A primitive that a presplit BVH repeats is one light.
+    """
+    static, radiance = _emissive(primitives, materials)
+    primitive_ids = primitives["v0"].view("i4")[:, 3]
+    by_id = np.argsort(primitive_ids[static], kind="stable")  # np.unique would import numpy.ma, which takes 10 ms
+    ids = primitive_ids[static][by_id]
+    first = by_id[np.diff(ids, prepend=ids[:1] - 1) != 0]
+    static, radiance = static[first], radiance[first]
+    chosen_instanced, instanced_radiance = _emissive(instanced.triangles, materials)
+    lights = np.concatenate([primitives[static], instanced.triangles[chosen_instanced]])
+    radiance = np.concatenate([radiance, instanced_radiance])
+    instances = np.concatenate([np.full(len(static), -1), instanced.instances[chosen_instanced]]).astype("i4")
+    light_ids = np.concatenate([static, INSTANCED_LIGHT + chosen_instanced]).astype("i4")
+    return AreaLights(light_ids, radiance * areas(lights), _primitive_bounds(lights, radiance), instances, lights)
+
+
+def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the indices (n,) of emissive primitives of positive area, and the luminances (n,) of their radiance."""
+    material = primitives["edge1"].view("i4")[:, 3]
+    radiance = _luminance(materials)[material]
+    bright = np.flatnonzero(radiance > 0)
+    bright = bright[areas(primitives[bright]) > 0]
+    return bright, radiance[bright]
+
+
+def _luminance(materials: np.ndarray) -> np.ndarray:
+    """Returns the luminances (m,) of the radiance that materials (m,) MATERIAL emit."""
+    return materials["emission"][:, :3].astype("f8") @ LUMINANCE
+
+
+def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
+    """Returns the light bounds of triangles and spheres (n,) PRIMITIVE; `radiance` (n,) are luminances."""
+    corner, a, b = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
+    radius = np.maximum(primitives["edge2"][:, 3:].astype("f8"), 0)
+    low = corner + np.minimum(np.minimum(a, b), 0) - radius
+    high = corner + np.maximum(np.maximum(a, b), 0) + radius
+    normal = np.cross(a, b)
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    axis = np.where(length > 0, normal / np.where(length > 0, length, 1), [0.0, 0.0, 1.0])
+    cos_o = np.where(radius[:, 0] > 0, -1.0, 1.0)
+    seen_area = np.where(radius[:, 0] > 0, np.pi * radius[:, 0] ** 2, length[:, 0] / 2)
+    return LightBounds(low, high, axis, cos_o, np.zeros(len(low)), radiance * seen_area)
+
+
+def _scene_radius2(bounds: dict[int, tuple[np.ndarray, np.ndarray]], materials: np.ndarray) -> float:
+    """Returns the square of the scene's radius, to which the power of infinite lights is proportional.
+
+    `bounds` are min and max corners by material index; shadow catchers do not count.
+    """
+    is_catcher = declares(materials, "shadow_catcher")
+    corners = [pair for material, pair in bounds.items() if not is_catcher[material]]
+    if not corners:
+        return 1.0
+    low, high = np.min([low for low, _ in corners], 0), np.max([high for _, high in corners], 0)
+    return max(float(((high - low) ** 2).sum()) / 4, 1e-12)
+
+
+def _spot_falloff(point: PointLight) -> tuple[float, ...]:
+    """Spot falloff (4,): the intensity is scaled by clamp(w - xyz . d, 0, 1)^2; (0, 0, 0, 1) for other point lights.
+
+    d is the unit direction from the shaded point to the light.
+    """
+    if point.outer_degrees >= 180:
+        return 0.0, 0.0, 0.0, 1.0
+    inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
+    axis = np.array(point.direction) / np.linalg.norm(point.direction)
+    return *(axis / (inner - outer)), -outer / (inner - outer)
+
+
+def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | None) -> list[NonAreaLight]:
+    """Returns the non-area lights: suns, then point lights, then the environment; `radius2` as of _scene_radius2()."""
+    lights = []
+    suns = [(sun.direction, np.radians(sun.angle_degrees) / 2, np.array(sun.irradiance)) for sun in settings.suns]
+    if settings.sky.strength and settings.sky.sun_scale:
+        disc = sun_radiance(settings.sky) * np.pi * np.sin(SUN_RADIUS) ** 2
+        suns.append((tuple(sun_direction(settings.sky)), SUN_RADIUS, disc))
+    for direction, radius, irradiance in suns:
+        one_minus_cos = 2 * np.sin(radius / 2) ** 2
+        unit = np.array(direction) / np.linalg.norm(direction)
+        emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
+        power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
+        lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
+    profiles = 0
+    for point in settings.point_lights:
+        intensity = np.array(point.intensity)
+        power, kind = 4 * float(intensity @ LUMINANCE), LIGHT_POINT
+        if point.file:
+            power *= load_profile(point.file).lumens() / (4 * np.pi)
+            kind, profiles = LIGHT_PROFILE - profiles, profiles + 1
+        lights.append(NonAreaLight(np.array(point.position), kind, intensity, power, _spot_falloff(point)))
+    if cdf is not None:
+        lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
+    return lights

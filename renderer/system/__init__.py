@@ -1,0 +1,1 @@
+"""Shared services of commands: argument types, input files, signals and streams, profiles, progress bars, `--farm`."""

@@ -1,0 +1,141 @@
+"""Reads input files safely: regular files of a bounded size, as bytes, text, TOML or JSON; InputError for others.
+
+A path given by a user may name a pipe that nobody writes, a device that never ends, a folder, or a file larger than
+memory; it may contain characters that no file system accepts. All readers of the program open their files here.
+"""
+
+import io
+import json
+import os
+import re
+import stat
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from renderer.errors import InputError, reading
+from renderer.plain import Json
+
+MAX_TEXT_BYTES = 2 << 20  # of a scene file; the largest here has 3 KiB
+MAX_LINES_BYTES = 256 << 20  # of a file of records or of a manifest
+MAX_KEY_NAMES = 32  # of a dotted key, whose time in tomllib grows with the square of its names
+_TOKEN = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[\w \t-]++)|(?P<dot>\.)|(?P<other>.)""")
+KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+
+
+def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedReader:
+    """Opens a regular file for reading bytes; InputError for other kinds of files and above `max_bytes`."""
+    try:
+        with reading(path):
+            _check_regular(path, os.stat(path))  # first, because opening a device can change its state
+            flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            file = os.fdopen(os.open(path, flags), "rb")
+    except ValueError as error:  # a name with NUL or with an unpaired surrogate
+        raise InputError(f"{path}: no file can have this name") from error
+    try:
+        state = os.fstat(file.fileno())
+        _check_regular(path, state)
+        if max_bytes is not None and state.st_size > max_bytes:
+            raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(path: Path | str, state: os.stat_result) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        kind = next((name for test, name in KINDS if test(state.st_mode)), "a device")
+        raise InputError(f"{path}: is {kind}; a file is wanted")
+
+
+def file_size(file: IO[bytes]) -> int:
+    """Returns the size of an open file in bytes."""
+    return os.fstat(file.fileno()).st_size
+
+
+def file_stamp(path: Path | str) -> tuple[int, int] | None:
+    """Returns a file's modification time in ns and its size in bytes, to detect changes; None without a file."""
+    with suppress(OSError):
+        state = os.stat(path)
+        return state.st_mtime_ns, state.st_size
+    return None
+
+
+def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+    """Returns the content of an input file; InputError if it cannot be read or exceeds `max_bytes`."""
+    with open_input(path, max_bytes) as file, reading(path):
+        size = min(file_size(file), max_bytes)
+        data = file.read(size + 1)  # read(max_bytes) would allocate max_bytes, which may be a GiB
+        if len(data) > size:  # it has grown, or the system does not say its size
+            data += file.read(max_bytes + 1 - len(data))
+    if len(data) > max_bytes:  # it has grown
+        raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
+    return data
+
+
+def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Returns the UTF-8 text of an input file, without a byte order mark; InputError for other encodings."""
+    try:
+        return read_file(path, max_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+
+
+def parse_toml(text: str) -> Json:
+    """Parses a TOML text; ValueError with the reason if it is invalid or too large for the parser."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") >= MAX_KEY_NAMES and _longest_key(line) > MAX_KEY_NAMES:
+            raise ValueError(f"a key of more than {MAX_KEY_NAMES} names in line {number}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_too_much(error)) from error
+
+
+def _longest_key(line: str) -> int:
+    """Returns the number of names in the longest dotted key of a line."""
+    longest, names, before = 1, 1, ""
+    for token in _TOKEN.finditer(line):
+        kind = str(token.lastgroup)
+        if kind != "name":
+            names = names + 1 if kind == "dot" and before == "name" else 1
+            longest = max(longest, names)
+        before = kind
+    return longest
+
+
+def read_toml(path: Path | str) -> Json:
+    """Parses a TOML file; InputError with the line of the mistake."""
+    try:
+        return parse_toml(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parses a JSON text; ValueError with the reason if it is invalid or too large for the parser."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise ValueError(_too_much(error)) from error
+
+
+def read_json_lines(path: Path | str, max_bytes: int = MAX_LINES_BYTES) -> list[Json]:
+    """Returns the JSON objects of a file with one on each line; skips lines that are no JSON, as killed runs leave."""
+    rows = []
+    for line in read_text(path, max_bytes).split("\n"):
+        with suppress(ValueError):
+            rows.append(parse_json(line))
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _too_much(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "an integer of more than 4300 digits" if "integer string conversion" in str(error) else str(error)

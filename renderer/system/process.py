@@ -1,0 +1,222 @@
+"""Process services for the commands: signals, standard streams, the log of internal errors, supervision and exit.
+
+Supervision runs a command in a child process, which its parent can kill while a driver blocks. cli.py uses most of it.
+"""
+
+import atexit
+import contextlib
+import datetime
+import gc
+import io
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from renderer import __version__
+from renderer.host import fork_child, kill_child
+from renderer.paths import PACKAGE, ensure_cache
+from renderer.plain import printable
+
+INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130
+MAX_LOGS = 50
+# Signals that end a program: all of them end a command as Ctrl-C does. Windows has no SIGHUP.
+STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+
+STOP_SECONDS = 1.5  # after a signal until the parent kills a supervised command
+
+unfinished_work: set[object] = set()  # calls of drivers and compilers on other threads that nobody waits for any more
+
+
+class SafeStream:
+    """A text stream whose reader or disk may disappear: further text is then dropped, and `error` holds the reason.
+
+    A failed message must not end the work that it reports. Without a stream (`>&-`) nothing is written.
+    """
+
+    def __init__(self, stream: Any):
+        self._stream = open(os.devnull, "w") if stream is None else stream
+        self.error: OSError | ValueError | None = None
+
+    def write(self, text: str) -> int:
+        """Writes text; a failure is kept in `error`. Returns the length of the text."""
+        return self._try("write", text) or len(text)
+
+    def flush(self) -> None:
+        """Flushes the stream; a failure is kept in `error`."""
+        self._try("flush")
+
+    def isatty(self) -> bool:
+        """True if the stream is a terminal."""
+        return bool(self._try("isatty"))
+
+    def _try(self, method: str, *arguments: Any) -> Any:
+        if self.error:
+            return None
+        try:
+            return getattr(self._stream, method)(*arguments)
+        except (OSError, ValueError) as error:  # ValueError: the file is closed
+            self.error = error
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # flushing the buffer at exit must not fail
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
+    """Replaces sys.stdout and sys.stderr by SafeStreams in the block, which survive closed pipes and full disks."""
+    before = sys.stdout, sys.stderr
+    for stream in before:  # a character that the locale cannot encode is shown as a number
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError):  # it is closed
+                stream.reconfigure(errors="backslashreplace")
+    streams = SafeStream(sys.stdout), SafeStream(sys.stderr)
+    sys.stdout, sys.stderr = streams  # SafeStream has the methods that print() and argparse need
+    try:
+        yield streams
+    finally:
+        for stream in streams:
+            stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+@contextlib.contextmanager
+def stop_signals(handler: Any = signal.default_int_handler) -> Iterator[None]:
+    """Handles SIGTERM and SIGHUP as SIGINT in the block: calls `handler`, by default one that raises KeyboardInterrupt.
+
+    Ignored signals stay ignored (nohup). Outside the main thread, where Python forbids handlers, it does nothing.
+    """
+    before = {}
+    try:
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handler)
+    except ValueError:
+        pass  # not the main thread
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def end_process(code: int) -> NoReturn:
+    """Ends the process at once, even while a driver or a compiler works on another thread."""
+    if unfinished_work:
+        with contextlib.suppress(Exception):
+            atexit._run_exitfuncs()
+        os._exit(code)
+    gc.freeze()  # skips the last garbage collection, 50 ms of an export: the system frees the memory anyway
+    sys.exit(code)
+
+
+class Supervision:
+    """A flag: `allowed` is True while commands may continue in a child; only run_process() of cli.py sets it."""
+
+    allowed = False
+
+
+def supervise() -> None:
+    """Forks; the command continues in the child, and the parent waits for it and ends with its exit code.
+
+    The parent kills a child that still runs STOP_SECONDS after a signal of STOP_SIGNALS. Commands call this before work
+    that may block in a driver for ever, because Python runs no signal handler before the driver returns. Without fork
+    (Windows), or if Supervision.allowed is False, nothing happens.
+    """
+    if not Supervision.allowed:
+        return
+    Supervision.allowed = False
+    child = fork_child()
+    if not child:
+        return
+    code = INTERNAL_ERROR
+    try:
+        code = _wait_for(child)
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait_for(child: int) -> int:
+    """Waits for the child, and ends it after a signal; returns its exit code, 128 + N if signal N killed it."""
+    try:
+        with stop_signals():
+            _, status = os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        with stop_signals(lambda number, frame: None):
+            status = _end(child)
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(f"rayfold: the run was ended by {name}: a driver failed, or memory was exhausted", file=sys.stderr)
+    return 128 - code
+
+
+def _end(child: int) -> int:
+    """Ends a child after a signal, and returns its wait status.
+
+    A terminal also signals the child, but other senders signal only this process. So the signal is passed on after a
+    fifth of STOP_SECONDS, and the child is killed at their end.
+    """
+    ends, forwarded = time.monotonic() + STOP_SECONDS, False
+    while time.monotonic() < ends:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if not forwarded and time.monotonic() > ends - STOP_SECONDS * 0.8:
+            os.kill(child, signal.SIGINT)
+            forwarded = True
+        time.sleep(0.01)
+    kill_child(child)
+    print("rayfold: interrupted; what ran on the device was killed", file=sys.stderr)
+    return INTERRUPTED << 8
+
+
+def module_child(module: str) -> tuple[list[str], dict[str, str]]:
+    """Returns the command and the environment of a child process that runs a module of the program.
+
+    The option -P and a PYTHONPATH without empty entries keep modules in the current folder, such as a random.py, from
+    replacing Python's.
+    """
+    roots = [str(PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return [sys.executable, "-P", "-m", module], {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
+
+
+def log_internal_error(error: BaseException, doing: str) -> str:
+    """Writes the traceback of an internal error to a new file; returns one sentence that names the file."""
+    text = f"rayfold {__version__}, Python {platform.python_version()}, {platform.platform()}\n{doing}\n\n"
+    text += "".join(traceback.format_exception(error))
+    message = f"internal error in {doing}: {type(error).__name__}: {shorten(str(error))}"
+    try:
+        return f"{message}; the log is {_write_log(text)}"
+    except Exception:  # the handler of internal errors must not raise one
+        return f"{message}; no log could be written"
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """Returns the first line of a text, printable and cut to `most` characters."""
+    return printable(text.strip().partition("\n")[0], most)
+
+
+def _write_log(text: str) -> Path:
+    """Writes a new file into the folder of logs, which keeps the newest MAX_LOGS files; returns its path."""
+    folder = ensure_cache() / "rayfold" / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob("*.log"))[: 1 - MAX_LOGS]:
+        old.unlink(missing_ok=True)
+    prefix = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-"
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=prefix, suffix=".log", delete=False) as file:
+        file.write(text)
+    return Path(file.name)

@@ -1,0 +1,42 @@
+"""A progress bar on stderr with the remaining time, for work longer than two seconds, if stderr is a terminal."""
+
+import sys
+import time
+from typing import Any, Self
+
+QUIET_SECONDS = 2.0
+
+
+class Progress:
+    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS."""
+
+    def __init__(self, total: int, title: str):
+        self._total, self._title = total, title
+        self._done = 0
+        self._start = time.monotonic()
+        self._bar: Any = None
+        self._watched = sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def advance(self, steps: int = 1) -> None:
+        """Adds `steps` to the steps done, and updates the bar."""
+        self._done += steps
+        if not self._watched:
+            return
+        if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
+            from rich.console import Console  # slow to import, and most work is short or unwatched
+            from rich.progress import MofNCompleteColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = *Bar.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._title, total=self._total)
+            self._bar.start()
+        if self._bar:
+            self._bar.update(self._task, completed=self._done)

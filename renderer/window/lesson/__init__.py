@@ -1,1 +1,0 @@
-"""A lesson in the window: its text beside the panels, what its steps measure, and the command that opens it."""

@@ -1,0 +1,132 @@
+"""The measurements of one panel: samples so far, their durations, the frame rate, and the picture's report.
+
+The main window counts its frames with the same FrameRateCounter.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from operator import sub
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
+MEDIAN_SECONDS = 1.0  # a frame rate is the median over this time: the time of one frame is not readable
+REFRESH_SECONDS = 0.1  # between two medians of MIN_COUNTED or more frames: nobody reads numbers that change faster
+MIN_COUNTED = 20  # with fewer frames in the last second, each frame takes a new median
+HISTORY_LENGTH = 240  # intervals kept for the plot
+
+
+class Row(NamedTuple):
+    """A reported value as it is shown."""
+
+    name: str
+    label: str
+    text: str
+    series: np.ndarray | None  # a list of numbers as float32; None for other values
+
+
+class Measurements:
+    """The figures of a panel's draws that the status bar and the statistics show."""
+
+    def __init__(self) -> None:
+        self.samples = self.target_samples = 0
+        self.device = ""  # name of the device that drew the last tile
+        self.transfer = ""  # how frames reach the window's GL
+        self.report: dict[str, Any] = {}
+        self.rows: list[Row] = []  # the report as the window shows it
+        self.frame_rate = FrameRateCounter()
+        self.sample_seconds = 0.0  # duration of the last sample
+        self.sample_history: deque[float] = deque(maxlen=HISTORY_LENGTH)
+        self._reported_at = 0.0
+
+    @property
+    def has_all_samples(self) -> bool:
+        """True if the picture has all samples that it asks for."""
+        return 0 < self.target_samples <= self.samples
+
+    def add_samples(self, count: int, seconds: float, timestamp: float) -> None:
+        """Records `count` whole samples that took `seconds` and were complete at `timestamp`."""
+        self.sample_seconds = seconds / count
+        self.sample_history.append(self.sample_seconds)
+        self.samples += count
+        self.frame_rate.add(timestamp)
+
+    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float) -> None:
+        """Takes a new report, at most one each REPORT_INTERVAL until all samples are drawn."""
+        if timestamp - self._reported_at > REPORT_INTERVAL or self.has_all_samples:
+            self.report, self._reported_at = report(), timestamp
+            self.rows = report_rows(self.report)
+
+
+class FrameRateCounter:
+    """Counts frames by the timestamps, in seconds, at which they were complete."""
+
+    def __init__(self):
+        self._timestamps: deque[float] = deque()
+        self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
+        self._interval, self._measured_at = 0.0, -1e9  # the last median, and the time at which it was taken
+
+    def add(self, timestamp: float) -> None:
+        """Counts a frame that was complete at `timestamp`."""
+        if self._timestamps:
+            self.intervals.append(timestamp - self._timestamps[-1])
+        self._timestamps.append(timestamp)
+        while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - MEDIAN_SECONDS:
+            self._timestamps.popleft()
+
+    def pause(self) -> None:
+        """Excludes the time until the next frame: it is not a frame time."""
+        self._timestamps.clear()
+
+    def rate(self, now: float) -> float:
+        """Frames per second: the inverse of the median interval of the last second's frames, or of the last two.
+
+        It is 0 once no frame was counted for two such intervals and a second.
+        """
+        if len(self._timestamps) < 2:
+            return 0.0
+        if not 0 <= now - self._measured_at < REFRESH_SECONDS or len(self._timestamps) < MIN_COUNTED:
+            self._interval, self._measured_at = self._median(now), now
+        last, interval = self._timestamps[-1], self._interval
+        return 1 / max(interval, 1e-9) if now - last < max(MEDIAN_SECONDS, 2 * interval) else 0.0
+
+    def _median(self, now: float) -> float:
+        timestamps = list(self._timestamps)
+        recent = timestamps[bisect_left(timestamps, now - MEDIAN_SECONDS) :]
+        recent = recent if len(recent) > 2 else timestamps[-2:]
+        return median(map(sub, recent[1:], recent))
+
+
+def report_rows(report: dict[str, Any]) -> list[Row]:
+    """The rows of a picture's report without empty values."""
+    shown = [(str(name), value) for name, value in report.items() if not is_empty(value)]
+    return [
+        Row(name, name.replace("_", " "), format_value(v), np.asarray(v, "f4") if is_series(v) else None)
+        for name, v in shown
+    ]
+
+
+def is_empty(value) -> bool:
+    """True if a reported value is empty, such as a list of no warnings."""
+    return value is None or value == "" or isinstance(value, (list, tuple, dict)) and not value
+
+
+def is_series(value) -> bool:
+    """True if a reported value is a list of at least two numbers."""
+    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float)) for v in value)
+
+
+def format_value(value) -> str:
+    """A reported value as text: thousands separated, floats with four digits, tables and lists in one line."""
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {format_value(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return "  ".join(format_value(item) for item in value)
+    return str(value)

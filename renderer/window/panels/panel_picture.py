@@ -1,0 +1,194 @@
+"""The picture of a panel's scene: opened at the first draw, replaced when files are edited, closed after an error.
+
+DrawLoop draws this picture, Panel changes its scene, and PanelView shows its display and its errors.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from renderer.errors import UnavailableError
+from renderer.gpu import DeviceContext
+from renderer.gpu.gl import Texture
+from renderer.gpu.kernel_source import restore_source_cache
+from renderer.pictures import open_picture
+from renderer.pictures.picture import Frame, Picture
+from renderer.scene.scene import Scene
+from renderer.scene.schema import PictureSettings
+from renderer.window.boundary import contained
+from renderer.window.document.scene_text import SceneText
+from renderer.window.panels.comparison import Comparison
+from renderer.window.panels.completion import Clock, SuspendableWork, responds
+from renderer.window.panels.denoising import Denoiser
+from renderer.window.panels.display import Display
+from renderer.window.panels.frame_budget import GPU_GUESS, SOFTWARE_GUESS, FrameBudget
+from renderer.window.panels.inspection import Inspection
+from renderer.window.panels.measurements import Measurements
+from renderer.window.panels.panel_scene import PanelScene
+from renderer.window.panels.pixel_zoom import PixelZoom
+from renderer.window.panels.row_tiles import DrawKey, RowTiles
+
+
+class Fallback(NamedTuple):
+    """The last good picture, kept until the picture of an edited file has drawn."""
+
+    scene: Scene
+    tiles: RowTiles
+    texts: dict  # the shader sources that the picture was compiled from
+
+
+class PanelHost(NamedTuple):
+    """The objects that all panels of a window share.
+
+    `wake` ends the window's wait for events; it is called on other threads. `now` is the clock, in seconds.
+    """
+
+    gpu: DeviceContext
+    completion_thread: ThreadPoolExecutor  # waits for compute devices
+    wake: Callable[[], None]
+    now: Clock
+
+
+class PanelPicture(PanelScene):
+    """A scene with its picture, the displayed texture, the errors, and the measured cost of a draw."""
+
+    def __init__(self, scene: Scene, host: PanelHost, base: SceneText | None):
+        super().__init__(scene, host.now, base)
+        self.host, self.gpu = host, host.gpu
+        gl = host.gpu.gl
+        self.error = ""  # the reason why nothing can be drawn
+        self.update_error = ""  # the reason why an edited file is not used; the picture before the edit stays
+        self.device_lost = False  # the device no longer responds
+        self.free_run = False  # samples are drawn without end, to measure the frame rate
+        # the picture
+        self.tiles: RowTiles | None = None  # hold the picture; opened by the first draw, so that the window appears
+        self.is_open = False
+        self._fallback: Fallback | None = None
+        self.drawn: DrawKey | None = None  # the key of the current samples; None makes the next draw start anew
+        self.last_frame: Frame | None = None
+        # the display
+        self.display = Display(gl)
+        self.comparison = Comparison(gl)
+        self.inspection = Inspection(gl, scene.inspect)
+        self.zoom = PixelZoom()
+        # the cost of a draw
+        self.work = SuspendableWork(host.wake)  # a draw, which may wait for a compiler
+        self.budget = FrameBudget()
+        self.measured = Measurements()
+        self.denoiser = Denoiser(host.completion_thread, host.wake)
+
+    @property
+    def picture(self) -> Picture[Any] | None:
+        """The picture, or None before the first draw and after a failure."""
+        return self.tiles.picture if self.tiles is not None else None
+
+    def open_picture(self) -> None:
+        """Opens the picture of the scene; an error is shown in the panel, and `tiles` stays None."""
+        self.is_open = True
+        self.drawn = self.last_frame = self.display.frame = None
+        self.budget = FrameBudget(self.budget.fixed_divisor, SOFTWARE_GUESS if self.gpu.gl.software else GPU_GUESS)
+        with self.errors_stay():
+            picture = open_picture(self.scene, self.gpu)
+            picture.never_block()
+            self.tiles = RowTiles(self.gpu.gl, picture)
+            self.display.reset()
+            self.error = ""
+
+    # Errors and the last good picture
+
+    def errors_stay(self) -> contained:
+        """Ends a block at any error, which this panel shows: a failing picture must not end the window."""
+        return contained(f"the {self.scene.picture} panel of {self.original.path.name}", self._fall_back)
+
+    def _fall_back(self, error: Exception, sentence: str) -> None:
+        """Continues with the last good picture if the picture of an edited file fails; otherwise shows the error."""
+        if self._fallback is None:
+            self.fail(error, sentence)
+            return
+        self.scene, self.tiles, texts = self._fallback
+        self._fallback = self.drawn = None
+        self.update_error = sentence
+        restore_source_cache(texts)
+
+    def fail(self, error: Exception, sentence: str) -> None:
+        """Shows the sentence of an error over the panel, which draws no more until something changes."""
+        self.error = sentence
+        frame = self.last_frame
+        self.device_lost = not (frame is None or isinstance(frame, Texture) or responds(frame.device))
+        if isinstance(error, UnavailableError) and not self.device_lost:
+            self.release()  # free our device memory: another panel may need it
+
+    def keep_fallback(self, texts: dict) -> None:
+        """Detaches the current picture for the picture of an edited file; the last good picture becomes the fallback.
+
+        `texts` are the shader sources that the current picture was compiled from.
+        """
+        if self._fallback is None and self.tiles is not None and not self.error:
+            self._fallback = Fallback(self.scene, self.tiles, texts)
+        elif self._fallback is None:
+            self.release()
+        elif (
+            self.tiles is not None and self.tiles is not self._fallback.tiles
+        ):  # an earlier edit that has not drawn yet
+            self.tiles.release()
+        self.tiles = None  # a picture is never asked about the settings of another scene
+
+    def drop_fallback(self) -> None:
+        """Releases the picture before the edit: the edited one has drawn."""
+        if self._fallback is not None:
+            self._fallback.tiles.release()
+            self._fallback, self.update_error = None, ""
+
+    def release(self) -> None:
+        """Drops the picture, its fallback and their device memory; the displayed texture stays."""
+        for tiles in (self.tiles, self._fallback and self._fallback.tiles):
+            if tiles is not None and not self.device_lost:
+                tiles.release()
+        self.tiles = self.last_frame = self._fallback = None
+
+    # Facts about the picture
+
+    @property
+    def is_animated(self) -> bool:
+        """True if the picture changes by itself: by key frames, animated models, or a dependence on time."""
+        by_itself = self.scene.settings.is_animated
+        return self.period is not None or by_itself or self.depends_on_time(self.scene.settings)
+
+    @property
+    def is_playing(self) -> bool:
+        """True if the picture changes by itself now: it is animated and not paused."""
+        return not self.paused and self.is_animated
+
+    def depends_on_time(self, settings: PictureSettings) -> bool:
+        """True if the picture of these settings differs from one scene time to another."""
+        with suppress(Exception):  # the draw asks the same and reports the error
+            return self.picture is not None and self.picture.depends_on_time(settings)
+        return False
+
+    def pixel_work(self, settings: PictureSettings) -> float:
+        """An upper bound of the work of a pixel, at least 1, which costs are in proportion to; see Picture.work()."""
+        with suppress(Exception):  # the draw works with the same settings and reports the error
+            return max(self.picture.work(settings), 1.0) if self.picture is not None else 1.0
+        return 1.0
+
+    def readable_samples(self, now: float) -> int:
+        """The samples that each picture of an animation should have; 1 at rest, and while the user interacts."""
+        if self.picture is None or not self.is_playing or self.is_interacting(now):
+            return 1
+        return self.picture.readable_samples(self.scene.settings)
+
+    @property
+    def can_pick(self) -> bool:
+        """True if the picture has depth to focus on."""
+        return self.picture is not None and self.display.texture is not None and self.picture.can_pick
+
+    @property
+    def can_denoise(self) -> bool:
+        """True if the picture has albedo and normal layers."""
+        return self.picture is not None and {"albedo", "normal"} <= set(self.picture.layer_names)
+
+    @property
+    def uses_compute_device(self) -> bool:
+        """True if the last draw ran on a compute device, not in the window's GL context."""
+        return self.last_frame is not None and not isinstance(self.last_frame, Texture)

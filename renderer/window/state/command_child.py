@@ -1,0 +1,60 @@
+"""Runs a `rayfold` command in a child process, without blocking the UI thread.
+
+film_export.py exports films with it, lesson_reader.py measures the steps of lessons.
+"""
+
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from renderer.errors import UserError
+from renderer.system.process import module_child
+
+MAX_LINE = 300  # characters of an error that are shown
+
+
+class CommandChild:
+    """A running command. Its output goes to files of `folder`, since a pipe could fill up."""
+
+    def __init__(self, folder: TemporaryDirectory[str], arguments: list[str], doing: str):
+        """Starts the command, or raises UserError. `doing`, such as "the export", is the subject of error sentences."""
+        self._folder, self._doing = folder, doing
+        command, environment = module_child("renderer")
+        try:
+            with open(self._file("out"), "wb") as out, open(self._file("err"), "wb") as err:
+                self._process = subprocess.Popen(
+                    command + arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
+                )
+        except OSError as error:
+            folder.cleanup()
+            raise UserError(f"{doing} cannot be started: {error.strerror}") from error
+
+    def _file(self, name: str) -> Path:
+        return Path(self._folder.name) / name
+
+    def poll(self) -> int | None:
+        """The exit code; None while the command runs."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """The text on its stdout."""
+        return self._file("out").read_text("utf-8", "replace")
+
+    def failure(self) -> str:
+        """The last line on its stderr, or else its exit code."""
+        lines = self._file("err").read_text("utf-8", "replace").strip()
+        last = lines.rpartition("\n")[2].removeprefix("rayfold: ").removeprefix("error: ")
+        return last[:MAX_LINE] or f"{self._doing} ended with code {self.poll()}"
+
+    def terminate(self) -> None:
+        """Asks the command to end."""
+        self._process.terminate()
+
+    def close(self, seconds: float = 0.0) -> None:
+        """Kills the command unless it ends within `seconds`, and deletes its folder."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._folder.cleanup()

@@ -1,0 +1,111 @@
+"""The open panels of a window: the active one, their layout, and the rectangle of each in this frame.
+
+AppState holds them; MainWindow calls place() at the start of each frame.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, overload
+
+from renderer.window.controls.theme import Rect
+from renderer.window.panels.panel import Panel
+from renderer.window.state import layout
+from renderer.window.state.layout import LayoutNode
+from renderer.window.state.overlay_state import Switch
+
+GAP = 4  # window units between panels
+
+
+class PlacedPanel(NamedTuple):
+    """A panel that this frame displays, in window units."""
+
+    panel: Panel
+    rect: Rect
+    image_rect: Rect  # the rectangle of the picture, between the title bar and the status bar
+
+
+class OpenPanels(Sequence[Panel]):
+    """The open panels; keys and controls act on the panel with the index `active`."""
+
+    def __init__(self, panels: Iterable[Panel], active: int, columns: int, tree: LayoutNode | None, maximized: bool):
+        self._panels = list(panels)
+        self.active = active
+        self.columns = columns  # columns of the grid; 0 is automatic
+        self.layout = tree  # as the user arranged the panels; None is a grid
+        self.maximized = Switch(maximized)  # only the active panel is displayed
+        self.area: Rect = (0, 0, 1, 1)  # the part of the window that the panels fill
+        self.layout_root: LayoutNode = 0  # the layout of the displayed panels
+        self.placed: list[PlacedPanel] = []  # displayed in this frame, even if an action closes some
+
+    @overload
+    def __getitem__(self, index: int) -> Panel: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Panel]: ...
+
+    def __getitem__(self, index: int | slice) -> Panel | list[Panel]:
+        return self._panels[index]
+
+    def __len__(self) -> int:
+        return len(self._panels)
+
+    def __iter__(self) -> Iterator[Panel]:
+        return iter(self._panels)
+
+    # Which panels are open
+
+    def replace(self, panels: Sequence[Panel], active: int, tree: LayoutNode | None) -> None:
+        """Opens these panels instead."""
+        self._panels, self.layout = list(panels), tree
+        self.active = min(active, len(panels) - 1)
+
+    def insert_beside_active(self, panel: Panel) -> None:
+        """Opens a panel beside the active one, along the longer side of its rectangle, and makes it the active one."""
+        self._panels.append(panel)
+        if self.layout is not None:
+            _, _, width, height = layout.rectangles(self.layout, self.area, GAP)[self.active]
+            side = "right" if width > height else "below"
+            self.layout = layout.insert(self.layout, len(self) - 1, self.active, side)
+        self.active = len(self) - 1
+
+    def select_next(self, direction: int) -> None:
+        """Makes the next (1) or the previous (-1) panel the active one."""
+        self.active = (self.active + direction) % len(self)
+
+    # Where they are
+
+    def displayed(self) -> list[int]:
+        """The indices of the displayed panels: all of them, or the maximized one."""
+        return [self.active] if self.maximized else list(range(len(self)))
+
+    def place(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
+        """Places the displayed panels in this area of the window; small panels have no bars."""
+        self.area = left, top, max(width, 1), max(height, 1)
+        self.layout_root = self.active if self.maximized else self.current_layout()
+        rects = layout.rectangles(self.layout_root, self.area, GAP)
+        self.placed = []
+        for index in self.displayed():
+            x, y, w, h = rects[index]
+            bar = bar_height if h > 4 * bar_height and w > 6 * bar_height else 0
+            self.placed.append(PlacedPanel(self[index], rects[index], (x, y + bar, w, h - 2 * bar)))
+
+    def placed_and_open(self) -> list[PlacedPanel]:
+        """The placed panels that no action of this frame has closed."""
+        return [placed for placed in self.placed if placed.panel in self._panels]
+
+    @property
+    def rects(self) -> list[Rect]:
+        """The rectangles of the placed panels."""
+        return [placed.rect for placed in self.placed]
+
+    @property
+    def image_rects(self) -> list[Rect]:
+        """The rectangles of the placed panels' pictures."""
+        return [placed.image_rect for placed in self.placed]
+
+    def image_size(self, panel: Panel) -> tuple[int, int]:
+        """The size of a panel's picture in window units; the area's size if the panel is not placed."""
+        return next((p.image_rect[2:] for p in self.placed_and_open() if p.panel is panel), self.area[2:])
+
+    def current_layout(self) -> LayoutNode:
+        """The layout of all panels: the user's, or a grid."""
+        return self.layout if self.layout is not None else layout.grid_layout(len(self), self.area[2:], self.columns)

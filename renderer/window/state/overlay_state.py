@@ -1,0 +1,54 @@
+"""The open overlays over and beside the panels, and the mode of the next input. AppState holds both.
+
+Keys toggle the switches (app/key_bindings.py); app/overlays.py and the main window draw what they show.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Switch:
+    """Something that is on or off."""
+
+    is_on: bool = False
+
+    def __bool__(self) -> bool:
+        return self.is_on
+
+    def toggle(self) -> None:
+        """Switches between on and off."""
+        self.is_on = not self.is_on
+
+
+class OverlayState:
+    """The overlays over and beside the panels."""
+
+    def __init__(self) -> None:
+        self.help = Switch()
+        self.palette = Switch()
+        self.reference = Switch()
+        self.code = Switch()  # the program beside the picture
+        self.film = Switch()  # the dialog that exports a film
+        self.inspector = Switch()  # the magnified pixels at the pointer
+        self.timeline = Switch()
+        self.tracks = Switch()  # the timeline's row for each setting
+        self.sidebar = Switch(True)
+        self.fullscreen = Switch()
+        self.dropped: Path | None = None  # a dropped file that a dialog asks about
+        self.tour_step: int | None = None
+        self.tour_marker: Path | None = None  # the file that notes that the tour was dismissed
+
+
+class InputMode:
+    """The mode of the next input."""
+
+    def __init__(self) -> None:
+        self.picking = Switch()  # the next click picks the focus
+        self.dragging_panel = Switch()
+        self.keyboard_navigation = Switch()  # the keyboard works the controls
+        self.opens_add_menu = False  # in the next frame
+
+    def open_add_menu(self) -> None:
+        """Opens the menu "Add" in the next frame."""
+        self.opens_add_menu = True

@@ -1,0 +1,257 @@
+"""Actions on the active panel: settings, camera, view, focus, pause, denoising, tone mapping, comparison, resolution.
+
+Keys (app/key_bindings.py), mouse (app/mouse.py) and controls call them; results are shown as messages.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import get_args, get_type_hints
+
+from renderer.images.denoise import check_installed as check_denoiser
+from renderer.scene.animation import apply_edit
+from renderer.scene.cameras import View
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, check_numbers
+from renderer.window.controls.step import next_item
+from renderer.window.controls.step import step_setting as stepped
+from renderer.window.panels.panel import Panel
+from renderer.window.panels.pixel_zoom import PixelZoom
+from renderer.window.state.app_state import AppState
+from renderer.window.state.layout import rows_layout
+
+
+def select_panel(app: AppState, index: int) -> None:
+    """Makes a panel the active one, if it exists."""
+    if index < len(app.panels):
+        app.panels.active = index
+
+
+def edit_settings(app: AppState, settings: PictureSettings) -> None:
+    """Sets the settings; settings with key frames get a key frame at the current time."""
+    panel = app.panel
+    with app.errors_as_messages("editing settings", ValueError):
+        check_numbers(settings, panel.scene.picture)
+        scene = apply_edit(panel.scene, panel.scene_time, settings)
+        if scene.animation != panel.scene.animation:
+            panel.paused = True  # the time of the key frame stays in view
+        panel.show(scene, moved=True)
+
+
+def set_view(app: AppState, view: View) -> None:
+    """Sets the view; a view that the settings refuse shows a message."""
+    with app.errors_as_messages("moving the view", ValueError):
+        edit_settings(app, app.panel.settings().with_view(view.rounded()))
+
+
+def step_setting(app: AppState, name: str, direction: int) -> None:
+    """Steps a setting forwards (1) or backwards (-1)."""
+    with app.errors_as_messages("stepping a setting", ValueError):
+        settings = stepped(app.panel.settings(), name, direction)
+        edit_settings(app, settings)
+        app.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
+
+
+def reset_scene(app: AppState) -> None:
+    """Resets all settings to the scene file's."""
+    app.panel.show(app.panel.original)
+    app.show_message("all settings reset")
+
+
+def toggle_pause(app: AppState) -> None:
+    """Pauses or resumes."""
+    app.panel.paused = not app.panel.paused
+    app.show_message("paused" if app.panel.paused else "resumed")
+
+
+def toggle_denoise(app: AppState) -> None:
+    """Turns denoising on or off."""
+    panel = app.panel
+    if not panel.can_denoise:
+        app.show_message(f"a {panel.scene.picture} picture has no albedo and normal, which denoising needs")
+        return
+    with app.errors_as_messages("denoising"):
+        check_denoiser()
+        panel.draw_loop.toggle_denoise()
+        app.show_message("denoising finished pictures" if panel.denoiser.enabled else "denoising off")
+
+
+def adjust_exposure(app: AppState, stops: float) -> None:
+    """Changes the exposure by a number of stops, to -30 to 30 EV."""
+    tone = app.panel.scene.tone
+    ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
+    _set_tone(app, replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
+
+
+def cycle_tone(app: AppState, name: str) -> None:
+    """Sets a tone mapping setting to its next choice."""
+    tone = app.panel.scene.tone
+    choice = next_item(get_args(get_type_hints(ToneMapping)[name]), getattr(tone, name))
+    _set_tone(app, replace(tone, **{name: choice}), f"{name} {choice}")
+
+
+def _set_tone(app: AppState, tone: ToneMapping, message: str) -> None:
+    app.panel.show(replace(app.panel.scene, tone=tone))
+    app.show_message(message)
+
+
+def set_reference(app: AppState) -> None:
+    """Keeps the displayed picture as the reference of comparisons."""
+    if app.panel.display.texture is not None:
+        app.panel.comparison.set_reference(app.panel.display.texture)
+        app.show_message("kept as reference; W compares")
+
+
+def compare_with_next(app: AppState) -> None:
+    """Makes the next panel the reference."""
+    if len(app.panels) > 1:
+        other = app.panels[(app.panels.active + 1) % len(app.panels)]
+        app.panel.comparison.set_reference_panel(other)
+        app.show_message(f"reference: {other.scene.title}; W changes the comparison")
+
+
+def compare(app: AppState) -> None:
+    """Switches to the next mode of comparison; without a reference the next panel becomes it."""
+    comparison = app.panel.comparison
+    if comparison.reference() is None:
+        compare_with_next(app)
+    if comparison.reference() is None:
+        app.show_message("nothing to compare with: S keeps the displayed picture")
+    else:
+        app.show_message(f"compare: {comparison.cycle()}")
+
+
+def focus(app: AppState, u: float, v: float) -> None:
+    """Focuses on the surface at these fractions of the panel's width and height."""
+    app.input.picking.is_on = False
+    if not app.panel.can_pick:
+        app.show_message(f"a {app.panel.scene.picture} picture has nothing to focus on")
+        return
+    app.work.start(partial(_focus, app, app.panel, u, v))
+
+
+def _focus(app: AppState, panel: Panel, u: float, v: float) -> None:
+    """Focuses, unless another panel is active when kernels have been compiled."""
+    with app.errors_as_messages("focusing", ValueError):
+        distance, settings = panel.pick(u, v), panel.settings()
+        if panel is not app.panel:
+            return
+        if distance is None:
+            app.show_message("nothing is there")
+        elif settings.focus_distance is None:
+            app.show_message(f"distance {distance:.4g}")
+        else:
+            sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
+            edit_settings(app, replace(settings, focus_distance=distance))
+            app.show_message(f"focus distance {distance:.4g}{sharp}")
+
+
+def pick_focus(app: AppState) -> None:
+    """Lets the next click pick the focus; if called again, focuses on the center."""
+    if app.input.picking:
+        focus(app, 0.5, 0.5)
+    else:
+        app.input.picking.is_on = True
+        app.show_message("click on what to focus on, or press Ctrl+F again for the center")
+
+
+def move_view(app: AppState, move: Callable[[View], View]) -> None:
+    """Replaces the view by move(view); does nothing if the picture has no view."""
+    view = app.panel.settings().view
+    if view is not None:
+        set_view(app, move(view))
+
+
+def reset_view(app: AppState) -> None:
+    """Resets the view to the scene file's view."""
+    original = app.panel.original.settings.view
+    if original is not None and type(original) is type(app.panel.settings().view):
+        set_view(app, original)
+
+
+def cycle_view(app: AppState, direction: int) -> None:
+    """Shows the next (1) or the previous (-1) view of the active panel's picture."""
+    app.show_message(f"view: {app.panel.inspection.cycle(app.panel, direction)}")
+
+
+def reset_zoom(app: AppState) -> None:
+    """Shows the complete picture, without magnification."""
+    app.panel.zoom = PixelZoom()
+
+
+def move_step(app: AppState, direction: int) -> None:
+    """Shows the next (1) or the previous (-1) step of the active panel's algorithm."""
+    app.show_message(app.panel.inspection.move_step(direction))
+
+
+SCHEDULES = {  # settings of the ray tracer, by title of the panel
+    "stencil of bits": {"schedule": "wavefront", "stencil": "bits"},
+    "a flag (int) a ray": {"schedule": "wavefront", "stencil": "flags"},
+    "compaction": {"schedule": "wavefront", "stencil": "compact"},
+    "no test of ended rays": {"schedule": "wavefront", "stencil": "off"},
+    "megakernel": {"schedule": "megakernel", "stencil": "bits"},
+    "regeneration": {"schedule": "regenerate", "stencil": "bits"},
+}
+
+
+def compare_schedules(app: AppState) -> None:
+    """Opens a panel for each schedule of ended rays, which draws again and again to show its milliseconds."""
+    scene = app.panel.scene
+    if scene.picture != "raytrace":
+        app.show_message(f"a {scene.picture} picture has no schedules of rays to compare")
+        return
+    scenes = [
+        replace(scene, title=f"{title}: {scene.title}", settings=replace(scene.settings, **values))
+        for title, values in SCHEDULES.items()
+    ]
+    before = len(app.panels)
+    app.add_panels(scenes)
+    added = list(range(before, len(app.panels)))
+    half = -(-len(added) // 2)
+    rows = list(range(before)), added[:half], added[half:]  # the added panels have one size
+    app.panels.layout = rows_layout([row for row in rows if row])
+    for panel in app.panels[before:]:
+        panel.free_run = True
+
+
+PATH_SAMPLES = 8  # samples of a pixel whose rays are drawn
+
+
+def show_paths(app: AppState, u: float, v: float) -> None:
+    """Draws the rays of the pixel at these fractions of the active panel's picture over it; none for the sky.
+
+    A panel that shows a view of one pixel shows it of this pixel instead.
+    """
+    panel = app.panel
+    if panel.picture is None or panel.display.frame is None:
+        return
+    panel.inspection.look_at(panel, u, v)
+    if panel.inspection.name in panel.picture.pixel_views:
+        return
+    app.work.start(partial(_show_paths, app, panel, u, v))
+
+
+def _show_paths(app: AppState, panel: Panel, u: float, v: float) -> None:
+    with app.errors_as_messages("tracing the paths of a pixel"):
+        panel.draw_loop.wait_idle()
+        if panel.picture is None or panel.display.frame is None:
+            return
+        size = panel.display.frame.size
+        x, y = (min(max(int(fraction * n), 0), n - 1) for fraction, n in zip((u, v), size, strict=True))
+        rays = panel.picture.trace_paths(panel.settings(), size, x, y, PATH_SAMPLES)
+        panel.inspection.rays = rays if any(ray.kind == "path" for ray in rays) else []
+        paths = f"{PATH_SAMPLES} paths of pixel {x}, {y}: {len(rays)} rays"
+        app.show_message(paths if panel.inspection.rays else "no ray of this pixel hits anything")
+
+
+def toggle_free_run(app: AppState) -> None:
+    """Renders continuously, to measure the frame rate, or stops when finished."""
+    app.panel.free_run = not app.panel.free_run
+    app.show_message("renders continuously" if app.panel.free_run else "stops when finished")
+
+
+def cycle_resolution(app: AppState) -> None:
+    """Switches between automatic, full, half and quarter resolution."""
+    names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, app.panel.budget
+    budget.fixed_divisor = next_item(list(names), budget.fixed_divisor)
+    app.show_message(f"resolution {names[budget.fixed_divisor]}")

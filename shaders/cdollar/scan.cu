@@ -1,0 +1,69 @@
+// Prefix sums (Blelloch 1990) of the rows of C$ arrays, launched by renderer/cdollar/targets/primitive_kernels.py. SUM:
+// the type of the elements and sums. The order of additions is fixed, so that float sums have the same bits on every
+// device and in renderer/cdollar/targets/numpy/primitives.py: a block of 4,096 elements is 16 segments of 16 runs of 16
+// elements. A prefix sum is base + (outer + (middle + inner)): the sum of the blocks before, of the block's segments
+// before, of the segment's runs before, and of the run up to the element. On CPUs (SCALAR) a work-item scans a block;
+// on GPUs 256 threads scan one run each.
+#define BLOCK 4096
+#define ITEMS 16
+#define PADDED(i) ((i) + (i) / ITEMS)
+
+// Each group processes one block; a row of `length` elements has `blocks` blocks. Rows of several
+// blocks need two launches and a scan of the totals between. Without WRITES, `out` becomes the total of each block.
+// With WRITES, `out` becomes the inclusive prefix sums of the rows; `offsets`: the inclusive prefix sums of the blocks'
+// totals.
+KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const SUM *RESTRICT offsets,
+            GLOBAL SUM *RESTRICT out) {
+    const uint group = group_index();
+    const int block = (int)(group % (uint)blocks), count = min(BLOCK, length - block * BLOCK);
+    const ulong start = (ulong)(group / (uint)blocks) * (ulong)length + (ulong)block * BLOCK;
+    const SUM base = WRITES && block > 0 ? offsets[group - 1] : (SUM)0;
+#if SCALAR
+    SUM outer = (SUM)0, middle = (SUM)0;
+    for (int first = 0; first < count; first += ITEMS) {
+        SUM inner = (SUM)0;
+        const int end = min(ITEMS, count - first);
+        for (int j = 0; j < end; j++) {
+            inner += in[start + (ulong)(first + j)];
+            if (WRITES) out[start + (ulong)(first + j)] = base + (outer + (middle + inner));
+        }
+        middle += inner;
+        if ((first / ITEMS) % ITEMS == ITEMS - 1) {
+            outer += middle;
+            middle = (SUM)0;
+        }
+    }
+    if (!WRITES) out[group] = outer + middle;
+#else
+    LOCAL_ARRAY(SUM, tile, PADDED(BLOCK));
+    LOCAL_ARRAY(SUM, run_sums, GROUP_SIZE);
+    LOCAL_ARRAY(SUM, segments, ITEMS);
+    const int t = (int)local_index();
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * GROUP_SIZE + t;
+        tile[PADDED(i)] = i < count ? in[start + (ulong)i] : (SUM)0;
+    }
+    BARRIER();
+    SUM items[ITEMS], inner = (SUM)0, middle = (SUM)0, outer = (SUM)0;
+    for (int j = 0; j < ITEMS; j++) {
+        inner += tile[PADDED(t * ITEMS + j)];
+        items[j] = inner;
+    }
+    run_sums[t] = inner;
+    BARRIER();
+    for (int k = t & ~(ITEMS - 1); k < t; k++) middle += run_sums[k];
+    if (t % ITEMS == ITEMS - 1) segments[t / ITEMS] = middle + inner;
+    BARRIER();
+    for (int k = 0; k < t / ITEMS; k++) outer += segments[k];
+    if (WRITES) {
+        for (int j = 0; j < ITEMS; j++) tile[PADDED(t * ITEMS + j)] = base + (outer + (middle + items[j]));
+        BARRIER();
+        for (int k = 0; k < ITEMS; k++) {
+            const int i = k * GROUP_SIZE + t;
+            if (i < count) out[start + (ulong)i] = tile[PADDED(i)];
+        }
+    } else if (t == GROUP_SIZE - 1) {
+        out[group] = outer + (middle + inner);
+    }
+#endif
+}

@@ -1,0 +1,145 @@
+// Maps of elliptic and bipolar coordinates.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(bipolar, shift = 0) {
+    real y2 = y * y, left = square(x + 1.0f) + y2, right = square(x - 1.0f) + y2;
+    real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
+    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), wrap(v, (real)(0.5f * PI)));
+}
+
+VARIATION(edisc) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    Pair c = circle(logarithm_of(m + sqrt(e.x))), h = hyperbola(-angle_of(b, a));
+    return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
+}
+
+VARIATION(elliptic) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    return scaled(weight / (PI / 2.0f), angle_of(a, b), sign_positive(y) * logarithm_of(m + sqrt(e.x)));
+}
+
+VARIATION(foci) { return swapped(conjugate_cot(weight, 0.5f * y, 0.5f * x)); }
+
+VARIATION(flux, spread = 0) {
+    real a = x + weight, b = x - weight;
+    real k = weight * (2.0f + spread) * sqrt(sqrt(y * y + a * a) / sqrt(y * y + b * b));
+    return from_polar(k, 0.5f * (angle_of(y, b) - angle_of(y, a)));
+}
+
+// Origin: JWildfire
+
+VARIATION_3D(foci_3D) {
+    real e = 0.5f * exponential_of(x), n = 0.25f / e, a = z == 0.0f ? angle_of(y, x) : z;
+    Pair c = circle(y), s = circle(a);
+    real k = weight / (e + n - c.x * s.x);
+    return scaled3(k, e - n, c.y, s.y);
+}
+
+// Joukowski coordinates of a point: (cosh mu - 1, nu) with x + i y = cosh(mu + i nu)
+DEVICE Pair elliptic_coordinates(real x, real y) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(greatest(e.y / m * (1.0f + magnitude(a)), (real)(0.0f)));
+    real nu = angle_of(b, a);
+    return pair(e.x, y < 0.0f ? -nu : nu);
+}
+
+VARIATION(eJulia, power = 2) {
+    real k = power < 0.0f ? 1.0f / (x * x + y * y) : (real)(1.0f);
+    Pair e = elliptic_coordinates(k * x, k * y);
+    real nu = y < 0.0f ? -magnitude(e.y) : magnitude(e.y);
+    nu = nu / power + TWO_PI / power * floor_of(uniform(random) * power);
+    Pair c = circle(nu), h = hyperbola(area_cosine_1p(e.x) / power);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
+// Bipolar coordinates (tau, sigma) of a point.
+DEVICE Pair bipolar_coordinates(real x, real y) {
+    real left = square(x + 1.0f) + y * y, right = square(x - 1.0f) + y * y;
+    return pair(0.5f * logarithm_of(left / right), PI - angle_of(y, x + 1.0f) - angle_of(y, 1.0f - x));
+}
+
+// The point of bipolar coordinates, times the weight.
+DEVICE Pair from_bipolar(float weight, real tau, real sigma) {
+    Pair h = hyperbola(tau), c = circle(sigma);
+    return scaled(weight / (h.x - c.x), h.y, c.y);
+}
+
+VARIATION(bTransform, rotate = 0, power = 1, move = 0, split = 0) {
+    Pair b = bipolar_coordinates(x, y);
+    real tau = b.x / power + move, sigma = b.y + rotate;
+    sigma = sigma / power + TWO_PI / power * floor_of(uniform(random) * power);
+    return from_bipolar(weight, x >= 0.0f ? tau + split : tau - split, sigma);
+}
+
+VARIATION(eMotion, move = 0, rotate = 0) {
+    Pair e = elliptic_coordinates(x, y);
+    real mu = area_cosine_1p(e.x), nu = e.y;
+    mu = nu < 0.0f ? mu + move : mu - move;
+    Pair h = hyperbola(mu), c = circle((mu <= 0.0f ? -nu : nu) + rotate);
+    return scaled(weight, h.x * c.x, magnitude(h.y) * c.y);
+}
+
+VARIATION(deltaA) {
+    real k = weight * sqrt((y * y + square(x + 1.0f)) / (y * y + square(x - 1.0f)));
+    return from_polar(k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));
+}
+
+VARIATION(bSwirl, in = 0, out = 0) {
+    Pair b = bipolar_coordinates(x, y);
+    return from_bipolar(weight, b.x, b.y + b.x * out + in / b.x);
+}
+
+VARIATION(bMod, radius = 1, distance = 0) {
+    Pair b = bipolar_coordinates(x, y);
+    real t = remainder_of(b.x + radius + distance * radius, (real)(2.0f * radius)) - radius;
+    return from_bipolar(weight, magnitude(b.x) < radius ? t : b.x, b.y);
+}
+
+VARIATION(bipolar2, shift = 0, a = 1, b = 2, c = 0.5, d = 1, e = 2, f1 = 0.25, g1 = 1, h = 1) {
+    real r2 = (x * x + y * y) * g1, t = r2 + a, u = b * x;
+    real v = wrap(c * angle_of(e * y, r2 - d) - 0.5f * PI * shift, (real)(0.5f * PI));
+    mask none = (t + u) / (t - u) <= 0.0f;
+    real k = f1 * (2.0f / PI) * logarithm_of((t + u) / (t - u));
+    return scaled(weight, none ? zero_real() : k, none ? zero_real() : (2.0f / PI) * v * h);
+}
+
+VARIATION(spliptic_bs, x = 0.05, y = 0.05) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(greatest(e.y / m * (1.0f + magnitude(a)), zero_real()));
+    real u = weight * (2.0f / PI) * angle_of(a, b),
+         v = weight * (2.0f / PI) * logarithm_of(m + sqrt(e.x)) + spliptic_bs_y;
+    return pair(x >= 0.0f ? u + spliptic_bs_x : u - spliptic_bs_x, uniform(random) < 0.5f ? v : -v);
+}
+
+VARIATION(elliptic2, a1 = 1, a2 = 1, a3 = 0, b1 = 2, b2 = 1, c = 0.5, d = 1, e = 0.5, f = 1, g = 1, h = 2) {
+    real t = x * x + y * y + a1, m = c * (sqrt(t + b1 * x) + sqrt(t - b1 * x)), a = x / m * a2;
+    real b = root_safe(d - a * a) * b2;
+    mask up = uniform(random) < e;
+    real v = logarithm_of(m + root_safe(m - (up ? (real)(f) : (real)(g))));
+    float k = weight * h / PI;
+    return pair(k * angle_of(a, b) - 0.5f * PI * a3, k * (up ? v : -v));
+}
+
+VARIATION(eRotate, rotate = 0) {
+    Pair e = elliptic_coordinates(x, y);
+    real m = 1.0f + e.x;
+    Pair c = circle(remainder_of(e.y + rotate + PI, (real)(TWO_PI)) - PI);
+    return scaled(weight, m * c.x, sqrt(e.x * (m + 1.0f)) * c.y);
+}
+
+VARIATION(ePush, push = 0, dist = 1, rotate = 0) {
+    Pair e = elliptic_coordinates(x, y);
+    Pair h = hyperbola(area_cosine_1p(e.x) * dist + push), c = circle(e.y + rotate);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
+VARIATION(eSwirl, in = 1.2, out = 0.2) {
+    Pair e = elliptic_coordinates(x, y);
+    real mu = area_cosine_1p(e.x);
+    Pair h = hyperbola(mu), c = circle(e.y + mu * out + in / mu);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}

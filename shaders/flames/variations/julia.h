@@ -1,0 +1,128 @@
+// Roots of a complex number: one of the solutions is chosen at random, as in inverse iteration of Julia sets.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(julia) {
+    real half_turn = uniform(random) < 0.5f ? (real)(0.0f) : (real)(PI);
+    return from_polar(weight * sqrt(vnorm(x, y)), 0.5f * atan_xy(y, x) + half_turn);
+}
+
+VARIATION(julian, power = 1, dist = 1) {
+    real t = truncation(fabs(power) * uniform(random));
+    Pair c = circle((angle_of(y, x) + TWO_PI * t) / power);
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+VARIATION(juliascope, power = 1, dist = 1) {
+    real t = truncation(fabs(power) * uniform(random)), theta = angle_of(y, x);
+    real half_t = floor_of(0.5f * t);
+    Pair c = circle((TWO_PI * t + (t - 2.0f * half_t == 0.0f ? theta : -theta)) / power);
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
+    real t = truncation(fabs(power) * uniform(random));
+    Pair c = circle(cut_wedges((angle_of(y, x) + TWO_PI * t) / power, angle, count));
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+// Origin: JWildfire
+
+VARIATION_3D(julia3D, power = -3) {
+    float n = fabs(power);
+    real v = z / n, r2 = x * x + y * y, k = weight * power_of(r2 + v * v, (real)((1.0f / power - 1.0f) * 0.5f));
+    real turn = random_index(uniform(random), n);
+    Pair c = circle((angle_of(y, x) + TWO_PI * turn) / power);
+    real r = k * sqrt(r2);
+    if (power == 1.0f || power == -1.0f) return scaled3(k, x, y, z);
+    return triple(r * c.x, r * c.y, k * v);
+}
+
+VARIATION_3D(julia3Dz, power = 4) {
+    float n = fabs(power);
+    real r2 = x * x + y * y, k = weight * power_of(r2, (real)(1.0f / power * 0.5f));
+    Pair c = circle((angle_of(y, x) + TWO_PI * random_index(uniform(random), n)) / power);
+    return triple(k * c.x, k * c.y, k * z / (sqrt(r2) * n));
+}
+
+VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
+    float ratio = divisor / power;
+    real a = angle_of(y, x) * ratio + TWO_PI / power * random_index(uniform(random), fabs(power));
+    real h = z * fabs(ratio), r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)(0.5f * ratio - 0.5f));
+    Pair c = circle(a);
+    real r = k * sqrt(r2);
+    return triple(r * c.x, r * c.y, k * h);
+}
+
+VARIATION(julian2, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
+    real u = a * x + b * y + e, v = c * x + d * y + f, turn = random_index(uniform(random), fabs(power));
+    real angle = (angle_of(v, u) + TWO_PI * turn) / power;
+    return from_polar(weight * power_of(u * u + v * v, (real)(dist / power * 0.5f)), angle);
+}
+
+VARIATION(juliaq, power = 5, divisor = 2) {
+    real turn = random_index(uniform(random), fabs(power));
+    real angle = angle_of(y, x) * (divisor / power) + TWO_PI / power * turn;
+    return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * divisor / power)), angle);
+}
+
+VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
+    float inverse = 1.0f / (re + 1e-30f), part = im * 0.01f;
+    real turn = random_index(uniform(random), 16777216.0f);
+    real angle = angle_of(y, x) + remainder_of(turn, (real)(re)) * TWO_PI;
+    real length = dist * 0.5f * logarithm_of(x * x + y * y);
+    return complex_exp(weight, length * inverse - angle * part, angle * inverse + length * part);
+}
+
+VARIATION(glynnia) {
+    real r = vnorm(x, y), d = sqrt(r + x), e = r + x, k = 1.0f / sqrt(r * (y * y + e * e));
+    mask first = uniform(random) > 0.5f, outside = r >= 1.0f;
+    real u = first ? 0.70710678f * d : k * e, v = first ? -0.70710678f / d * y : k * y;
+    return scaled(weight, outside ? u : -u, v);
+}
+
+VARIATION(inverted_julia, power = 0.25, y2_mult = 1, a2x_mult = 1, a2y_mult = 1, a2y_add = 0, cos_mult = 0, y_mult = 1,
+          center = 3.14, x2y2_add = 0) {
+    real h = power_of(x * x + y * y * y2_mult, (real)(power)) + x2y2_add;
+    real half_turn = uniform(random) < 0.5f ? zero_real() : (real)(PI);
+    Pair c = circle(0.5f * angle_of(x * a2x_mult, y * a2y_mult + a2y_add) + half_turn);
+    real k = weight * cosine_of(h * cos_mult) / h / center;
+    return pair(k * c.y, k * c.x * y_mult);
+}
+
+VARIATION_3D(julian3Dx, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
+    float n = fabs(power);
+    real h = x / n, r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)((dist / power - 1.0f) * 0.5f));
+    real turn = random_index(uniform(random), n);
+    Pair p = from_polar(k * sqrt(r2), (angle_of(c * x + d * y + f, a * x + b * y + e) + TWO_PI * turn) / power);
+    return triple(p.x, p.y, k * h);
+}
+
+VARIATION(phoenix_julia, power = -3, dist = 1, x_distort = -0.5, y_distort = 0) {
+    real a = angle_of(y * (y_distort + 1.0f), x * (x_distort + 1.0f)) * (dist / power);
+    real u = uniform(random), turn = power == (float)(int)power ? random_index(u, fabs(power)) / power : u;
+    real r = weight * power_of(x * x + y * y, (real)(0.5f * dist / power));
+    return from_polar(r, a + TWO_PI * (turn - floor_of(turn)));
+}
+
+// Origin: Apophysis
+
+// G. Kiehne's julian2 with color.
+VARIATION(julian2dc, power = 2, dist = 1, col = 0, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
+    real u = a * x + b * y + e, v = c * x + d * y + f, turn = random_index(uniform(random), fabs(power));
+    real angle = (angle_of(v, u) + TWO_PI * turn) / power;
+    real r = weight * power_of(u * u + v * v, (real)(dist / power * 0.5f));
+    *color = wrap_unit(magnitude(r * col + angle / TWO_PI * (1.0f - col)));
+    return from_polar(r, angle);
+}
+
+// Origin: Fractorium
+
+REPLACING_3D(juliaNab, n = 1, a = 1, b = 1, separ = 1) {
+    float count = fmax(fabs(n), 1e-6f);
+    real t =
+        (angle_of(y, power_of(magnitude(x), (real)(separ))) + TWO_PI * floor_of(uniform(random) * fabs(n))) / count;
+    Pair p = from_polar(weight * power_of(x * x + y * y, (real)(0.5f * a / count)), t);
+    return triple(p.x + b, p.y + b, z);
+}

@@ -1,0 +1,342 @@
+// Grids of cells (squares, hexagons, triangles, strips), whose content is shifted, scaled, turned or mirrored.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(rectangles, x = 1, y = 1) {
+    real u = rectangles_x == 0.0f ? x : (2.0f * floor_of(x / rectangles_x) + 1.0f) * rectangles_x - x;
+    real v = rectangles_y == 0.0f ? y : (2.0f * floor_of(y / rectangles_y) + 1.0f) * rectangles_y - y;
+    return scaled(weight, u, v);
+}
+
+VARIATION(boarders) {
+    real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
+    mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
+    real su = 0.25f * sign_nonnegative(u), sv = 0.25f * sign_nonnegative(v);
+    real bx = flat ? su : sv * u / v, by = flat ? su * v / u : sv;
+    return scaled(weight, 0.5f * u + cx + (inner ? (real)(0.0f) : bx), 0.5f * v + cy + (inner ? (real)(0.0f) : by));
+}
+
+VARIATION(cell, size = 1) {
+    real cx = floor_of(x / size), cy = floor_of(y / size);
+    real gx = cx >= 0.0f ? 2.0f * cx : -(2.0f * cx + 1.0f), gy = cy >= 0.0f ? 2.0f * cy : -(2.0f * cy + 1.0f);
+    return pair(weight * (x - cx * size + gx * size), -weight * (y - cy * size + gy * size));
+}
+
+// Origin: JWildfire
+
+VARIATION_3D(tile_log, spread = 1) {
+    real s = uniform(random) < 0.5f ? (real)(spread) : (real)(-spread);
+    real step = floor_of(s * logarithm_of(uniform(random)) + 0.5f);
+    return scaled3(weight, x + step, y, z);
+}
+
+VARIATION_3D(lazysensen, scale_x = 1, scale_y = 1, scale_z = 0) {
+    real u = floor_of(x * scale_x), v = floor_of(y * scale_y), w = floor_of(z * scale_z);
+    // odd cells are mirrored from 0 on, and below 0 the even ones
+    mask mx = (u - 2.0f * floor_of(0.5f * u) != 0.0f) == (u >= 0.0f);
+    mask my = (v - 2.0f * floor_of(0.5f * v) != 0.0f) == (v >= 0.0f);
+    mask mz = (w - 2.0f * floor_of(0.5f * w) != 0.0f) == (w >= 0.0f);
+    real a = mx ? -x : x, b = my ? -y : y, c = mz ? -z : z;
+    return scaled3(weight, scale_x != 0.0f ? a : x, scale_y != 0.0f ? b : y, scale_z != 0.0f ? c : z);
+}
+
+REPLACING(shredlin, xdistance = 1, xwidth = 0.5, ydistance = 1, ywidth = 0.5) {
+    real u = x / xdistance, v = y / ydistance, iu = truncation(u), iv = truncation(v);
+    real px = x < 0.0f ? (real)(-0.5f) : (real)(0.5f), py = y < 0.0f ? (real)(-0.5f) : (real)(0.5f);
+    return pair(weight * xdistance * ((u - iu) * xwidth + iu + px * (1.0f - xwidth)),
+                weight * ydistance * ((v - iv) * ywidth + iv + py * (1.0f - ywidth)));
+}
+
+VARIATION(shredrad, n = 4, width = 0.5) {
+    float wedge = TWO_PI / n;
+    real a = (angle_of(y, x) + 3.0f * PI + 0.5f * wedge) / wedge, row = truncation(a);
+    return from_polar(weight * vnorm(x, y), ((a - row) * width + row) * wedge - PI - 0.5f * wedge * width);
+}
+
+VARIATION(tile_hlp, width = 1) {
+    real u = x / width, c = cosine_of(PI * (u > 0.0f ? u - truncation(u) : u + truncation(u)));
+    real step = x > 0.0f ? (real)(-width) : (real)(width);
+    return scaled(weight, x + (c < uniform(random) * 2.0f - 1.0f ? step : (real)(0.0f)), y);
+}
+
+VARIATION(checks, x = 3, y = 3, size = 1, rnd = 0.5) {
+    float k = 1.0f / (size + 1e-9f);
+    real sum = nearest(x * k) + nearest(y * k), half_sum = 0.5f * sum;
+    mask even = half_sum == truncation(half_sum);
+    real u = rnd * uniform(random), v = rnd * uniform(random);
+    return scaled(weight, x + (even ? u - checks_x : (real)(checks_x)), y + (even ? (real)(-checks_y) : checks_y + v));
+}
+
+VARIATION(stripfit, dx = 1) {
+    real up = remainder_of(y + 1.0f, (real)(2.0f)), down = remainder_of(1.0f - y, (real)(2.0f));
+    mask above = y > 1.0f, below = y < -1.0f;
+    real step = above ? y - up + 1.0f : below ? y + down - 1.0f : zero_real();
+    return pair(weight * x - 0.5f * dx * step, weight * (above ? up - 1.0f : below ? 1.0f - down : y));
+}
+
+VARIATION_3D(log_tile2, spreadx = 2, spready = 2, spreadz = 0) {
+    real u = uniform(random) < 0.5f ? (real)(spreadx) : (real)(-spreadx);
+    real v = uniform(random) < 0.5f ? (real)(spready) : (real)(-spready);
+    real w = uniform(random) < 0.5f ? (real)(spreadz) : (real)(-spreadz);
+    return scaled3(weight, x + u * floor_of(logarithm_of(uniform(random)) + 0.5f),
+                   y + v * floor_of(logarithm_of(uniform(random)) + 0.5f),
+                   z + w * floor_of(logarithm_of(uniform(random)) + 0.5f));
+}
+
+// (x, y) moved along the side of the square around (0, 0) that goes through the cell (rx, ry), by a, b, c or d.
+DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float c, float d) {
+    mask low = ry <= 0.0f, right = rx > 0.0f;
+    mask along = low ? (right ? -ry >= rx : ry <= rx) : (right ? ry >= rx : ry > -rx);
+    real u = low ? (real)(a) : (real)(-c), v = right ? (real)(b) : (real)(-d);
+    return pair(along ? x + u : x, along ? y : y + v);
+}
+
+VARIATION(gridout) { return scaled_pair(weight, grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f)); }
+
+VARIATION(gridout2, a = 1, b = 1, c = 1, d = 1) {
+    return scaled_pair(weight, grid_step(x, y, nearest(x) * c, nearest(y) * d, a, b, a, b));
+}
+
+VARIATION(hex_modulus, size = 1) {
+    float k = 0.86602540378443865f / size;
+    real u = x * k, v = y * k, a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
+    real ra = floor_of(a + 0.5f), rb = floor_of(b + 0.5f), rc = floor_of(c + 0.5f);
+    real da = magnitude(ra - a), db = magnitude(rb - b), dc = magnitude(rc - c);
+    mask first = da > db && da > dc, second = !first && db > dc, third = !first && db <= dc;
+    real qa = first ? -rb - rc : ra, qc = third ? -ra - rb : rc;
+    real w = weight / 0.86602540378443865f;
+    return scaled(w, u - (1.7320508075688772f * qa + 0.86602540378443865f * qc), v - 1.5f * qc);
+}
+
+REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
+    float s = reversal == 1.0f ? -1.0f : 1.0f;
+    real step = uniform(random) < 0.5f ? (real)(space) : (real)(-space);
+    if (vertical == 1.0f) return pair(weight * x, weight * s * y + step);
+    return pair(weight * s * x + step, weight * y);
+}
+
+// The center of the hexagon (i, j) of a grid.
+DEVICE Pair hexagon(real i, real j, float size) {
+    return pair(1.5f * (i - j) * size, 0.8660254037844386f * (i + j) * size);
+}
+
+// How near u is to the border of the hexagon (i, j): 0 at its center, 1 on the border.
+DEVICE real hexagon_ratio(real i, real j, float size, Pair u) {
+    Pair q = hexagon(i, j, size);
+    real l = cell_ratio(hexagon(i, j + 1.0f, size), q, u);
+    l = greatest(l, cell_ratio(hexagon(i + 1.0f, j + 1.0f, size), q, u));
+    l = greatest(l, cell_ratio(hexagon(i + 1.0f, j, size), q, u));
+    l = greatest(l, cell_ratio(hexagon(i, j - 1.0f, size), q, u));
+    l = greatest(l, cell_ratio(hexagon(i - 1.0f, j - 1.0f, size), q, u));
+    return greatest(l, cell_ratio(hexagon(i - 1.0f, j, size), q, u));
+}
+
+VARIATION(hexes, cellsize = 1, power = 1, rotate = 0.166, scale = 1) {
+    if (cellsize == 0.0f) return scaled(zero_real(), x, y);
+    real i = floor_of((x + 1.7320508075688773f * y) / (3.0f * cellsize));
+    real j = floor_of((1.7320508075688773f * y - x) / (3.0f * cellsize)), ni = i, nj = j, least_d = (real)(1e30f);
+    for (int k = 0; k < 9; k++) {
+        real a = i + (float)(k / 3 - 1), b = j + (float)(k % 3 - 1);
+        Pair p = hexagon(a, b, cellsize);
+        real d = square(p.x - x) + square(p.y - y);
+        mask nearer = d < least_d;
+        least_d = nearer ? d : least_d;
+        ni = nearer ? a : ni;
+        nj = nearer ? b : nj;
+    }
+    Pair q = hexagon(ni, nj, cellsize), c = circle((real)(rotate * TWO_PI));
+    real l1 = hexagon_ratio(ni, nj, cellsize, pair(x, y)), target = power_of(l1, (real)(power)) * scale;
+    real vx = (x - q.x) * c.x + (y - q.y) * c.y, vy = (y - q.y) * c.x - (x - q.x) * c.y;
+    real l2 = hexagon_ratio(ni, nj, cellsize, pair(vx + q.x, vy + q.y)), l = greatest(l1, l2);
+    real mixed_r = (target / l1 * (0.8f - l) + target / l2 * (l - 0.5f)) / 0.3f;
+    real r = l < 0.5f ? target / l1 : l > 0.8f ? target / l2 : mixed_r;
+    return scaled(weight, vx * r + q.x, vy * r + q.y);
+}
+
+VARIATION(bwraps, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0) {
+    if (cellsize == 0.0f) return scaled(weight, x, y);
+    float radius = 0.5f * (cellsize / (1.0f + space * space)), g2 = gain * gain + 1e-6f, bubble = g2 * radius;
+    float most = bubble > 2.0f ? 1.0f : bubble / (0.25f * bubble * bubble + 1.0f), r2 = radius * radius;
+    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real lx = x - cx, ly = y - cy;
+    mask outside = lx * lx + ly * ly > r2;
+    lx = lx * g2;
+    ly = ly * g2;
+    real r = radius / most / (0.25f * (lx * lx + ly * ly) + 1.0f);
+    lx = lx * r;
+    ly = ly * r;
+    r = (lx * lx + ly * ly) / r2;
+    Pair c = circle(inner_twist * (1.0f - r) + outer_twist * r);
+    real u = cx + c.x * lx + c.y * ly, v = cy - c.y * lx + c.x * ly;
+    return scaled(weight, outside ? x : u, outside ? y : v);
+}
+
+VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
+    float k = fmax(fabs(c), 1e-8f), l = k * fmax(fabs(left), 1e-8f), limit = k + k * fmax(fabs(right), 1e-8f);
+    real rx = nearest(x), ry = nearest(y), u = x - rx, v = y - ry;
+    mask inside = uniform(random) >= limit, wide = magnitude(u) >= magnitude(v);
+    real sx = u >= 0.0f ? (real)(l) : (real)(-l), sy = v >= 0.0f ? (real)(l) : (real)(-l);
+    real a = wide ? sx : u / v * sy, b = wide ? sx * v / u : sy;
+    return scaled(weight, u * k + rx + (inside ? zero_real() : a), v * k + ry + (inside ? zero_real() : b));
+}
+
+VARIATION(scrambly, l = 3, seed = 51, byrows = 0, cellsize = 0.1) {
+    float count = table[0], cell = cellsize / count, back = 0.5f * cellsize;
+    real u = (x + back) / cell, v = (y + back) / cell, i = floor_of(u), j = floor_of(v);
+    mask outside = i < 0.0f || i >= count || j < 0.0f || j >= count;
+    real at = outside ? zero_real() : i + count * j, k = table_at(table, 1.0f + at), row = floor_of((k + 0.5f) / count);
+    real a = (u - i + (k - count * row)) * cell - back, b = (v - j + row) * cell - back;
+    return scaled(weight, outside ? x : a, outside ? y : b);
+}
+
+// Noise from 0 to 1 of an integer.
+DEVICE real hashed_cell(whole n) {
+    bits h = bits_of_whole(n);
+    h = (h << 13) ^ h;
+    h = (h * (h * h * 15731u + 789221u) + 1376312589u) & 0x7fffffffu;
+    return real_of(whole_of_bits(h)) * 4.656612875245797e-10f;
+}
+
+DEVICE real lattice_noise(real i, real j) {
+    return hashed_cell(whole_of_bits(bits_of_whole(truncated(i)) + bits_of_whole(truncated(j)) * 57u));
+}
+
+VARIATION(circleRand, Sc = 1, Dens = 0.5, X = 10, Y = 10, Seed = 0) {
+    real seed1 = uniform(random), seed2 = uniform(random), u = x, v = y, a = x, b = y;
+    Random many = stream_of(seed1, seed2);
+    mask done = x != x;
+    for (int k = 0; k < 100; k++) {
+        real p = X * (1.0f - 2.0f * uniform(&many)), q = Y * (1.0f - 2.0f * uniform(&many));
+        real i = floor_of(0.5f * p / Sc), j = floor_of(0.5f * q / Sc);
+        a = p - (2.0f * i + 1.0f) * Sc;
+        b = q - (2.0f * j + 1.0f) * Sc;
+        mask good = lattice_noise(i + Seed, j) <= Dens &&
+                    vnorm(a, b) <= (0.3f + 0.7f * lattice_noise(i + 10.0f, j + 3.0f)) * Sc;
+        u = done ? u : p;
+        v = done ? v : q;
+        done = done || good;
+        if (!ANY_LANE(!done)) break;
+    }
+    return scaled(weight, u, v);
+}
+
+VARIATION(voron, k = 0.99, step = 0.25, num = 1 [1, 25], xseed = 3, yseed = 7) {
+    real m = floor_of(x / step), n = floor_of(y / step), nearest_d = (real)(400.0f), px = zero_real(), py = px;
+    whole sx = truncated((real)(xseed)), sy = truncated((real)(yseed));
+    for (int c = 0; c < 9; c++) {
+        real i = m + (float)(c / 3 - 1), j = n + (float)(c % 3 - 1);
+        whole a = truncated(i), b = truncated(j);
+        real count = 1.0f + floor_of(num * hashed_cell(a * 19 + b * 257 + sx));
+        for (int l = 0; (float)l <= num; l++) {
+            real u = (hashed_cell(a * 64 + b * 15 + sx + l) + i) * step;
+            real v = (hashed_cell(a * 21 + b * 33 + sy + l) + j) * step, d = square(x - u) + square(y - v);
+            mask nearer = d < nearest_d && (real)((float)l) < count;
+            nearest_d = nearer ? d : nearest_d;
+            px = nearer ? u : px;
+            py = nearer ? v : py;
+        }
+    }
+    return scaled(weight, k * (x - px) + px, k * (y - py) + py);
+}
+
+VARIATION_3D(shredded, x1 = 1, x2 = 3, x3 = 1, x_blur_amount = 0.1, y1 = 1, y2 = 3, y3 = 1, y_blur_amount = 0.1, z1 = 1,
+             z2 = 3, z3 = 1, z_blur_amount = 0.1, type = 0, blur = 0) {
+    real fx = sine_of(x1 * floor_of(x2 * x)), fy = cosine_of(y1 * floor_of(y2 * y)),
+         fz = sine_of(z1 * floor_of(z2 * z));
+    real u = uniform(random), v = uniform(random), w = uniform(random), a = type == 2.0f ? x : y,
+         b = type == 2.0f ? y : x;
+    if (type == 0.0f) {
+        fx = fx + cosine_of(x1 * floor_of(x2 * y));
+        fy = fy + sine_of(y1 * floor_of(y2 * x));
+        fz = fz + cosine_of(z1 * floor_of(z2 * z));
+    }
+    if (type > 2.0f || type < 0.0f) return triple(zero_real(), zero_real(), zero_real());
+    if (blur == 0.0f) return triple(weight * x3 * fx * a, weight * y3 * fy * b, weight * z3 * fz * z);
+    real c = type == 0.0f ? z : (real)(1.0f);
+    return triple(weight * x3 * fx + x_blur_amount * sine_of(TWO_PI * u) * a,
+                  weight * y3 * fy + y_blur_amount * sine_of(TWO_PI * v) * b,
+                  weight * z3 * fz + z_blur_amount * sine_of(TWO_PI * w) * c);
+}
+
+// A random depth in the border of crob, for a uniform random number w: u^p of the root u of
+// u - c u^(p + 1) / (p + 1) = w (1 - c / (p + 1)), by Newton's method. Deeper points are rarer, as the sides shorten.
+DEVICE real depth_of_border(real w, float c, float p) {
+    real u = w, wanted = w * (1.0f - c / (p + 1.0f));
+    for (int k = 0; k < 8; k++) {
+        real power = power_of(u, (real)(p));
+        real slope = greatest(1.0f - c * power, (real)(1e-3f));
+        u = clamped(u - (u - c * u * power / (p + 1.0f) - wanted) / slope, (real)(1e-7f), (real)(1.0f));
+    }
+    return power_of(u, (real)(p));
+}
+
+VARIATION(crob, top = -1, bottom = 1, left = -1, right = 1, blur = 1, ratioBlur = 0.05, directBlur = 2) {
+    float t = fmin(top, bottom), b = fmax(top, bottom), l = fmin(left, right), r = fmax(left, right);
+    if (t == b) {
+        t = -1.0f;
+        b = 1.0f;
+    }
+    if (l == r) {
+        l = -1.0f;
+        r = 1.0f;
+    }
+    float hx = 0.5f * (r - l), hy = 0.5f * (b - t), band = blur != 0.0f ? fmin(hx, hy) * ratioBlur : 0.0f;
+    float share = hy / (hx + hy), power = fmax(directBlur, 0.0f);
+    mask outside = x < l + band || x > r - band || y < t + band || y > b - band;
+    real pick = uniform(random), along = uniform(random), deep = uniform(random), side = uniform(random);
+    if (blur == 0.0f) return pair(outside ? zero_real() : x, outside ? zero_real() : y);
+    mask upright = pick < share, other = side < 0.5f;
+    real d = band * (upright ? depth_of_border(deep, band / hy, power) : depth_of_border(deep, band / hx, power));
+    real u = upright ? r - d : l + d + along * (2.0f * hx - 2.0f * d);
+    real v = upright ? t + d + along * (2.0f * hy - 2.0f * d) : t + d;
+    u = upright && other ? l + r - u : u;
+    v = !upright && other ? t + b - v : v;
+    return pair(outside ? u : x, outside ? v : y);
+}
+
+VARIATION(xtrb, power = 2, radius = 1, width = 0.5, dist = 1, a = 1, b = 1) {
+    Pair half_b = circle((real)(0.5f * (0.047f + a))), half_c = circle((real)(0.5f * (0.047f + b)));
+    Pair half_a = circle((real)(0.5f * (PI - 0.094f - a - b))), turn = circle((real)(0.047f + b));
+    real ta = half_a.y / half_a.x, tb = half_b.y / half_b.x, tc = half_c.y / half_c.x;
+    real sa = radius * (tc + tb), sb = radius * (tc + ta), sc = radius * (tb + ta), area = radius * (sa + sb + sc);
+    real wide_a = area / sa, wide_b = area / sb, wide_c = area / sc;
+    real al = y + radius, be = x * turn.y - y * turn.x + radius;
+    real m = floor_of(al / wide_a), n = floor_of(be / wide_b);
+    al = al - m * wide_a;
+    be = be - n * wide_b;
+    real ga = wide_c - sa / sc * al - sb / sc * be;
+    mask flipped = ga <= 0.0f;
+    al = flipped ? wide_a - al : al;
+    be = flipped ? wide_b - be : be;
+    ga = magnitude(ga);
+    mask be_low = be < al, ga_low = ga < least(al, be), ga_mid = !ga_low && ga < greatest(al, be);
+    real low = least(al, be), high = greatest(al, be);
+    real small = ga_low ? ga : low, mid = ga_low ? low : ga_mid ? ga : high, ratio = small / mid;
+    real sixth = (ga_low ? wide_c : be_low ? wide_b : wide_a) * (1.0f / 6.0f);
+    real other = area / (ga_low ? sa + sb : be_low ? sa + sc : sb + sc) * (1.0f / 6.0f);
+    mask inner = uniform(random) >= 1.0f - width * width;
+    small = inner ? width * small : (1.0f - width) * small + 2.0f * width * sixth * ratio;
+    mid = inner ? width * mid : (1.0f - width) * mid + 2.0f * width * other * (3.0f - ratio);
+    real lower = ga_low ? mid : small, third = ga_low ? small : mid;
+    real from_a = wide_a - sb / sa * lower - sc / sa * third, from_b = wide_b - sa / sb * lower - sc / sb * third;
+    real upper = ga_low || ga_mid ? (be_low ? from_a : from_b) : mid;
+    al = be_low ? upper : lower;
+    be = be_low ? lower : upper;
+    al = (flipped ? wide_a - al : al) + m * wide_a - radius;
+    be = (flipped ? wide_b - be : be) + n * wide_b - radius;
+    real u = (be + al * turn.x) / turn.y;
+    real angle = (angle_of(al, u) + TWO_PI * random_index(uniform(random), fabs(power))) / power;
+    return from_polar(weight * weight * power_of(u * u + al * al, (real)(0.5f * dist / power)), angle);
+}
+
+// Origin: Fractorium
+
+VARIATION(gnarly, cellsize = 1, twist = 1) {
+    if (cellsize == 0.0f) return scaled(weight, x, y);
+    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real u = x - cx, v = y - cy, r = (u * u + v * v) / (0.25f * cellsize * cellsize);
+    Pair c = circle(twist * logarithm_of(r));
+    mask inside = r <= 1.0f;
+    return scaled(weight, inside ? cx + c.x * u + c.y * v : x, inside ? cy - c.y * u + c.x * v : y);
+}

@@ -1,0 +1,371 @@
+// Displacements by waves: sines, sawtooths, Minkowski's question mark and sums of waves.
+// Grammar, given names and shared functions: shaders/flames/variation.h.
+
+// Origin: flam3
+
+VARIATION(sinusoidal) { return scaled(weight, sine_of(x), sine_of(y)); }
+
+VARIATION(waves) {
+    real u = y / (AFFINE_C * AFFINE_C + EPSILON), v = x / (AFFINE_F * AFFINE_F + EPSILON);
+    return scaled(weight, x + AFFINE_B * sine_of(u), y + AFFINE_E * sine_of(v));
+}
+
+VARIATION(popcorn) {
+    real u = sine_of(tangent_of(3.0f * y)), v = sine_of(tangent_of(3.0f * x));
+    return scaled(weight, x + AFFINE_C * u, y + AFFINE_F * v);
+}
+
+VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude = 1, damping = 0) {
+    real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TWO_PI * frequency * x) + separation;
+    return scaled(weight, x, magnitude(y) <= t ? -y : y);
+}
+
+VARIATION(popcorn2, x = 0, y = 0, c = 0) {
+    real u = popcorn2_x * sine_of(tangent_of(c * y)), v = popcorn2_y * sine_of(tangent_of(c * x));
+    return scaled(weight, x + u, y + v);
+}
+
+VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
+    return scaled(weight, x + scalex * sine_of(y * freqx), y + scaley * sine_of(x * freqy));
+}
+
+VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
+    real s = sine_of(freq * x), t = sine_of(freq * y);
+    real dy = y + auger_weight * (scale * s * 0.5f + magnitude(y) * s);
+    real dx = x + auger_weight * (scale * t * 0.5f + magnitude(x) * t);
+    return scaled(weight, x + sym * (dx - x), dy);
+}
+
+// Origin: JWildfire
+
+VARIATION_3D(waves2_3D, freq = 2, scale = 1) {
+    real u = x + scale * sine_of(y * freq), v = y + scale * sine_of(x * freq);
+    return scaled3(weight, u, v, z + scale * sine_of(0.5f * (x + y) * freq));
+}
+
+VARIATION(vibration2, dir = 0, angle = 1.5708, freq = 1, amp = 0.25, phase = 0, dir2 = 1.5708, angle2 = 1.5708,
+          freq2 = 1, amp2 = 0.25, phase2 = 0, dm = 0, dmfreq = 0.1, tm = 0, tmfreq = 0.1, fm = 0, fmfreq = 0.1, am = 0,
+          amfreq = 0.1, d2m = 0, d2mfreq = 0.1, t2m = 0, t2mfreq = 0.1, f2m = 0, f2mfreq = 0.1, a2m = 0,
+          a2mfreq = 0.1) {
+    Pair d = circle((real)(dir)), e = circle((real)(dir2));
+    real s = TWO_PI * (x * d.x + y * d.y), t = TWO_PI * (x * e.x + y * e.y);
+    real da = dir + dm * cosine_of(s * dmfreq), aa = angle + tm * cosine_of(s * tmfreq);
+    real fa = fm * cosine_of(s * fmfreq) / freq, ra = amp + amp * am * cosine_of(s * amfreq);
+    real db = dir2 + d2m * cosine_of(t * d2mfreq), ab = angle2 + t2m * cosine_of(t * t2mfreq);
+    real fb = f2m * cosine_of(t * f2mfreq) / freq2, rb = amp2 + amp2 * a2m * cosine_of(t * a2mfreq);
+    Pair ca = circle(da), cb = circle(db), ta = circle(aa + da), tb = circle(ab + db);
+    real pa = ra * sine_of((x * ca.x + y * ca.y) * (freq * TWO_PI) + fa + TWO_PI * phase / freq);
+    real pb = rb * sine_of((x * cb.x + y * cb.y) * (freq2 * TWO_PI) + fb + TWO_PI * phase2 / freq2);
+    return scaled(weight, x + pa * ta.x + pb * tb.x, y + pa * ta.y + pb * tb.y);
+}
+
+VARIATION(waves3, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, sx_freq = 0, sy_freq = 2) {
+    real u = 0.5f * scalex * (1.0f + sine_of(y * sx_freq)), v = 0.5f * scaley * (1.0f + sine_of(x * sy_freq));
+    return scaled(weight, x + u * sine_of(y * freqx), y + v * sine_of(x * freqy));
+}
+
+VARIATION(waves2_radial, w2r_scalex = 0.1, w2r_scaley = 0.1, w2r_freqx = 7, w2r_freqy = 13, w2r_null = 2,
+          w2r_distance = 10) {
+    real r = vnorm(x, y), k = (r - w2r_null) / (w2r_distance - w2r_null);
+    k = r < w2r_null ? (real)(0.0f) : r < w2r_distance ? k : (real)(1.0f);
+    return scaled(weight, x + k * w2r_scalex * sine_of(y * w2r_freqx), y + k * w2r_scaley * sine_of(x * w2r_freqy));
+}
+
+DEVICE real sawtooth(real t) {
+    real f = wrap_unit(t);
+    return f > 0.5f ? 0.5f - f : f;
+}
+
+VARIATION(waves23, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13) {
+    return scaled(weight, x + scalex * sawtooth(y * freqx * (1.0f / TWO_PI)),
+                  y + scaley * sawtooth(x * freqy * (1.0f / TWO_PI)));
+}
+
+VARIATION(oscilloscope2, separation = 1, frequencyx = 3.141592653589793, frequencyy = 3.141592653589793, amplitude = 1,
+          perturbation = 1, damping = 0) {
+    real wave = cosine_of(TWO_PI * frequencyx * x + perturbation * sine_of(TWO_PI * frequencyy * y));
+    real t = amplitude * exponential_of(-magnitude(x) * damping) * wave + separation;
+    real k = magnitude(y) <= t ? (real)(-weight) : (real)(weight);
+    return scaled(k, x, y);
+}
+
+// A wave of one axis by the other: the cosine or the sine, times a power of both.
+DEVICE real damped_wave(real x, real y, float scale, float freq, float use_cos, float damp, int order) {
+    real d = fabs(damp) < 1e-9f ? (real)(1.0f) : exponential_of((real)(damp));
+    Pair c = circle(y * freq);
+    real a = use_cos == 1.0f ? c.x : c.y, b = use_cos == 1.0f ? c.y : c.x;
+    real wave = order == 1 ? a : order == 2 ? a * a : a * b * a;
+    return (x + d * scale * wave) * d;
+}
+
+VARIATION(waves2_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
+          use_cos_y = 0, dampx = 0, dampy = 0) {
+    return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 1),
+                  damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 1));
+}
+
+VARIATION(waves3_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
+          use_cos_y = 0, dampx = 0, dampy = 0) {
+    return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 2),
+                  damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 2));
+}
+
+VARIATION(waves4_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
+          use_cos_y = 0, dampx = 0, dampy = 0) {
+    return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 3),
+                  damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 3));
+}
+
+DEVICE real whole_power(real x, float exponent) {
+    float n = trunc(exponent);
+    real p = power_of(magnitude(x), (real)(n));
+    return n - 2.0f * floor(0.5f * n) == 0.0f ? p : with_sign_of(p, x);
+}
+
+VARIATION(waves22, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, modex = 0, modey = 0, powerx = 2, powery = 2) {
+    real u = sine_of(y * freqx), v = sine_of(x * freqy);
+    u = modex < 0.5f ? u : 0.5f * (1.0f + u);
+    v = modey < 0.5f ? v : 0.5f * (1.0f + v);
+    return scaled(weight, x + scalex * whole_power(u, powerx), y + scaley * whole_power(v, powery));
+}
+
+VARIATION(pressure_wave, x_freq = 1, y_freq = 1) {
+    float u = x_freq * TWO_PI, v = y_freq * TWO_PI;
+    return scaled(weight, x + sine_of(u * x) / u, y + sine_of(v * y) / v);
+}
+
+REPLACING(sintrange, w = 1) {
+    real v = (x * x + y * y) * w;
+    return scaled(weight, sine_of(x) * (x * x + w - v), sine_of(y) * (y * y + w - v));
+}
+
+VARIATION(rippled) {
+    real d = x * x + y * y + 1e-30f;
+    return scaled(weight, hyperbolic_tangent(d) * x, cosine_of(d) * y);
+}
+
+VARIATION(pulse, freqx = 2, freqy = 2, scalex = 1, scaley = 1) {
+    return scaled(weight, x + scalex * sine_of(x * freqx), y + scaley * sine_of(y * freqy));
+}
+
+VARIATION(stwin, distort = 1, offset_xy = 0, offset_x2 = 0, offset_y2 = 0) {
+    real u = 0.05f * weight * x, v = 0.05f * weight * y, u2 = u * u + 0.0001f * offset_x2,
+         v2 = v * v + 0.0001f * offset_y2;
+    real wave = (u2 - v2) * sine_of(TWO_PI * distort * (u + v + 0.1f * offset_xy)) / (u2 + v2);
+    return pair(weight * x + wave, weight * y + wave);
+}
+
+VARIATION_3D(sinusoidal3d) {
+    return triple(weight * sine_of(x), weight * sine_of(y), weight * angle_of(x * x, y * y) * cosine_of(z));
+}
+
+VARIATION_3D(sinusgrid, ampx = 0.5, ampy = 0.6, freqx = 1.2, freqy = 1) {
+    real u = -cosine_of(x * (freqx * TWO_PI)), v = -cosine_of(y * (freqy * TWO_PI));
+    return scaled3(weight, x + ampx * (u - x), y + ampy * (v - y), z);
+}
+
+// synth, by slobo777: a curve of the angle made of up to five waves.
+DEVICE real synth_wave(real y, real frequency, float type) {
+    real c = cosine_of((y - 0.5f) * (TWO_PI / frequency));
+    if (type == 1.0f) return cosine_of(y * TWO_PI);
+    if (type == 2.0f) return y > 0.5f ? (real)(1.0f) : (real)(-1.0f);
+    if (type == 3.0f) return 1.0f - 2.0f * y;
+    if (type == 4.0f) return y > 0.5f ? 3.0f - 4.0f * y : 2.0f * y - 1.0f;
+    if (type == 5.0f) return 8.0f * square(y - 0.5f) - 1.0f;
+    if (type == 6.0f) return 2.0f * sqrt(y) - 1.0f;
+    if (type == 7.0f) return 1.0f / (c + 1e-10f) - 1.0f;
+    if (type == 8.0f) return c / (1.0f + 1e-10f - c);
+    return sine_of(y * TWO_PI);
+}
+
+DEVICE real synth_layer(real sum, real theta, float a, float k, float type, float skew, float frequency, float phase,
+                        float layer) {
+    if (k == 0.0f) return sum;
+    real y = wrap_unit((phase + theta * frequency) * (1.0f / TWO_PI));
+    if (skew != 0.0f) {
+        float z = 0.5f + 0.5f * skew;
+        y = y > z ? 0.5f + 0.5f * (y - z) / (1.0f - z + 1e-10f) : 0.5f - 0.5f * (z - y) / (z + 1e-10f);
+    }
+    real wave = k * synth_wave(y, (real)(frequency), type), top = a + wave;
+    if (layer == 1.0f) return sum * (1.0f + wave);
+    if (layer == 2.0f) return greatest(sum, top);
+    if (layer == 3.0f) return least(sum, top);
+    return sum + wave;
+}
+
+DEVICE real synth_value(real theta, const float *waves) {
+    real sum = (real)(waves[0]);
+    for (int k = 1; k < 31; k += 6)
+        sum = synth_layer(sum, theta, waves[0], waves[k], waves[k + 1], waves[k + 2], waves[k + 3], waves[k + 4],
+                          waves[k + 5]);
+    return sum * waves[31] + (1.0f - waves[31]);
+}
+
+// x times m, or on a curve that is x far from 0
+DEVICE real synth_scaled(real x, real m, float smooth) {
+    real sign = (m < 0.0f) == (x < 0.0f) ? (real)(1.0f) : (real)(-1.0f), plain = x * m, u = magnitude(x);
+    if (smooth != 1.0f) return plain;
+    m = magnitude(m);
+    real inverse = m > 1e-10f ? 1.0f / m : (real)(1e10f), l = greatest(2.0f - m, 2.0f * m);
+    real ta = square(m - 0.5f) > 1e-10f ? (sqrt(m * m + (1.0f - 2.0f * m) * u) - m) / (1.0f - 2.0f * m) : u;
+    real tb = square(m - 2.0f) > 1e-10f
+                  ? (sqrt(inverse * inverse + (1.0f - 2.0f * inverse) * u) - inverse) / (1.0f - 2.0f * inverse)
+                  : u;
+    real tc = sqrt((u - 1.0f) / (l - 1.0f)), td = 1.0f - m + sqrt(square(m - 1.0f) + u - 1.0f), n = m - 1.0f;
+    real near = m < 1.0f ? u + n * ta * ta : u + n * tb * tb;
+    real far = m < 1.0f ? u + n * tc * tc - 2.0f * n * tc + n : u + n * td * td - 2.0f * n * td + n;
+    return sign * (u > l || m == 1.0f ? u : u <= 1.0f ? near : far);
+}
+
+DEVICE Pair synth_circle(real theta, const float *waves, float mix, float type) {
+    Pair c = circle(theta);
+    if (type > 1.0f) return c;
+    real s = synth_value(theta, waves), t = synth_value(theta + 0.5f * PI, waves);
+    if (type == 0.0f) return pair(c.x * t, c.y * s);
+    return pair((1.0f - mix) * c.x + t - 1.0f, (1.0f - mix) * c.y + s - 1.0f);
+}
+
+VARIATION(synth, a = 1, mode = 3, power = -2, mix = 1, smooth = 0, b = 0, b_type = 0, b_skew = 0, b_frq = 1, b_phs = 0,
+          b_layer = 0, c = 0, c_type = 0, c_skew = 0, c_frq = 1, c_phs = 0, c_layer = 0, d = 0, d_type = 0, d_skew = 0,
+          d_frq = 1, d_phs = 0, d_layer = 0, e = 0, e_type = 0, e_skew = 0, e_frq = 1, e_phs = 0, e_layer = 0, f = 0,
+          f_type = 0, f_skew = 0, f_frq = 1, f_phs = 0, f_layer = 0) {
+    float waves[32] = {a,     b,       b_type,  b_skew, b_frq,  b_phs,  b_layer, c,       c_type,  c_skew, c_frq,
+                       c_phs, c_layer, d,       d_type, d_skew, d_frq,  d_phs,   d_layer, e,       e_type, e_skew,
+                       e_frq, e_phs,   e_layer, f,      f_type, f_skew, f_frq,   f_phs,   f_layer, mix};
+    real r = vnorm(x, y), r2 = x * x + y * y + 1e-10f, theta = atan_xy(y, x);
+    real t1 = uniform(random), t2 = uniform(random), t3 = uniform(random), turn = TWO_PI * uniform(random) - PI;
+    real sx = synth_value(x, waves), sy = synth_value(y, waves);
+    if (mode >= 6.0f && mode <= 8.0f)
+        return scaled(weight, mode == 7.0f ? x : synth_scaled(x, sy, smooth),
+                      mode == 6.0f ? y : synth_scaled(y, sx, smooth));
+    if (mode >= 9.0f && mode <= 11.0f)
+        return scaled(weight, mode == 10.0f ? x : x + sy - 1.0f, mode == 9.0f ? y : y + sx - 1.0f);
+    if (mode == 17.0f) return scaled(weight, x, 2.0f * (sx - 1.0f) - y);
+    if (mode == 18.0f) return scaled(weight, 2.0f * (sy - 1.0f) - x, 2.0f * (sx - 1.0f) - y);
+    if (mode == 14.0f || mode == 16.0f) {
+        real p = power_of(r2, (real)(0.5f * power));
+        return swapped(from_polar(weight * (mode == 14.0f ? p : r), theta - 1.0f + synth_value(p, waves)));
+    }
+    if (mode == 15.0f) {
+        Pair tangent = circle(theta);
+        real mu = synth_value(power_of(r2, (real)(0.5f * power)), waves) - 1.0f;
+        return scaled(weight, x + mu * tangent.x, y - mu * tangent.y);
+    }
+    if (mode == 4.0f) {
+        real angle = 2.0f * arcsine((t3 - 0.5f) * 2.0f), high = 1.0f + 0.1f * (t1 + t2 - 1.0f) * power;
+        return scaled(weight, angle * (1.0f / PI), synth_scaled(high, synth_value(angle, waves), smooth) - 1.0f);
+    }
+    if (mode == 1001.0f)
+        return scaled(weight, sx - 1.0f + (1.0f - mix) * sine_of(x), sy - 1.0f + (1.0f - mix) * sine_of(y));
+    if (mode > 1001.0f) {
+        real p = power_of(r2, (real)(0.5f * power)), half_turn = t1 < 0.5f ? (real)(PI) : zero_real();
+        real mu = (real)(power * power + 1e-10f),
+             ring = r - 2.0f * mu * truncation((r + mu) / (2.0f * mu)) + r * (1.0f - mu);
+        real at = mode == 1002.0f   ? p
+                  : mode == 1004.0f ? 0.5f * theta + half_turn
+                  : mode == 1005.0f ? PI * p
+                  : mode == 1007.0f ? x
+                                    : theta;
+        Pair s = synth_circle(at, waves, mix, smooth);
+        if (mode == 1002.0f) return scaled(weight, s.y * x - s.x * y, s.x * x + s.y * y);
+        if (mode == 1003.0f) return scaled(weight, s.y / p, s.x * p);
+        if (mode == 1004.0f) return scaled(weight * sqrt(p), s.x, s.y);
+        if (mode == 1005.0f) return scaled(weight * theta * (1.0f / PI), s.y, s.x);
+        if (mode == 1006.0f) return scaled(weight * ring, s.y, s.x);
+        return scaled(weight * p, s.y, y);
+    }
+    if (mode == 0.0f) r = power_of(r2, (real)((power + 1.0f) * 0.5f));
+    if (mode == 1.0f) r = r / (0.25f * (x * x + y * y) + 1.0f);
+    if (mode == 2.0f) r = (t1 + t2 + 0.002f * t3) / 2.002f;
+    if (mode == 3.0f) r = power_of(0.25f * square(t1 + t2) + 1e-10f, (real)(-0.5f * power));
+    if (mode == 12.0f) r = 1.0f + 0.1f * (t1 + t2 - 1.0f) * power;
+    theta = mode == 2.0f || mode == 3.0f || mode >= 12.0f && mode <= 13.0f ? turn : theta;
+    real k = synth_value(theta, waves);
+    if (mode == 2.0f)
+        r = r * synth_scaled(power_of(r * r + 1e-10f, (real)(0.5f * power)), k, smooth);
+    else if (mode == 13.0f)
+        r = k + 0.1f * power_of(t1 + 1e-10f, (real)(power));
+    else
+        r = synth_scaled(r, k, smooth);
+    return swapped(from_polar(weight * (mode == 19.0f ? power_of(r, (real)(power)) : r), theta));
+}
+
+// The fractional part of 43758.5453 sin(91.2228 n + phase) for an integer n; rounded to 0 or 1 if `cont` is 1. The
+// turns of 91.2228 n are computed in two floats: one would lose their fraction.
+DEVICE real row_hash(real n, real phase, float cont) {
+    real p = n * 14.518559f, turns = p - nearest(p) + FUSED(n, 14.518559f, -p) + n * 8.681177e-8f + phase * (0.5f / PI);
+    real a = fraction_of(sine_of(TWO_PI * (turns - nearest(turns))) * 43758.5453f);
+    return cont == 1.0f ? (a > 0.5f ? (real)(1.0f) : zero_real()) : a;
+}
+
+VARIATION(waves4, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0, yfact = 0.1) {
+    real a = row_hash(floor_of(y * freqx * (1.0f / TWO_PI)), 1.0f + y * 0.001f * yfact, cont);
+    return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
+}
+
+VARIATION(waves42, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0, yfact = 0.1, freqx2 = 1) {
+    real a = row_hash(floor_of(y * freqx2), 1.0f + y * 0.001f * yfact, cont);
+    return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
+}
+
+DEVICE real minkowski_question(real x) {
+    real p = zero_real(), q = (real)(1.0f), r = p + 1.0f, s = q, d = q, y = p;
+    for (int k = 0; k < 20; k++) {
+        d = d * 0.5f;
+        real m = p + r, n = q + s;
+        mask low = x < m / n;
+        r = low ? m : r;
+        s = low ? n : s;
+        y = low ? y : y + d;
+        p = low ? p : m;
+        q = low ? q : n;
+    }
+    return y + d;
+}
+
+DEVICE real minkowski_sine(real x, float alternate) {
+    real a = magnitude(x), l = a - 4.0f * floor_of(0.25f * a), p = a - 2.0f * floor_of(0.5f * a);
+    p = p > 1.0f ? 2.0f - p : p;
+    real m = minkowski_question(p) - alternate * p;
+    return (l < 2.0f) != (x > 0.0f) ? m : -m;
+}
+
+VARIATION(minkowskope, separation = 0.5, frequencyx = -2, frequencyy = 2, amplitude = 0.5, perturbation = 1,
+          damping = 0) {
+    float alternate = frequencyx <= 0.0f ? 1.0f : 0.0f;
+    real shift = perturbation * minkowski_sine(0.5f * frequencyy * y, alternate);
+    real t = amplitude * minkowski_sine(0.5f * frequencyx * x + shift - 1.0f, alternate);
+    if (fabs(damping) > 1e-8f) t = t * exponential_of(-magnitude(x) * damping);
+    real k = magnitude(y) <= t + separation ? (real)(-weight) : (real)(weight);
+    return scaled(k, x, y);
+}
+
+// Exponents within 0.0001 of 0 of the origin, which stand for other functions, are not drawn.
+VARIATION(waves2b, freqx = 1.5, freqy = 2.5, pwx = 1, pwy = 1.5, scalex = 2, scaleinfx = 1, scaley = 0.75,
+          scaleinfy = 1.5, unity = 1, jacok = 0.25) {
+    real kx = unity / (unity + x * x) * (scalex - scaleinfx) + scaleinfx;
+    real ky = unity / (unity + y * y) * (scaley - scaleinfy) + scaleinfy;
+    real sx = x < 0.0f ? (real)(-1.0f) : (real)(1.0f), sy = y < 0.0f ? (real)(-1.0f) : (real)(1.0f);
+    real u = sine_of(sy * power_of(magnitude(y) + 1e-10f, (real)(pwx)) * freqx);
+    real v = sine_of(sx * power_of(magnitude(x) + 1e-10f, (real)(pwy)) * freqy);
+    return scaled(weight, x + kx * u, y + ky * v);
+}
+
+// Origin: Apophysis
+
+// flam3's waves2 with the wave along z that other programs have: files call it waves2.
+VARIATION_3D(waves2_z, scalex = 0, scaley = 0, scalez = 0, freqx = 0, freqy = 0, freqz = 0) {
+    real u = x + scalex * sine_of(y * freqx), v = y + scaley * sine_of(x * freqy);
+    return scaled3(weight, u, v, z + scalez * sine_of(vnorm(x, y) * freqz));
+}
+
+// Origin: Fractorium
+
+VARIATION(wavesn, freqx = 2, freqy = 2, scalex = 1, scaley = 1, incx = 0, incy = 0, power = 1) {
+    float n = power == 0.0f ? 2.0f : power, count = (float)(int)fabs(n);
+    real a = (angle_of(y, x) + TWO_PI * random_index(uniform(random), count)) / n;
+    Pair p = from_polar(weight * power_of(x * x + y * y, (real)(0.5f / n)), a);
+    real sy = sine_of(freqx * p.y), sx = sine_of(freqy * p.x);
+    return scaled(weight, p.x + 0.5f * (scalex * sy + magnitude(p.x) * incx * sy),
+                  p.y + 0.5f * (scaley * sx + magnitude(p.y) * incy * sx));
+}

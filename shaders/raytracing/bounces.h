@@ -1,0 +1,166 @@
+// The kernel `bounces` runs all stages of the wavefront's later depths in one launch, on GPUs with a stencil of bits
+// (stencil.h). Included by raytracing/wavefront.h; renderer/raytracing/schedules.py launches it for the depths from 1
+// on. A group owns WORDS_PER_GROUP words of the stencil, copies them to shared memory, and lists their active rays
+// there, so that all lanes of its warps are busy, however few rays a word has. The words of a group are spread over the
+// picture (GROUP_WORD), so that no group gets all the long paths. A listed ray is a 16-bit number within the group: 32
+// * k + bit for its word k; RAY_OF gives its ray number.
+#define WORDS_PER_GROUP (GROUP_SIZE / 2)
+#define GROUP_WORD(k) (group_index() + (k) * group_count())
+#define RAY_OF(listed_ray) (32u * GROUP_WORD((listed_ray) >> 5) + ((listed_ray) & 31u))
+#define GROUP_LIST                                     \
+    LOCAL_ARRAY(ushort, listed, 32 * WORDS_PER_GROUP); \
+    LOCAL_ARRAY(uint, counts, 2)  // number of rays in the list, number of rays taken from it
+
+// Lists the active rays of the group's words, half a word a thread, and returns their number. All threads of the group
+// call it.
+DEVICE uint list_rays(LOCAL const uint *words, LOCAL uint *counts, LOCAL ushort *listed) {
+    uint first_ray = 16u * local_index(), bits = words[first_ray >> 5] >> (first_ray & 31u) & 0xffffu;
+    if (local_index() < 2) counts[local_index()] = 0;
+    BARRIER();
+    uint next_index = bits ? atomic_add(&counts[0], popcount(bits)) : 0u;
+    for (; bits; bits &= bits - 1u) listed[next_index++] = (ushort)(first_ray + 31u - (uint)clz(bits & (0u - bits)));
+    BARRIER();
+    return counts[0];
+}
+
+// Sets the bit of a listed ray in the group's words.
+DEVICE void set_bit(LOCAL uint *words, uint listed_ray) {
+    atomic_or(&words[listed_ray >> 5], 1u << (listed_ray & 31u));
+}
+
+#if HAS_BALLOT && !INSTANCES
+// Traces the `count` listed rays and sets the bits of rays that hit, or with `is_shadow` traces their shadow rays and
+// adds the unoccluded contributions. Lanes without a ray take the next rays of the list once IDLE_LANES lanes of the
+// warp are idle (persistent threads; T. Aila and S. Laine 2009).
+#define IDLE_LANES 20u
+DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
+                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
+                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
+    int node = STACK_SENTINEL, prim_id = 0x7fffffff, stack[STACK_SIZE], *top = stack;
+    Hit best = {0.0f, 0.0f, 0.0f, -1};
+    bool has_ray = false, rays_left = true;
+    uint listed_ray = 0;
+    float4 origin = make_float4(0.0f, 0.0f, 0.0f, 0.0f), direction = origin;
+    SlabRay ray = slab_ray(xyz(origin), xyz(direction));
+    while (true) {
+        if (has_ray && node == STACK_SENTINEL) {
+            uint i = RAY_OF(listed_ray);
+            has_ray = false;
+            if (is_shadow) {
+                if (best.primitive < 0 && !any_field_or_instance(SCENE_ARGS, origin, xyz(direction), direction.w))
+                    connect_ray(i, SHADOW_ARGS, radiances);
+            } else {
+                hit_fields_and_instances(SCENE_ARGS, origin, xyz(direction), &best);
+                collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
+                if (keep_hit(params, depth, i, best, PATH_ARGS, hits, lights)) set_bit(hit_words, listed_ray);
+            }
+        }
+        WARP_BARRIER();
+        uint idle = ballot(!has_ray);
+        if (idle == 0xffffffffu && !rays_left) return;
+        if (rays_left) {
+            uint first = 0;
+            if (lane_index() == 0) first = atomic_add(&counts[1], popcount(idle));
+            first = warp_shuffle(first, 0);
+            rays_left = first + popcount(idle) < count;
+            uint list_index = first + popcount(idle & ((1u << lane_index()) - 1u));
+            if (!has_ray && list_index < count) {
+                has_ray = true;
+                listed_ray = listed[list_index];
+                uint i = RAY_OF(listed_ray);
+                origin = is_shadow ? origin_of_shadow(i, origins, SHADOW_ARGS) : origins[i];
+                direction = is_shadow ? shadow_directions[i] : directions[i];
+                ray = slab_ray(xyz(origin), xyz(direction));
+                best.t = is_shadow ? direction.w : FLT_MAX;
+                best.u = best.v = 0.0f;
+                best.primitive = -1;
+                prim_id = 0x7fffffff;
+                node = ROOT_NODE;
+                top = stack;
+                *top++ = STACK_SENTINEL;
+            }
+            WARP_BARRIER();
+        }
+        do {
+            node = continue_walk(nodes, primitives, node, xyz(origin), xyz(direction), ray, is_shadow, &best, &prim_id,
+                                 &top FILTER_ARGS_OF(-1));
+            idle = ballot(node == STACK_SENTINEL);
+        } while (idle != 0xffffffffu && (!rays_left || popcount(idle) < IDLE_LANES));
+    }
+}
+#else
+DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
+                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
+                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
+    for (uint k = local_index(); k < count; k += GROUP_SIZE) {
+        uint i = RAY_OF(listed[k]);
+        if (is_shadow) {
+            float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
+            if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
+        } else {
+            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
+            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
+            if (keep_hit(params, depth, i, hit, PATH_ARGS, hits, lights)) set_bit(hit_words, listed[k]);
+        }
+    }
+}
+#endif
+
+// Shades the hits of the `count` listed rays; sets the bits of the paths that continue and of those with a shadow ray.
+DEVICE void shade_listed(SAMPLE_PARAMS, int depth, uint count, LOCAL const ushort *listed, LOCAL uint *active_words,
+                         LOCAL uint *shadow_words, PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS,
+                         GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    for (uint k = local_index(); k < count; k += GROUP_SIZE) {
+        uint i = RAY_OF(listed[k]);
+        bool has_shadow_ray;
+        if (shade_ray(params, depth, sampler_of_ray(AT_SAMPLE(params), i), i, &has_shadow_ray, PATH_ARGS,
+                      stored_hit(hits, i), SHADOW_ARGS, SCENE_ARGS, materials, lights))
+            set_bit(active_words, listed[k]);
+        if (has_shadow_ray) set_bit(shadow_words, listed[k]);
+    }
+}
+
+// Copies the group's words from the stencil into shared memory; clears them there; copies them back.
+DEVICE void load_words(GLOBAL const uint *stencil, LOCAL uint *words) {
+    if (local_index() < WORDS_PER_GROUP) words[local_index()] = stencil[GROUP_WORD(local_index())];
+    BARRIER();
+}
+DEVICE void clear_words(LOCAL uint *words) {
+    if (local_index() < WORDS_PER_GROUP) words[local_index()] = 0;
+}
+DEVICE void store_words(LOCAL const uint *words, GLOBAL uint *stencil) {
+    if (local_index() < WORDS_PER_GROUP) stencil[GROUP_WORD(local_index())] = words[local_index()];
+}
+
+// Runs the stages of all depths from `first_depth` on: no group waits for another one, and no stage is launched for few
+// rays. `active_mask` is the stencil of active rays at first_depth; later_masks[depth * words + word] receives the
+// stencils of all depths, for the report.
+KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, GLOBAL uint *later_masks, PATH_PARAMS,
+               GLOBAL float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
+               GLOBAL const float4 *lights) {
+    GROUP_LIST;
+    LOCAL_ARRAY(uint, active_words, WORDS_PER_GROUP);
+    LOCAL_ARRAY(uint, hit_words, WORDS_PER_GROUP);
+    LOCAL_ARRAY(uint, shadow_words, WORDS_PER_GROUP);
+    load_words(active_mask, active_words);
+    for (int depth = first_depth; depth < params.max_depth; depth++) {
+        uint count = list_rays(active_words, counts, listed);
+        store_words(active_words, later_masks + (size_t)depth * WORDS_PER_GROUP * group_count());
+        clear_words(active_words);
+        clear_words(hit_words);
+        clear_words(shadow_words);
+        BARRIER();
+        trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, lights);
+        BARRIER();
+        count = list_rays(hit_words, counts, listed);
+        shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, materials, lights);
+        BARRIER();
+        if (DIRECT_LIGHTING == DIRECT_BSDF) continue;
+        count = list_rays(shadow_words, counts, listed);
+        trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
+                     SCENE_ARGS, lights);
+        BARRIER();
+    }
+}

@@ -1,0 +1,50 @@
+// PathPacket, the path states of the 32 pixels of a stencil word, which one thread traces (fused_scalar.h): Path of
+// path.h as a structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row
+// (Floats32) holds one float for each path; path j is number j of every row. Included by fused_scalar.h.
+
+typedef struct {
+    Packet rays, shadows;
+    Floats32 bsdf_pdf, throughput[3], radiance[3];
+    Floats32 contribution[3];  // that each shadow ray adds if it is unoccluded
+#if REFRACTION
+    Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/volumes/media.h)
+#endif
+    uint sample, seeds[32];
+    float sample_cache[CACHE_ROWS * CACHE_PATHS];
+} PathPacket;
+
+// Returns the sampler of path j.
+DEVICE Sampler packet_sampler(const PathPacket *packet, uint j) {
+    Sampler sampler = {packet->seeds[j], packet->sample, packet->sample_cache + j};
+    return sampler;
+}
+
+// Returns the state of path j.
+DEVICE Path packet_path(const PathPacket *packet, uint j) {
+    Path path = {with_w(float3_at(packet->rays.origin, j), packet->rays.time[j]),
+                 with_w(float3_at(packet->rays.direction, j), packet->bsdf_pdf.s[j]),
+                 with_w(float3_at(packet->throughput, j), 1.0f), with_w(float3_at(packet->radiance, j), 0.0f)};
+#if REFRACTION
+    path.throughput.w = packet->index.s[j];
+    path.radiance.w = packet->medium.s[j];
+#endif
+    return path;
+}
+
+// Stores the state of path j, except for its radiance, and starts its ray.
+DEVICE void packet_set_path(PathPacket *packet, uint j, const Path path) {
+    packet_set_ray(&packet->rays, j, path.origin, xyz(path.direction), FLT_MAX);
+    packet->bsdf_pdf.s[j] = path.direction.w;
+    set_float3_at(packet->throughput, j, xyz(path.throughput));
+#if REFRACTION
+    packet->index.s[j] = path.throughput.w;
+    packet->medium.s[j] = path.radiance.w;
+#endif
+}
+
+// Stores the shadow ray of path j; origin.w is its time in the shutter interval.
+DEVICE void packet_set_shadow_ray(PathPacket *packet, uint j, float4 origin, const ShadowRay shadow) {
+    float4 start = shadow_ray_origin(origin, shadow.direction, shadow.contribution.w);
+    packet_set_ray(&packet->shadows, j, start, xyz(shadow.direction), shadow.direction.w);
+    set_float3_at(packet->contribution, j, xyz(shadow.contribution));
+}

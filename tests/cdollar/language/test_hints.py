@@ -1,0 +1,95 @@
+"""Hints for what programmers of other languages write; several errors at once; carets below wide characters."""
+
+import time
+
+import pytest
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.runtime.evaluate import load_text, main_function
+from renderer.cdollar.targets.numpy.target import NumpyTarget
+from tests.cdollar.evaluate import value_of
+
+HINTS = {
+    "final class C { float a, b; }\nC main() => C(1, 2) * 2;": "`C operator *(C a, int b) { ... }`",
+    "float main(float[,] a) => sum(a.T);": "`var t(j, i) = a(i, j);`",
+    "float main(float[] a) => a.sum();": "a reduction is `sum(a)`",
+    "int main(int[] a) => a.shape[0];": "`size(a, 0)`",
+    "float main(float x) => x ** 2;": "`pow(x, 2)`",
+    "float main(float x) => x ^ 2;": "`pow(x, 2)`",
+    "flaot main(float x) => x;": "did you mean `float`?",
+    "float main(float x) { flot y = x; return y; }": "did you mean `float`?",
+    "float main(float x) { retrun x; }": "did you mean `return`?",
+    "float main() { retrun 1; }": "did you mean `return`?",
+    "float main() { whlie (true) { } return 1; }": "did you mean `while`?",
+    "float main(float x) { value; return x; }": "return it, or name it with `var`",
+    "float main() { for i in 3 { } return 1; }": "write `for (int i = 0; i < n; i++) ...`",
+    "float main(bool c) => 1 if c else 2;": "`c ? a : b`",
+    "float main(float x) => |x|;": "`abs(x)`",
+    "string main() => 1;": "there are no strings",
+    "float main(float x) { if (x = 1) return 2; return x; }": "`==` compares",
+    "float main(float x) => x === 1 ? 1 : 2;": "`==` compares",
+    "float[] main(float[] v) => v(1:3);": "a part of an array is `a[1:3]`, in brackets",
+    "float main(float[] a) => max(a, axis=0);": "arguments have no names",
+    "float main(float x) => x and 1;": "and is `&&`",
+    "bool main(bool x) => not x;": "not is `!`",
+    "def main(x): return x": "a function starts with the type",
+    "float main(float x) => math.sin(x);": "`sin(x)`",
+    "float main(float[] a) => len(a);": "`size(a)`",
+    "float main(float[] a) => summ(a);": "did you mean `sum`?",
+    "float main() => “x”;": "quotes are straight",
+    "float main() => π;": "it is `pi`",
+    "float main(float 变) => 1;": "names are made of",
+    "float main(float x) => x × 2;": "write `*`",
+}
+
+
+@pytest.mark.parametrize("text", HINTS)
+def test_hints_name_what_was_meant(text):
+    with pytest.raises(ProgramError) as caught:
+        load_text(SourceFile("test.cb", text), NumpyTarget)
+    assert HINTS[text] in caught.value.hint, str(caught.value)
+
+
+def test_a_list_that_is_not_closed_asks_for_either():
+    with pytest.raises(ProgramError, match="expected `,` or `\\)` between arguments, found `;`"):
+        value_of("float main(float[] v) => sum(v;")
+
+
+def test_a_misspelled_main_is_marked():
+    with pytest.raises(ProgramError) as caught:
+        main_function(load_text(SourceFile("test.cb", "float mian(float x) => x;"), NumpyTarget))
+    assert caught.value.span.text == "mian" and caught.value.hint == "name it `main`"
+
+
+def errors_of(text):
+    with pytest.raises(ProgramError) as caught:
+        load_text(SourceFile("test.cb", text), NumpyTarget)
+    return [line for line in str(caught.value).splitlines() if ": error " in line]
+
+
+def test_several_errors_are_shown_in_order():
+    text = "float f(float x) => x +;\nfloat g(float x) {\n    retrun x;\n}\nfloat main() => f(1);\n"
+    assert [e.split(":")[1] for e in errors_of(text)] == ["1", "3"]
+    text = "float f(float x) => y;\nfloat main(float x) => f(x) + g(x);\nfloat g(float x) => x.z + f(x);\n"
+    assert [e.split(":")[1:3] for e in errors_of(text)] == [["1", "21"], ["3", "23"]]
+    many = "".join(f"float f{k}(float x) => y{k};\n" for k in range(9))
+    assert len(errors_of(many)) == 5
+    with pytest.raises(ProgramError, match="and 4 more errors"):
+        load_text(SourceFile("test.cb", many), NumpyTarget)
+
+
+def test_errors_in_long_texts_are_short_and_found_in_linear_time():
+    started = time.process_time()
+    for text in ("float f(float x) { var" + "<a>" * 80_000, f"float main() => {'float3' * 9000};\n" * 6):
+        with pytest.raises(ProgramError) as caught:
+            load_text(SourceFile("test.cb", text), NumpyTarget)
+        assert len(str(caught.value)) < 1000
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("before, columns", [("/* 变量 */", 10), ("/* é */", 7), ("/* e\u0301 */", 7), ("/* ab */", 8)])
+def test_carets_stand_below_what_they_mark(before, columns):
+    with pytest.raises(ProgramError) as caught:
+        value_of(f"{before} float main() => oops;")
+    caret = str(caught.value).splitlines()[2]
+    assert caret.index("^") == 4 + columns + len(" float main() => ") and caret.count("^") == 4

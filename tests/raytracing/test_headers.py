@@ -1,0 +1,59 @@
+"""Each header of the ray tracer includes what it uses: it compiles alone, behind the generated text that it names."""
+
+import pytest
+
+from renderer.formats import gltf
+from renderer.gpu.cuda import nvrtc
+from renderer.gpu.kernel_source import GeneratedSource, preprocess
+from renderer.paths import SHADERS
+from renderer.raytracing import microfacet
+from renderer.raytracing.kernels import compile_constants, material_source
+from renderer.raytracing.material_files import SIMD8_KINDS
+from renderer.raytracing.settings import Material, Settings
+from renderer.raytracing.textures import TextureArrays
+
+# parts of another text: the schedules in raytrace.cu, and texture.h, which is compiled again for eight lanes
+PARTS = {"fused_scalar.h", "bounces.h", "wavefront.h", "surface_textures.h"}
+HEADERS = sorted(
+    path.relative_to(SHADERS).as_posix()
+    for path in (SHADERS / "raytracing").rglob("*.h")
+    if path.name not in PARTS and path.parent.name != "packets"
+)
+BEFORE_DISPATCH = ("raytracing/materials/", "raytracing/lobes/", "raytracing/microfacet.h", "raytracing/surface.h")
+FEATURES = (
+    "NON_AREA_LIGHTS",
+    "ENVIRONMENT",
+    "VOLUMES",
+    "EQUIANGULAR",
+    "LIGHT_PROFILES",
+    "LIGHT_TREE",
+    "SHADOW_CATCHER",
+)
+
+
+def constants(textured: bool) -> dict[str, object]:
+    """The constants of a scene with every material and light, with textures or without."""
+    kinds = ("glass", "principled", "metallic", "conductor", "diffuse")
+    materials = tuple(
+        Material(k, k, roughness=0.5, transmission=0.5, sheen_color=(0.5,) * 3, clearcoat=0.5, anisotropy=0.5,
+                 iridescence=0.5, thickness=1.0, dispersion=0.3, diffuse_transmission=0.2) for k in kinds
+    )  # fmt: skip
+    out = compile_constants(Settings(schedule="wavefront", materials=materials), True)
+    out |= dict.fromkeys(FEATURES, 1) | {"GROUP_SIZE": 64}
+    if not textured:
+        return out
+    arrays = TextureArrays([([gltf.Material()], [])])
+    return out | arrays.constants | {"TEXTURED": 1, "ALPHA_TEST": 1, "FLOAT4S_PER_PRIMITIVE": 6}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_compiles_alone(header):
+    if missing := nvrtc.why_missing():
+        pytest.skip(missing)
+    before = material_source()
+    if header.startswith(BEFORE_DISPATCH):
+        numbers = "".join(f"#define SIMD8_{kind.upper()} {i}.0f\n" for i, kind in enumerate(SIMD8_KINDS, 1))
+        before = numbers + microfacet.table_source()
+    source = GeneratedSource("alone", f'{before}#include "{header}"\n')
+    textured = header in ("raytracing/textures/texture.h", "raytracing/textures/alpha_test.h")
+    nvrtc.compile_cubin(preprocess(source, **constants(textured)), "sm_90", strict=True)

@@ -1,0 +1,410 @@
+"""The editor of flames: triangles stand where xforms put points, drags and keys do what the pure functions say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer.flames import edit, palettes
+from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
+from renderer.flames.xml.read import read_flames
+from renderer.paths import SCENES
+from renderer.pictures import load, load_for_window, open_picture
+from renderer.pictures.flame import Picture
+from renderer.scene.cameras import View2D
+from renderer.scene.scene import Scene
+from renderer.window.app.key_bindings import ACTIONS
+from renderer.window.controls.shortcuts import chord
+from renderer.window.controls.toolkit import imgui
+from renderer.window.flame_editor import triangles
+from renderer.window.flame_editor.triangles import WindowTransform
+from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
+
+WIDTH, HEIGHT = 900, 460
+
+
+@pytest.fixture
+def screen(gpu, gl, tmp_path, monkeypatch):
+    """The interface with one flame in a texture; events are simulated."""
+    monkeypatch.chdir(tmp_path)
+    fern = load(SCENES / "fern.toml")
+    xforms = tuple(
+        replace(m, post=(0.9, 0.1, 0.2, 0.0, 0.8, -0.1)) if k == 1 else m for k, m in enumerate(fern.settings.xforms)
+    )
+    view = View2D((0.3, 4.0), 13.0, 25.0)
+    scene = replace(fern, settings=replace(fern.settings, xforms=xforms, quality=2.0, view=view))
+    with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
+        screen.app.panel.budget.fixed_divisor = 4
+        frames(screen, 3)
+        yield screen
+
+
+def drag(screen, start, end) -> None:
+    io = imgui.get_io()
+    io.add_mouse_pos_event(*start)
+    frames(screen)
+    io.add_mouse_button_event(0, True)
+    frames(screen)
+    for part in (0.4, 1.0):
+        io.add_mouse_pos_event(*(a + part * (b - a) for a, b in zip(start, end, strict=True)))
+        frames(screen)
+    io.add_mouse_button_event(0, False)
+    frames(screen)
+
+
+def click(screen, place) -> None:
+    drag(screen, place, place)
+
+
+def settings(screen) -> Settings:
+    return screen.app.panel.scene.settings
+
+
+def editor(screen):
+    return screen.ui.main_window.panel_editor(screen.app.panel)
+
+
+def frame(screen) -> WindowTransform:
+    return editor(screen).transform(screen.app.panels.image_rects[0])
+
+
+def handle_positions(screen, number: int, post: bool = False) -> dict:
+    return triangles.handles([frame(screen).to_window(c) for c in edit.triangle(settings(screen).xforms[number], post)])
+
+
+# ---- triangles
+
+
+@pytest.mark.parametrize("up", ["up", "down"])
+def test_triangle_corners_lie_on_the_pixels_of_their_points(gpu, rng, up):
+    """Xforms that map to one point: the picture's lit pixels are their corners O, in a rotated and zoomed view."""
+    size = (90, 70)
+    view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
+    where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
+    places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
+    xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.to_plane(place) for place in places))
+    flame = Settings(
+        xforms=xforms, palette="white", filter_radius=0.0, quality=20.0, view=view, y_axis=up, pixel_aspect=1.25
+    )
+    pixels = Picture(gpu).draw(flame, size, 0.0).read()
+    lit = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
+    corners = [where.to_window(edit.triangle(m)[0]) for m in xforms]
+    assert np.allclose(corners, places) and lit == {(int(y), int(x)) for x, y in corners}
+
+
+def test_hit_test_finds_the_handle_under_the_pointer():
+    flame = Flame((Xform((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Xform((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
+    where = WindowTransform(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
+
+    def found(place, selected=0):
+        grip = triangles.hit_test(flame, where, place, selected, False, 6.0)
+        return grip and (grip.index, grip.handle)
+
+    assert found((12, 18)) == (0, "O") and found((110, 21)) == (0, "X") and found((60, 20)) == (0, "OX")
+    assert found((60, 70)) == (0, "XY") and found((30, 40)) == (0, "inside") and found((200, 200)) is None
+    assert found((70, 20)) == (1, "O") and found((70, 20), 1) == (1, "O") and found((95, 20), 1) == (1, "OX")
+    assert found((30, 40), 1) is None, "the inside of a map that is not selected lets the view move"
+
+
+@pytest.mark.parametrize("handle", [*triangles.CORNERS, *triangles.EDGES, "inside"])
+def test_a_drag_moves_the_corners_of_its_handle(rng, handle):
+    flame = Flame((Xform(tuple(map(float, rng.normal(size=6)))),))
+    before = np.array(edit.triangle(flame.xforms[0]))
+    start, end = rng.normal(size=(2, 2))
+    if handle == "XY":
+        start = before[1:].mean(0)
+    grip = triangles.Drag(0, handle, False, tuple(map(tuple, before)), tuple(start))
+    after = np.array(edit.triangle(triangles.apply_drag(flame, grip, end).xforms[0]))
+    moving = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
+    if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
+        sides = [np.linalg.norm(t[[1, 2, 2]] - t[[0, 0, 1]], axis=1) for t in (before, after)]
+        assert np.allclose(after[1:].mean(0), end) and np.ptp(sides[1] / sides[0]) < 1e-9
+        assert np.linalg.det(after[1:] - after[0]) * np.linalg.det(before[1:] - before[0]) > 0
+    else:
+        for k, corner in enumerate("OXY"):
+            assert np.allclose(after[k] - before[k], (end - start) * (corner in moving))
+
+
+# ---- the window
+
+
+def test_dragging_a_corner_edits_the_xform_and_compiles_nothing(screen):
+    finish(screen)
+    before, ask = settings(screen), screen.app.gpu.device.kernel
+    built = []
+    screen.app.gpu.device.kernel = lambda *arguments, **named: built.append(arguments) or ask(*arguments, **named)
+    start = handle_positions(screen, 0)["X"]
+    end = (start[0] + 31, start[1] - 17)
+    drag(screen, start, end)
+    after = settings(screen)
+    wanted = edit.move_corner(before, 0, 1, frame(screen).to_plane(end))
+    assert np.allclose(after.xforms[0].affine, wanted.xforms[0].affine, atol=1e-6) and after.view == before.view
+    assert after.xforms[1:] == before.xforms[1:]
+    finish(screen)
+    assert not built, "parameters are arguments: no edit of numbers compiles"
+    press(screen, "Ctrl+Z")
+    assert settings(screen) == before
+    press(screen, "Ctrl+Y")
+    assert settings(screen) == after
+
+
+def test_post_affines_are_dragged_and_the_background_pans(screen):
+    finish(screen)
+    press(screen, "M")
+    press(screen, "O")
+    before = settings(screen)
+    start = handle_positions(screen, 1, post=True)["Y"]
+    drag(screen, start, (start[0] - 20, start[1] + 9))
+    after = settings(screen)
+    assert after.xforms[1].affine == before.xforms[1].affine and after.xforms[1].post != before.xforms[1].post
+    place = frame(screen).to_window(edit.triangle(after.xforms[1], True)[2])
+    assert np.allclose(place, (start[0] - 20, start[1] + 9), atol=1e-3)
+    press(screen, "G")
+    drag(screen, start, (start[0] + 40, start[1]))
+    assert settings(screen).xforms == after.xforms and settings(screen).view != after.view, (
+        "hidden triangles hold nothing"
+    )
+
+
+def test_keys_apply_the_functions_of_edit(screen):
+    before = settings(screen)
+    press(screen, "M")
+    press(screen, "]")
+    assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
+    press(screen, "Alt+Right")
+    moved = np.subtract(handle_positions(screen, 1)["O"], frame(screen).to_window(edit.triangle(before.xforms[1])[0]))
+    assert moved == pytest.approx((0.02 * screen.app.panels.image_rects[0][3], 0.0), abs=1e-6), (
+        "to the right as displayed"
+    )
+    state = settings(screen)
+    press(screen, "Alt+Shift+Left")
+    assert settings(screen) == edit.rotate_scale(state, 1, 5.0)
+    press(screen, "Shift+A")
+    assert len(settings(screen).xforms) == 5 and settings(screen).xforms[4].affine == settings(screen).xforms[1].affine
+    press(screen, "Delete")
+    press(screen, "A")
+    assert len(settings(screen).xforms) == 5 and editor(screen).index == 4
+    press(screen, "F")
+    assert settings(screen).final_xform is not None and editor(screen).index == edit.FINAL_XFORM
+    press(screen, "F")
+    assert settings(screen).final_xform is None
+    press(screen, "C")
+    names = palettes.builtin_names()
+    assert settings(screen).palette == names[(names.index(before.palette) + 1) % len(names)]
+
+
+def test_the_editor_s_keys_do_not_collide(screen):
+    chords = [chord(action.keys) for action in editor(screen).actions()]
+    assert len(set(chords)) == len(chords) and not set(chords) & {chord(action.keys) for action in ACTIONS}
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """The rectangles of the editor's controls: label -> (left, top, right, bottom)."""
+    places = {}
+
+    def noting(work):
+        def noted(label, *arguments, **named):
+            answer = work(label, *arguments, **named)
+            low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+            places[label] = (low.x, low.y, high.x, high.y)
+            return answer
+
+        return noted
+
+    for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
+                 "invisible_button", "tree_node", "tree_node_ex"):  # fmt: skip
+        monkeypatch.setattr(imgui, name, noting(getattr(imgui, name)))
+    return places
+
+
+def middle(rectangle) -> tuple[float, float]:
+    left, top, right, bottom = rectangle
+    return (left + right) / 2, (top + bottom) / 2
+
+
+def test_numbers_and_buttons_edit_the_affine(screen, places):
+    screen.resize((WIDTH, 1400))
+    frames(screen)
+    before = settings(screen)
+    click(screen, middle(places["affine"]))
+    frames(screen, 3)
+    assert settings(screen) is before, "without input nothing is replaced"
+    start = middle(places["##affine1"])
+    drag(screen, start, (start[0] + 60, start[1]))
+    affine, old = settings(screen).xforms[0].affine, before.xforms[0].affine
+    assert affine[1] > old[1] + 0.1 and affine[:1] + affine[2:] == old[:1] + old[2:]
+    click(screen, middle(places["Mirror"]))
+    a, b, c, d, e, f = affine
+    assert settings(screen).xforms[0].affine == (-a, b, c, -d, e, f)
+    click(screen, middle(places["Reset"]))
+    assert settings(screen).xforms[0].affine == IDENTITY_2D
+
+
+@pytest.mark.slow
+def test_sliders_and_the_variation_search_edit_the_selected_xform(screen, places):
+    screen.resize((WIDTH, 1400))
+    frames(screen)
+    left, top, right, bottom = places["##color"]
+    drag(screen, (left + 10, (top + bottom) / 2), (right - 3, (top + bottom) / 2))
+    assert settings(screen).xforms[0].color > 0.95
+    click(screen, middle(places["##search"]))
+    imgui.get_io().add_input_characters_utf8("julias")
+    frames(screen, 3)
+    press(screen, "Enter")
+    assert dict(settings(screen).xforms[0].variations) == {"linear": 1.0, "juliascope": 0.5}
+    frames(screen)
+    before = places["##juliascope_power"]
+    drag(screen, middle(before), (middle(before)[0] + 60, middle(before)[1]))
+    assert settings(screen).xforms[0].parameters["juliascope_power"] > 1.2
+    click(screen, middle(places["4##symmetry"]))
+    assert len(settings(screen).xforms) == 7
+
+
+def test_palettes_are_chosen_by_gradient_and_rotated(screen, places):
+    screen.resize((WIDTH, 1800))
+    frames(screen)
+    click(screen, middle(places["palette"]))
+    frames(screen)
+    click(screen, middle(places["gradient sea"]))
+    assert settings(screen).palette == "sea"
+    left, top, right, bottom = places["##rotate"]
+    drag(screen, middle(places["##rotate"]), (left + 0.75 * (right - left), (top + bottom) / 2))
+    shift = [
+        k
+        for k in range(-128, 129)
+        if np.array_equal(settings(screen).palette_colors, np.roll(palettes.builtin("sea"), k, 0))
+    ]
+    assert shift and 55 <= shift[0] <= 75
+    click(screen, middle(places["xaos"]))
+    frames(screen)
+    drag(screen, middle(places["##0 1"]), (middle(places["##0 1"])[0] + 40, middle(places["##0 1"])[1]))
+    assert settings(screen).xforms[0].xaos[1] > 1.2 and settings(screen).xforms[0].xaos[0] == 1.0
+
+
+def test_a_variant_is_selected_by_click(screen):
+    finish(screen)
+    before = settings(screen)
+    press(screen, "V")
+    finish(screen)
+    variants = editor(screen).variants
+    until(screen, lambda: len(variants.textures) == 9)
+    assert variants.flames[4] == before
+    pictures = [texture.read() for texture in variants.textures]
+    assert pictures[4][..., :3].max() > 60
+    assert sum(not np.array_equal(picture, pictures[4]) for picture in pictures) >= 6
+    press(screen, "V")
+    editor(screen).put(variants.flames[0])
+    assert settings(screen).xforms == variants.flames[0].xforms and settings(screen).quality == before.quality
+
+
+def test_a_random_flame_can_be_undone(screen):
+    finish(screen)
+    before = settings(screen)
+    editor(screen).rng = np.random.default_rng(3)
+    press(screen, "B")
+    finish(screen)
+    after = settings(screen)
+    assert after.xforms != before.xforms and not screen.app.panel.error and after.quality == before.quality
+    assert (screen.app.panel.display.texture.read()[..., :3].max(2) > 10).mean() > 0.03
+    press(screen, "Ctrl+Z")
+    assert settings(screen) == before
+
+
+# ---- key frames and files
+
+
+def test_key_frames_are_added_edited_and_played(screen):
+    finish(screen)
+    before = settings(screen)
+    press(screen, "K")
+    assert [key.time for key in settings(screen).keyframes] == [0.0, 2.0] and editor(screen).key == 1
+    press(screen, "Alt+Right")
+    keys = settings(screen).keyframes
+    assert keys[0].flame.xforms == before.xforms != keys[1].flame.xforms and screen.app.panel.scene_time == 2.0
+    finish(screen)
+    second = screen.app.panel.display.texture.read()
+    press(screen, "J")
+    assert editor(screen).key == 0 and screen.app.panel.scene_time == 0.0
+    finish(screen)
+    assert not np.array_equal(screen.app.panel.display.texture.read(), second)
+    press(screen, "Y")
+    frames(screen, 3)
+    assert not screen.app.panel.paused and screen.app.panel.scene_time > 0
+    press(screen, "Y")
+    wait_for_undo_step(screen)
+    press(screen, "Shift+K")
+    assert not settings(screen).keyframes and settings(screen).xforms == keys[1].flame.xforms
+    press(screen, "Ctrl+Z")
+    assert settings(screen).keyframes == keys
+
+
+def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
+    finish(screen)
+    press(screen, "Ctrl+E")
+    (key,), warnings = read_flames(tmp_path / "fern-001.flame")
+    assert not warnings and key.extra["name"] == screen.app.panel.scene.title
+    size = (120, 90)
+    views = [settings_from_keyframe(key), settings(screen)]
+    dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]
+    assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].y_axis == "down"
+    assert views[0].view.center == pytest.approx(views[1].view.center)
+    one, two = (Picture(gpu).draw(s, size, 0.0).read()[..., :3] for s in dense)
+    boxed = [picture.reshape(18, 5, 24, 5, 3).mean((1, 3)) for picture in (one, two)]
+    assert np.corrcoef(boxed[0].ravel(), boxed[1].ravel())[0, 1] > 0.98
+    flipped = boxed[1][::-1]
+    assert np.corrcoef(boxed[0].ravel(), flipped.ravel())[0, 1] < 0.9
+
+
+def test_a_flame_file_round_trips():
+    scene = load(SCENES / "lantern.flame")
+    (key,) = keyframes_for_file(scene.settings, scene.size, scene.title)
+    again = settings_from_keyframe(key)
+    assert again == replace(scene.settings, view=again.view)
+    assert again.view.center == pytest.approx(scene.settings.view.center)
+    assert again.view.height == pytest.approx(scene.settings.view.height)
+
+
+def test_rotated_palettes_keep_their_colors(rng):
+    colors = np.round(rng.uniform(0, 255, (256, 3)))
+    assert np.array_equal(edit.rotate_palette(colors, 10)[10:], colors[:-10])
+    assert np.allclose(edit.rotate_palette(edit.rotate_palette(colors, 0, 0.3), 0, -0.3), colors, atol=1e-6)
+    assert np.allclose(edit.rotate_palette(colors, 0, 0.3).max(1), colors.max(1)), "a turned hue keeps the value"
+
+
+def test_key_frames_are_sorted_by_time(rng):
+    home = Settings(xforms=(Xform(), Xform(IDENTITY_2D, color=0.5)))
+    keys = [to_keyframe(home, (64, 48), float(time)) for time in (3.0, 1.0, 2.0)]
+    made = edit.add_keyframe(edit.add_keyframe(edit.add_keyframe(home, keys[0]), keys[1]), keys[2])
+    assert [key.time for key in made.keyframes] == [1.0, 2.0, 3.0]
+    assert edit.add_keyframe(made, replace(keys[1], hue=0.5)).keyframes[0].hue == 0.5
+    assert not edit.delete_keyframe(edit.delete_keyframe(made, 0), 0).keyframes
+
+
+def test_an_animation_interpolates_two_flames(gpu):
+    """Halfway between an xform at -1 and one at 1 is one at 0."""
+    one, two = (
+        Settings(xforms=(Xform((0.1, 0.0, x, 0.0, 0.1, 0.0)),), palette="white", quality=20.0) for x in (-0.9, 0.9)
+    )
+    made = replace(one, keyframes=(to_keyframe(one, (64, 64), 0.0), to_keyframe(two, (64, 64), 2.0)))
+    picture = open_picture(Scene(Path("x"), "x", "flame", made), gpu)
+    columns = [np.nonzero(picture.draw(made, (64, 64), time).read()[..., 0].max(0))[0].mean() for time in (0, 1, 2)]
+    assert columns == pytest.approx([31.5 - 16, 31.5, 31.5 + 16], abs=1.0)
+
+
+def test_a_file_of_flames_is_a_sheet_and_a_click_opens_one(gpu, gl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "".join(
+        f'<flame name="f{k}" size="40 30" scale="12" quality="2"><xform weight="1" linear="0.5" '
+        f'coefs="0.6 0.{k} -0.2 0.6 0.3 0"/><color index="0" rgb="200 90 9"/></flame>'
+        for k in range(4)
+    )
+    (tmp_path / "pack.flame").write_text(f"<flames>{text}</flames>")
+    with window([load_for_window(tmp_path / "pack.flame")], gpu, gl, (WIDTH, HEIGHT)) as screen:
+        finish(screen)
+        assert screen.app.panel.scene.picture == "flame_sheet"
+        x, y, width, height = screen.app.panels.image_rects[0]
+        click(screen, (x + 0.75 * width, y + 0.75 * height))
+        assert (screen.app.panel.scene.picture, screen.app.panel.scene.title) == ("flame", "f3")
