@@ -6,7 +6,9 @@ str.isdigit() accepts superscripts and other alphabets.
 
 import json
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 MAX_MESSAGE = 900  # characters of an error
@@ -40,6 +42,15 @@ def format_value(value: object) -> str:
     except (ValueError, RecursionError):  # an integer of more than 4,300 digits, or lists too deep
         return f"{'an integer' if isinstance(value, int) else 'a value'} too large to show"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def format_names(names: Iterable[object], most: int = 240) -> str:
+    """The names for a message, separated by commas; those beyond `most` characters are only counted."""
+    known = list(map(str, names))
+    ends = list(accumulate(len(name) + 2 for name in known))
+    shown = known[: max(bisect_right(ends, most), 1)]
+    more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
+    return printable(", ".join(shown), 2 * most) + more
 
 
 def format_ignored(ignored: Mapping[str, int]) -> list[str]:

@@ -4,11 +4,13 @@ import os
 import socket
 import time
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from renderer.errors import InputError, UserError
 from renderer.export.frames import MAX_FRAMES, frame_numbers
+from renderer.paths import ROOT
 from renderer.plain import (
     MAX_IGNORED,
     MAX_MESSAGE,
@@ -56,6 +58,29 @@ def test_only_regular_files_are_opened_and_at_once(tmp_path, monkeypatch, kind):
         with pytest.raises(InputError, match=f"a.toml: .*{kind}"):
             read(path)
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/version"), reason="no /proc here")
+def test_files_that_the_system_makes_as_they_are_read_are_refused(tmp_path):
+    """Regular files by their kind, of 0 bytes by their size: some, as /proc/kmsg, never end or make readers wait."""
+    path = tmp_path / "a.toml"
+    path.symlink_to("/proc/version")
+    assert Path("/proc/version").read_text() and path.is_file()
+    for read in (open_input, read_file, read_toml, read_json_lines):
+        with pytest.raises(InputError, match="a.toml: is made by the system as it is read; a file on a disk is wanted"):
+            read(path)
+    (tmp_path / "empty.toml").write_bytes(b"")
+    assert read_toml(tmp_path / "empty.toml") == {}
+
+
+def test_paths_with_loops_of_links_resolve_and_no_reader_asks_pathlib(tmp_path):
+    """Path.resolve() raises RuntimeError for them before Python 3.13, which no reader expects."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert files.resolve(tmp_path / "a" / "c").name == "c"
+    own = {"renderer/paths.py", "renderer/gpu/kernel_source.py", "renderer/bench/machine.py"}  # of this program's files
+    calls = {str(p.relative_to(ROOT)) for p in (ROOT / "renderer").rglob("*.py") if ".resolve()" in p.read_text()}
+    assert calls - own == {"renderer/system/files.py"}  # its docstring
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\udc80\ud800b", "x" * 300])

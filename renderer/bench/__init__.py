@@ -15,6 +15,7 @@ from typing import NamedTuple
 from renderer.paths import ROOT
 from renderer.plain import Json
 from renderer.system.arguments import duration, fraction, positive, seed, size
+from renderer.system.files import resolve
 
 MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64
 
@@ -60,7 +61,7 @@ def _pairs(text: str) -> int:
 
 
 def _repository(text: str) -> Path:
-    path = Path(text).resolve()
+    path = resolve(Path(text))
     if not ((path / "scenes").is_dir() or (path / "tests" / "fps").is_dir()):
         raise argparse.ArgumentTypeError(f"{text!r} has neither scenes/ nor tests/fps/")
     return path

@@ -17,6 +17,7 @@ from renderer.formats.images import read_digest, read_recipe
 from renderer.pictures import make_recipe
 from renderer.plain import Json
 from renderer.system import arguments
+from renderer.system.files import resolve
 from renderer.system.process import INTERRUPTED
 
 SCENES = (
@@ -99,6 +100,6 @@ def _is_done(plan: ExportPlan) -> bool:
         recipe = read_recipe(plan.output)
     except (InputError, UserError):  # no such file, or a picture of another program
         return False
-    scene = make_recipe(plan.scene, plan.output.resolve().parent)["scene"]
+    scene = make_recipe(plan.scene, resolve(plan.output).parent)["scene"]
     same = recipe.get("scene") == json.loads(json.dumps(scene)) and recipe.get("size") == list(plan.size)
     return same and plan.samples in (None, recipe.get("samples"))

@@ -24,6 +24,7 @@ from renderer.raytracing.lights.environment_presets import PRESETS
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
+from renderer.system.files import resolve
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
@@ -264,7 +265,7 @@ def frames_recipe(plan: ExportPlan) -> Json:
     """Returns the recipe of the frames: everything on which their pixels depend."""
     facts: Json = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
     facts |= {"transfer": plan.options.transfer} if plan.options.transfer != "srgb" else {}
-    recipe = make_recipe(plan.scene, plan.pattern.resolve().parent, **facts)
+    recipe = make_recipe(plan.scene, resolve(plan.pattern).parent, **facts)
     recipe |= {"denoise": True} if plan.options.denoise else {}
     recipe |= {"film": True} if plan.options.film else {}
     return recipe | {"time": plan.time, "fps": plan.options.fps}

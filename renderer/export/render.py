@@ -23,6 +23,7 @@ from renderer.pictures import make_recipe
 from renderer.pictures.picture import AnyPicture, Frame, Tile
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
+from renderer.system.files import resolve
 from renderer.system.process import stop_signals
 from renderer.system.profile import stage
 from renderer.system.progress import Progress
@@ -288,7 +289,7 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
     height, width, _ = rendered.linear.shape
     recipe = make_recipe(
         job.scene,
-        path.resolve().parent,
+        resolve(path).parent,
         size=[width, height],
         samples=rendered.samples,
         time=job.time,

@@ -36,6 +36,7 @@ from renderer.pictures import make_recipe, open_picture, picture_class
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json, format_ignored
 from renderer.scene.scene import Scene
+from renderer.system.files import resolve
 from renderer.system.profile import measured, stage
 from renderer.system.progress import Progress
 
@@ -110,7 +111,7 @@ def export_light_field(options: ExportOptions) -> int:
     check_folder(folder, array)
     scene_time = time_of(options, scene)
     facts: Json = dict(size=list(size), samples=options.samples, time=scene_time)
-    views = LightFieldViews(folder, array, make_recipe(scene, folder.resolve(), **facts))
+    views = LightFieldViews(folder, array, make_recipe(scene, resolve(folder), **facts))
     if options.farm:
         from renderer.export.farm import render_light_field_on_farm
         from renderer.system.farm import parse_farm
@@ -203,7 +204,7 @@ def _encode(plan: ExportPlan) -> str:
 
     frames = [frame_path(plan.pattern, number) for number in plan.numbers]
     facts: Json = dict(size=list(plan.size), fps=plan.options.fps)
-    recipe = make_recipe(plan.scene, plan.output.resolve().parent, **facts)
+    recipe = make_recipe(plan.scene, resolve(plan.output).parent, **facts)
     encode_video(frames, plan.output, plan.options.fps, recipe, plan.options.bit_depth, plan.options.transfer)
     digest = joint_digest(frames)
     shutil.rmtree(plan.pattern.parent)

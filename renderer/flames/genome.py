@@ -94,6 +94,16 @@ def _require_known(name: str, known: Mapping[str, object], kind: str) -> None:
         raise ValueError(f"unknown {kind} {name!r}; the nearest known is {nearest!r}")
 
 
+def rgb_entries() -> Any:
+    """A setting that is the 256 colors of a palette, or () for none."""
+    return setting((), 0.0, 255.0, "256 triples of red, green and blue; with these, `palette` is not read")
+
+
+def alpha_entries() -> Any:
+    """A setting that is the 256 alphas of a palette, or () for 1 everywhere."""
+    return setting((), 0.0, 1.0, "256 numbers, of the palette's entries; empty: all 1")
+
+
 @dataclass(frozen=True)
 class Layer:
     """Xforms and palette of one more layer of a flame; camera and exposure are the flame's."""
@@ -102,8 +112,8 @@ class Layer:
     final_xform: Xform | None = None
     further_finals: tuple[Xform, ...] = ()
     palette: str = "ember"
-    colors: tuple[tuple[float, float, float], ...] = ()
-    alphas: tuple[float, ...] = ()
+    colors: tuple[tuple[float, float, float], ...] = rgb_entries()
+    alphas: tuple[float, ...] = alpha_entries()
 
 
 @dataclass(frozen=True)
@@ -118,8 +128,8 @@ class Flame:
     further_finals: tuple[Xform, ...] = ()  # applied in this order after final_xform (JWildfire)
     layers: tuple[Layer, ...] = ()  # drawn into the same picture (JWildfire)
     palette: str = setting("ember", None, None, "a palette of assets/palettes.json; `colors` overrides it")
-    colors: tuple[tuple[float, float, float], ...] = ()
-    alphas: tuple[float, ...] = ()  # of the 256 palette entries, 0 to 1; empty: all 1
+    colors: tuple[tuple[float, float, float], ...] = rgb_entries()
+    alphas: tuple[float, ...] = alpha_entries()
     palette_mode: Literal["step", "linear"] = "step"
     quality: float = setting(50.0, 1e-3, 1e9, "samples per pixel", logarithmic=True)
     brightness: float = setting(4.0, 0.0, 1e6, "exposure of the log-density", logarithmic=True)
@@ -199,6 +209,18 @@ class Flame:
         if not self.has_z and any(len(xform.post) == 12 for xform in self.all_xforms):
             raise ValueError("post has 12 numbers; the flame has no z, so it must have 6")
 
+    def check_choices(self) -> None:
+        """Raises ValueError for a layer that is no flame, and where no xform can be chosen, at first or after one.
+
+        Flames that are read are checked; interpolated ones need not be, as their weights may be 0 for a moment.
+        """
+        for index in range(len(self.layers) + 1):
+            try:
+                flame = self.layer_flame(index)
+                choice_weights(flame, any(xform.xaos for xform in flame.xforms))
+            except ValueError as error:
+                raise ValueError(f"layers[{index - 1}]: {error}" if index else str(error)) from error
+
     @property
     def all_xforms(self) -> tuple[Xform, ...]:
         """The xforms, then the final ones."""
@@ -218,12 +240,16 @@ class Flame:
         if not self.layers:
             return (self,)
         count = max(len(self.xforms), *(len(layer.xforms) for layer in self.layers))
-        flames = [replace(self, layers=())]
-        for layer in self.layers:
-            values = {f.name: getattr(layer, f.name) for f in fields(Layer)}
-            flames.append(replace(self, layers=(), **values))
+        flames = [self.layer_flame(index) for index in range(len(self.layers) + 1)]
         paddings = [(Xform(weight=0.0),) * (count - len(flame.xforms)) for flame in flames]
         return tuple(replace(f, xforms=(*f.xforms, *padding)) for f, padding in zip(flames, paddings, strict=True))
+
+    def layer_flame(self, index: int) -> "Flame":
+        """This flame without `layers` (index 0), or with the xforms and the palette of the layer before `index`."""
+        if not self.layers:
+            return self
+        layer = self.layers[index - 1] if index else self
+        return replace(self, layers=(), **{f.name: getattr(layer, f.name) for f in fields(Layer)})
 
     @property
     def palette_colors(self) -> np.ndarray:
@@ -254,3 +280,24 @@ class Flame:
         table = variation_table()
         names = {name for xform in self.all_xforms for name, weight in xform.variations.items() if weight != 0}
         return self.is_3d or self.has_camera or any(table[name].reads_z for name in names)
+
+
+def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
+    """Weights (xforms,) of the xforms at the first step and, with `xaos`, at the step after each xform.
+
+    Raises ValueError if no xform can be chosen; for the step after an xform of weight 0, which is never chosen, the
+    weights are those of the first step.
+    """
+    weights = np.array([xform.weight for xform in flame.xforms], "f8")
+    if not weights.sum() > 0:
+        raise ValueError("the weights of all xforms are 0; at least one must be above 0")
+    rows = [weights]
+    for index, xform in enumerate(flame.xforms if xaos else ()):
+        factors = np.ones(len(weights))
+        factors[: len(xform.xaos)] = xform.xaos[: len(weights)]
+        if not (weights * factors).sum() > 0:
+            if xform.weight > 0:
+                raise ValueError(f"the xaos of xform {index} excludes every xform, so chains would end there")
+            factors = np.ones(len(weights))
+        rows.append(weights * factors)
+    return rows

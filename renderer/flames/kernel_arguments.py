@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.camera import plane_in_space
-from renderer.flames.genome import Flame, Xform
+from renderer.flames.genome import Flame, Xform, choice_weights
 from renderer.flames.kernel_source import Specialization, xform_signature
 from renderer.flames.variations.catalog import Variation, variation_table
 
@@ -156,16 +156,7 @@ def xform_distributions(flame: Flame, spec: Specialization) -> np.ndarray:
 
     n is 1 + xforms with xaos, else 1. Raises InputError if no xform can be chosen.
     """
-    weights = np.array([xform.weight for xform in flame.xforms], "f8")
-    if not weights.sum() > 0:
-        raise InputError("flame: the weights of all xforms are 0; at least one must be above 0")
-    tables = [alias_table(weights)]
-    for index, xform in enumerate(flame.xforms if spec.xaos else ()):
-        factors = np.ones(len(weights))
-        factors[: len(xform.xaos)] = xform.xaos[: len(weights)]
-        if not (weights * factors).sum() > 0:
-            if xform.weight > 0:
-                raise InputError(f"flame: the xaos of xform {index} excludes every xform, so chains would end there")
-            factors = np.ones(len(weights))
-        tables.append(alias_table(weights * factors))
-    return np.array(tables)
+    try:
+        return np.array([alias_table(weights) for weights in choice_weights(flame, spec.xaos)])
+    except ValueError as error:
+        raise InputError(f"flame: {error}") from error

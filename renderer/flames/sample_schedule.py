@@ -48,7 +48,7 @@ def _non_isometric_weight(flame: Flame) -> float:
 def is_isometry(xform: Xform) -> bool:
     """True if the xform is 2D and only rotates, mirrors and translates."""
     names = {name for name, weight in xform.variations.items() if weight != 0}
-    if len(xform.affine) != 6 or names != {"linear"}:
+    if (len(xform.affine), len(xform.post)) != (6, 6) or names != {"linear"}:
         return False
     (a, b, _, c, d, _), (p, q, _, r, s, _), w = xform.affine, xform.post, xform.variations["linear"]
     columns = [(w * (p * x + q * y), w * (r * x + s * y)) for x, y in ((a, c), (b, d))]

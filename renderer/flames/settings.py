@@ -36,6 +36,7 @@ class Settings(Flame, PictureSettings):
         times = [key.time for key in self.keyframes]
         if any(after <= before for before, after in pairwise(times)):
             raise ValueError(f"keyframes: the times {times} must increase")
+        self.check_choices()
 
     def for_denoising(self) -> Self:
         """The flame with a third of the radius of density estimation.

@@ -23,7 +23,7 @@ from renderer.plain import Json, format_value, is_finite_number
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
-from renderer.system.files import read_text, read_toml
+from renderer.system.files import read_text, read_toml, resolve
 
 LESSONS = ASSETS / "lessons"
 MAX_STEPS, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_ANSWERS = 24, 8, 12, 64, 6
@@ -140,7 +140,7 @@ class Lesson:
     @property
     def name(self) -> str:
         """Returns the name of the folder."""
-        return self.path.resolve().name
+        return resolve(self.path).name
 
     def scene(self, number: int, name: str) -> Scene:
         """Returns the scene of a panel at step `number`, with the settings of that step and of all earlier ones."""

@@ -17,6 +17,7 @@ from renderer.pages import page
 from renderer.pages.figures import draw_plots
 from renderer.pages.markdown import escape, targets, to_html
 from renderer.pages.plot import table_rows
+from renderer.system.files import resolve
 
 MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
 MAX_MARKS = 200  # of an algorithm's step, drawn over its picture
@@ -75,7 +76,7 @@ def _words(text: str, lesson: Lesson, output: Path, images: dict[str, str]) -> s
         if target.startswith(("http://", "https://", "mailto:", "#")):
             return target
         path = lesson.path / target.partition("#")[0]
-        return os.path.relpath(path.resolve(), output.resolve().parent) if os.path.exists(path) else ""
+        return os.path.relpath(resolve(path), resolve(output).parent) if os.path.exists(path) else ""
 
     return to_html(text, link, lambda name: images.get(name, ""))
 

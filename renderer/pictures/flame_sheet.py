@@ -19,7 +19,8 @@ from renderer.pictures import flame
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile, require_untiled
 from renderer.plain import printable
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
+from renderer.system.files import resolve
 
 CELL = (240, 200)  # pixels of a cell of an exported sheet
 MAX_SHEET = 8192  # pixels along each side of an exported sheet
@@ -33,7 +34,7 @@ MAX_FLAMES = 4096
 class Settings(PictureSettings):
     """The file, and the layout of the sheet."""
 
-    file: str = setting("", help="the .flame file", file=True)
+    file: str = required_file("the .flame file")
     columns: int = setting(0, 0, 1024, "flames in a row; 0 chooses for the picture's shape")
     quality: float = setting(50.0, 1e-3, 1e5, "samples per pixel", logarithmic=True)
     labels: bool = setting(True, help="number and name under each flame")
@@ -48,7 +49,7 @@ def open_file(path: Path) -> Scene:
     shape = columns * CELL[0], math.ceil(len(entries) / columns) * CELL[1]
     shrink = min(1.0, MAX_SHEET / max(shape))
     size = round(shape[0] * shrink), round(shape[1] * shrink)
-    settings = Settings(str(Path(path).resolve()), quality=50.0)
+    settings = Settings(str(resolve(Path(path))), quality=50.0)
     return Scene(Path(path), Path(path).stem, "flame_sheet", settings, Picture.tone, size)
 
 

@@ -23,7 +23,7 @@ from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.scene.cameras import View
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
 
 FILE = "images/diffusion_dof.cu"
 KERNELS = (
@@ -56,7 +56,7 @@ class Lens(View):
 class Settings(PictureSettings):
     """The scene, the lens, and the picture of it that is shown."""
 
-    source: str = setting("", file=True, help="a scene of the ray tracer")
+    source: str = required_file("a scene of the ray tracer")
     view: Lens = Lens()
     show: Literal["compare", "separable", "full", "thin_lens", "pinhole", "coc"] = setting(
         "compare", help="compare: separable beside thin_lens; coc: circles of confusion in pixels", key="v"
@@ -110,10 +110,8 @@ class Picture(BasePicture[Settings]):
 
     def _open(self, path: str) -> None:
         """Read the scene and build its geometry, unless it is the present one. Raises InputError."""
-        if path and path == self._source_path:
+        if path == self._source_path:
             return
-        if not path:
-            raise InputError("focus: source is empty; it must name a scene of the ray tracer")
         scene = load(Path(path))
         if scene.picture != "raytrace":
             raise InputError(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")

@@ -17,14 +17,14 @@ from renderer.numerics.laplacian import BORDERS, laplacian
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
 from renderer.pictures.source import SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
 
 
 @dataclass(frozen=True)
 class Settings(SourceSettings):
     """The source, and the filter."""
 
-    source: str = setting("", help="the image file or scene whose edges are shown", file=True)
+    source: str = required_file("the image file or scene whose edges are shown")
     method: Literal["auto", "naive", "shared_tiles", "register_rows", "gl"] = setting(
         "auto", help="variant of the kernel, or gl: a GLSL pass"
     )

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from renderer.errors import InputError
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Buffer, DeviceContext
 from renderer.lightfields.aperture import (
@@ -34,7 +33,8 @@ from renderer.lightfields.light_field import LightField, read_light_field, view_
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
+from renderer.system.files import resolve
 
 Made = TypeVar("Made")  # a cached value
 STACK_GAP = 2  # pixels between the pictures of a focal stack
@@ -44,7 +44,7 @@ STACK_GAP = 2  # pixels between the pictures of a focal stack
 class Settings(PictureSettings):
     """Settings of a light field picture; the help texts describe each."""
 
-    light_field: str = setting("", file=True, help="folder or .zip of views, .npy, .npz, or one image of all views")
+    light_field: str = required_file("folder or .zip of views, .npy, .npz, or one image of all views")
     view: VirtualCamera = VirtualCamera()
     output: Literal["refocused", "focal_stack", "all_in_focus", "disparity"] = setting("refocused", key="v")
     flatten: Literal["mean", "median", "max", "min"] = setting(
@@ -95,7 +95,7 @@ class Settings(PictureSettings):
 
 def open_file(path: Path) -> Scene:
     """The scene of a light field file: full aperture, focused on the center, in the size of the views."""
-    path = Path(path).resolve()
+    path = resolve(Path(path))
     settings = Settings(str(path), VirtualCamera().click(0.0, 0.0))
     return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_resolution(path))
 
@@ -153,8 +153,6 @@ class Picture(AccumulatingPicture[Settings]):
         source = (settings.light_field, settings.pattern, settings.layout, settings.grid, settings.memory_mib)
         if source == self._source:
             return
-        if not settings.light_field:
-            raise InputError("settings: light_field is empty; it must be a folder, .zip, .npy, .npz or image of views")
         field = resolve_v_direction(
             read_light_field(settings.light_field, settings.pattern, settings.layout, settings.grid)
         )

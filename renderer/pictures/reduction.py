@@ -3,7 +3,7 @@
 It shows the passes of renderer/numerics/texture_reduction.py for the lessons (chapter 5 of the thesis).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from renderer.gpu import DeviceContext
@@ -15,10 +15,9 @@ from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile, require_untiled
 from renderer.pictures.source import SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
 
 Rectangle = tuple[int, int, int, int]  # left, top, width, height in pixels
-SOURCE = dict(low=None, high=None, help="a scene or an image file", key=None, file=True, logarithmic=False)
 BACKGROUND = (0.006, 0.007, 0.010)
 
 
@@ -26,7 +25,7 @@ BACKGROUND = (0.006, 0.007, 0.010)
 class Settings(SourceSettings):
     """The source, and the operation of the reduction."""
 
-    source: str = field(metadata=SOURCE)
+    source: str = required_file("a scene or an image file")
     operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel keeps of its 8 x 8 block")
 
 

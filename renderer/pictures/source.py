@@ -44,8 +44,6 @@ class SourcePicture(Picture[AnySourceSettings]):
 
     def open_source(self, path: str) -> Source | None:
         """The scene and picture of the source; None for an image, whose pixels are then in _pixels."""
-        if not path:
-            raise InputError(f"{self.kind}: source is empty; it must name an image file or a scene")
         if self._path != path:
             if Path(path).suffix.lower() in self.image_suffixes:
                 self._source, self._pixels = None, read_image(Path(path))

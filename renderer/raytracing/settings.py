@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from renderer.plain import format_names
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.instances import Instance, Point, Scattered
@@ -22,7 +23,7 @@ from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
 from renderer.scene.cameras import Camera
-from renderer.scene.schema import PictureSettings, reference, setting
+from renderer.scene.schema import PictureSettings, reference, required_file, setting
 
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # for LightSampler
@@ -96,7 +97,7 @@ class MeshShape:
     """A mesh file, scaled, then rotated about y, then moved."""
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
-    file: str = setting("", file=True)
+    file: str = required_file()
     scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
     rotation_degrees: float = setting(0.0, help=TURN_HELP)
     position: Point = (0.0, 0.0, 0.0)
@@ -292,7 +293,7 @@ class Settings(PictureSettings):
     def __post_init__(self) -> None:
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
-            raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
+            raise ValueError(f"two materials have one name; the names are {format_names(names)}")
         check_maps(self.materials, self.textures)
         mapped = {material.name for material in self.materials if material.has_maps}
         for where, shape in self._items("distance_fields"):
@@ -307,7 +308,7 @@ class Settings(PictureSettings):
             self._check_panorama(PANORAMAS[self.projection])
         for where, shape in self._items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
-                raise ValueError(f"{where}: material is {shape.material!r}; allowed are {', '.join(names)}")
+                raise ValueError(f"{where}: material is {shape.material!r}; allowed are {format_names(names)}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for _, shape in self._items(*SHAPE_GROUPS, "models")}
@@ -372,13 +373,13 @@ class Settings(PictureSettings):
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""
-        allowed_shapes = ", ".join(sorted(shapes)) or "none: no shape has a name"
+        allowed_shapes = format_names(sorted(shapes)) or "none: no shape has a name"
         for where, instance in self._items("instances", "shutter_close", "scattered"):
             for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
                 if name not in shapes:
                     raise ValueError(f"{where}: shape is {name!r}; allowed are {allowed_shapes}")
             if instance.material and instance.material not in materials:
-                raise ValueError(f"{where}: material is {instance.material!r}; allowed are {', '.join(materials)}")
+                raise ValueError(f"{where}: material is {instance.material!r}; allowed are {format_names(materials)}")
         opening, closing = ([i.shape for i in group] for group in (self.instances, self.shutter_close))
         if closing and closing != opening:
             raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
-from renderer.plain import format_value, parse_whole, to_float
-from renderer.system.files import parse_toml
+from renderer.plain import format_names, format_value, parse_whole, printable, to_float
+from renderer.system.files import parse_toml, resolve
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
@@ -52,6 +52,11 @@ def setting(
     if isinstance(default, types.MappingProxyType):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def required_file(help: str = "") -> Any:
+    """A dataclass field without a default that is the path of a file, as setting(file=True) has it, and not empty."""
+    return dataclasses.field(metadata=dict(help=help, file=True, required=True))
 
 
 def reference(refers_to: str, help: str) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def from_table(Settings: type, table: object, context: str, folder: Path = Path(
     hints = field_types(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
-        raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {', '.join(known)}")
+        raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {format_names(known)}")
     for key in table:
         if key not in known:
             raise InputError(_unknown_key(context, key, known))
@@ -133,7 +138,8 @@ def from_table(Settings: type, table: object, context: str, folder: Path = Path(
 def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
     similar = difflib.get_close_matches(key, known, 1)
     hint = f" (did you mean {similar[0]}?)" if similar else ""
-    return f"{context}: unknown key {key!r}{hint}; allowed are {', '.join(known)}"
+    shown = printable(repr(key), 60)
+    return f"{context}: unknown key {shown}{hint}; allowed are {format_names(known)}"
 
 
 def _convert(kind: object, value: object, context: str, folder: Path, metadata: Metadata) -> Any:
@@ -145,7 +151,7 @@ def _convert(kind: object, value: object, context: str, folder: Path, metadata: 
         return None if value is None else _convert(_without_none(kind), value, context, folder, metadata)
     if origin is Literal:
         if value not in inner or isinstance(value, bool):
-            raise InputError(f"{context} is {format_value(value)}; allowed are {', '.join(map(str, inner))}")
+            raise InputError(f"{context} is {format_value(value)}; allowed are {format_names(inner)}")
         return value
     if is_dataclass(kind):
         return from_table(typing.cast(type, kind), value, context, folder)
@@ -185,12 +191,16 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
     value = to_float(value) if kind is float else value
     if is_number:
         _check_number(value, context, metadata)
+    if metadata.get("required") and not value:
+        raise InputError(f"{context} is empty; it must name a file")
     if metadata.get("file") and value:
         try:
             (folder / value).stat()  # refuses an overlong name at once; resolve() would look at each component
-            path = (folder / value).resolve()
-        except (OSError, ValueError, RuntimeError) as error:  # names that no file can have, and loops of links, too
-            raise InputError(f"{context} is {format_value(value)}; there is no {folder / value}") from error
+            path = resolve(folder / value)
+        except (OSError, ValueError) as error:  # names that no file can have, and loops of links, too
+            raise InputError(
+                f"{context} is {format_value(value)}; there is no {printable(str(folder / value), 200)}"
+            ) from error
         return str(path)
     return value
 
@@ -269,7 +279,7 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = types.
         return {k: to_plain(v, folder, metadata) for k, v in value.items()}
     if metadata.get("file") and value and folder is not None:
         with suppress(ValueError):  # another drive
-            return os.path.relpath(value, folder.resolve())
+            return os.path.relpath(value, resolve(folder))
     return value
 
 
@@ -321,7 +331,7 @@ def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any
         return (*node[:index], replace_path(node[index], rest, value, context, item, metadata), *node[index + 1 :])
     if isinstance(node, Mapping):
         if name not in node:
-            raise UserError(f"{context}: unknown key {name!r}; allowed are {', '.join(node)}")
+            raise UserError(f"{context}: unknown key {printable(repr(name), 60)}; allowed are {format_names(node)}")
         item = (get_args(_without_none(kind)) or (Any,))[-1]
         new = replace_path(node[name], rest, value, context, item, metadata)
         return types.MappingProxyType({**node, name: new})

@@ -36,6 +36,8 @@ def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedRea
     try:
         state = os.fstat(file.fileno())
         _check_regular(path, state)
+        if not state.st_size and _gives_bytes(path, file) and not file_size(file):
+            raise InputError(f"{path}: is made by the system as it is read; a file on a disk is wanted")
         if max_bytes is not None and state.st_size > max_bytes:
             raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
     except BaseException:
@@ -44,10 +46,26 @@ def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedRea
     return file
 
 
+def resolve(path: Path | str) -> Path:
+    """Returns the absolute path with links followed; a loop of links stays, where Path.resolve() raises RuntimeError.
+
+    Raises ValueError for a name that no file can have.
+    """
+    return Path(os.path.realpath(path))
+
+
 def _check_regular(path: Path | str, state: os.stat_result) -> None:
     if not stat.S_ISREG(state.st_mode):
         kind = next((name for test, name in KINDS if test(state.st_mode)), "a device")
         raise InputError(f"{path}: is {kind}; a file is wanted")
+
+
+def _gives_bytes(path: Path | str, file: io.BufferedReader) -> bool:
+    """Returns True for a regular file that is not as empty as it says, as those of /proc, some of which never end."""
+    with reading(path):
+        found = file.raw.read(1) != b""  # None: one would have to wait for it
+        file.seek(0)
+        return found
 
 
 def file_size(file: IO[bytes]) -> int:
@@ -68,7 +86,7 @@ def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
     with open_input(path, max_bytes) as file, reading(path):
         size = min(file_size(file), max_bytes)
         data = file.read(size + 1)  # read(max_bytes) would allocate max_bytes, which may be a GiB
-        if len(data) > size:  # it has grown, or the system does not say its size
+        if len(data) > size:  # it has grown
             data += file.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:  # it has grown
         raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")

@@ -212,6 +212,9 @@ def test_a_missing_picture_costs_its_texture(tmp_path):
     model = gltf.load(path)
     assert model.ignored == {"missing picture textures": 1} and set(model.materials[0].textures) == {"emissive"}
     assert format_ignored(model.ignored) == ["missing picture (1 texture)"]
+    (tmp_path / "lost one.png").symlink_to("lost one.png")  # a loop of links, which leads to no file either
+    assert gltf.load(path).ignored == {"missing picture textures": 1}
+    (tmp_path / "lost one.png").unlink()
     Image.fromarray(np.full((3, 2, 3), 9, "u1")).save(tmp_path / "lost one.png")
     model = gltf.load(path)
     assert not model.ignored and model.textures[0].pixels.shape == (3, 2, 4)

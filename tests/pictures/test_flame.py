@@ -234,14 +234,27 @@ def test_invalid_xforms_are_rejected(tmp_path, change, message):
     assert message in str(error.value) and "bad.toml" in str(error.value)
 
 
-def test_zero_weights_and_dead_end_xaos_are_rejected(gpu):
-    for xforms, message in (
-        ((Xform(weight=0.0),), "weights of all xforms are 0"),
-        ((Xform(xaos=(1.0, 0.0)), Xform(xaos=(0.0, 0.0))), "xaos of xform 1 excludes every xform"),
-    ):
+@pytest.mark.parametrize("kind", ["flame", "flame3d"])
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("xforms = []", "xforms is empty"),
+        ("xforms = [{{{affine}weight = 0.0}}]", "the weights of all xforms are 0"),
+        ("xforms = [{{{affine}xaos = [1, 0]}}, {{{affine}xaos = [0, 0]}}]", "the xaos of xform 1 excludes every xform"),
+        ("palette = 'nope'", "palette is 'nope'; allowed are ember"),
+        ("colors = [[1, 2, 3]]", "colors has 1 entries; it must have 256"),
+        ("colors = [[1, -2, 3]]", "colors[0][1] is -2.0; it must be 0.0 to 255.0"),
+        ("alphas = [2]", "alphas[0] is 2.0; it must be 0.0 to 1.0"),
+    ],
+)
+def test_flames_and_layers_that_cannot_be_drawn_are_refused_when_read(tmp_path, kind, table, message):
+    path = tmp_path / "bad.toml"
+    affine = "affine = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], " if kind == "flame3d" else ""
+    for header, where in (("[settings]", "settings: "), ("[[settings.layers]]", r"settings: layers[0]: ")):
+        path.write_text(f"picture = '{kind}'\n{header}\n{table.format(affine=affine)}\n")
         with pytest.raises(InputError) as error:
-            picture_module.Picture(gpu).draw(Settings(xforms=xforms), (8, 8), 0.0)
-        assert message in str(error.value)
+            load(path)
+        assert str(error.value).startswith(f"{path}: {where}{message}"), error.value
 
 
 def test_diverging_points_count_as_bad_values(gpu):

@@ -198,8 +198,6 @@ def test_mouse_and_bad_input(gpu_of, settings, tmp_path):
     assert (
         Lens(4.0, 0.1).drag(0.5, 0.0).lens_radius == pytest.approx(0.2) and Lens(4.0, 0.1).scroll(1).focus_distance > 4
     )
-    with pytest.raises(InputError, match="it must name a scene"):
-        Picture(gpu_of).draw(Settings(), SIZE, 0.0)
     with pytest.raises(InputError, match="needs a scene of the ray tracer"):
         Picture(gpu_of).draw(replace(settings, source=str(SCENES / "fern.toml")), SIZE, 0.0)
     with pytest.raises(InputError, match="too many for show = full"):

@@ -77,8 +77,6 @@ def test_images_are_fitted_without_distortion():
 
 def test_sources_that_cannot_be_filtered_are_told(shared_gl, file, tmp_path):
     picture = Picture(DeviceContext(gl=shared_gl))
-    with pytest.raises(InputError, match="source"):
-        picture.draw(Settings(), (8, 8), 0.0)
     with pytest.raises(InputError, match="another kind"):
         picture.draw(Settings(source=str(SCENES / "laplacian.toml")), (8, 8), 0.0)
     with pytest.raises(InputError, match="missing.png"):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from renderer.errors import InputError, UserError
+from renderer.pictures import load
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.schema import MAX_NUMBER, PictureSettings, from_table, set_from_text, setting, to_table
 from renderer.system.files import read_toml
@@ -158,3 +159,31 @@ def test_plane_zoom_keeps_the_point_under_the_pointer(rng):
 
     assert np.allclose(under(plane.scroll(5, x, y)), under(plane))
     assert plane.drag(0.1, 0.2).drag(-0.1, -0.2).center == pytest.approx(plane.center)
+
+
+@pytest.mark.parametrize("kind", ["focus", "laplacian", "reduction", "lightfield", "flame_sheet"])
+def test_a_file_that_a_picture_cannot_do_without_is_asked_for_when_the_scene_is_read(tmp_path, kind):
+    key = {"lightfield": "light_field", "flame_sheet": "file"}.get(kind, "source")
+    path = tmp_path / "a.toml"
+    for table, message in (
+        ("", f"the key '{key}' is missing"),
+        (f"{key} = ''", f"{key} is empty; it must name a file"),
+    ):
+        path.write_text(f"picture = '{kind}'\n[settings]\n{table}\n")
+        with pytest.raises(InputError, match=f"a.toml: settings: {message}"):
+            load(path)
+
+
+def test_messages_stay_short_whatever_is_allowed_and_found(tmp_path):
+    """The ray tracer alone has 50 keys; a name of a key or a file may have thousands of characters."""
+    path = tmp_path / "a.toml"
+    for text, message in (
+        ("settings = 3", "must be a table with the keys view, projection, .* and [0-9]+ more"),
+        ("[settings]\nxyz = 3", "unknown key 'xyz'; allowed are view, projection, .* and [0-9]+ more"),
+        (f"[settings]\n{'x' * 3000} = 3", "unknown key 'xxx"),
+        (f"[settings.environment]\nfile = '{'x' * 3000}'", "there is no "),
+    ):
+        path.write_text(f"picture = 'raytrace'\n{text}\n")
+        with pytest.raises(InputError, match=message) as error:
+            load(path)
+        assert len(str(error.value).replace(str(tmp_path), "")) < 400

@@ -159,9 +159,9 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
     dialects.apply(parser, version, attributes, flame, camera, extra)
     first, *others = _parse_layers(parser, element, version, camera, flame)
     try:
-        return KeyFrame(
-            Flame(**flame, **first, layers=tuple(Layer(**each) for each in others)), extra=read_only(extra), **camera
-        )
+        genome = Flame(**flame, **first, layers=tuple(Layer(**each) for each in others))
+        genome.check_choices()
+        return KeyFrame(genome, extra=read_only(extra), **camera)
     except ValueError as error:
         parser.fail(str(error))
 
@@ -252,8 +252,6 @@ def _parse_xforms(
     if solo is not None and int(parser.number("soloxform", solo)) >= 0:
         solo_index = int(parser.number("soloxform", solo))
         xforms = [xform if i == solo_index else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
-    if not sum(xform.weight for xform in xforms) > 0:
-        parser.fail("the weights of all xforms are 0; at least one must be above 0")
     if is_jwildfire:
         opacity = jwildfire.opacity_of_probability
         xforms = [x if x.opacity in (0, 1) else replace(x, opacity=opacity(x.opacity)) for x in xforms]

@@ -19,7 +19,7 @@ from renderer.errors import InputError
 from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED
 from renderer.plain import Json, format_value, is_finite_number
-from renderer.system.files import file_stamp, parse_json, read_file
+from renderer.system.files import file_stamp, parse_json, read_file, resolve
 
 MAX_FILE_BYTES = 1 << 30  # bytes
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
@@ -171,9 +171,9 @@ class Container:
         name = urllib.parse.unquote(uri)
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri) or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
-        folder = self.path.parent.resolve()
+        folder = resolve(self.path.parent)
         try:
-            target = (folder / name).resolve()
+            target = resolve(folder / name)
             if not target.is_relative_to(folder) or not target.is_file():
                 self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
             self.linked[target] = file_stamp(target)
@@ -187,9 +187,9 @@ class Container:
         """True if a URI names a missing file in the glTF file's folder or below; the file is then watched for."""
         if not isinstance(uri, str) or uri[:5].lower() == "data:" or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri):
             return False
-        folder, name = self.path.parent.resolve(), urllib.parse.unquote(uri)
+        folder, name = resolve(self.path.parent), urllib.parse.unquote(uri)
         try:
-            target = (folder / name).resolve()
+            target = resolve(folder / name)
             if "\\" in name or not target.is_relative_to(folder) or target.exists():
                 return False
         except (OSError, ValueError):  # not a valid file name; content() reports it

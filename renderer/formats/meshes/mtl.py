@@ -21,7 +21,7 @@ from renderer.formats.images import read_pixels
 from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
 from renderer.plain import format_value
-from renderer.system.files import file_stamp, read_file
+from renderer.system.files import file_stamp, read_file, resolve
 
 MAX_LIBRARY_BYTES = 64 << 20
 MAX_LIBRARIES = 64
@@ -109,7 +109,7 @@ def find_beside(folder: Path, name: str) -> Path | None:
         for part in wanted:
             path = _find_entry(path, part) if path and part != ".." else None
         try:
-            if path and path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+            if path and path.is_file() and resolve(path).is_relative_to(resolve(folder)):
                 return path
         except OSError:
             continue

@@ -25,6 +25,7 @@ from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
 from renderer.system import arguments
+from renderer.system.files import resolve
 from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
@@ -105,7 +106,7 @@ class SolveRequest:
         checked_block(self.block)
         if self.certified is not None:
             matrices.check_npy_name(Path(self.certified), "--certified")
-            if Path(self.certified).resolve() == Path(self.output).resolve():
+            if resolve(Path(self.certified)) == resolve(Path(self.output)):
                 raise UserError(f"--certified {self.certified}: the same file as -o; the radii need one of their own")
         if self.least_squares and (self.trans or self.cholesky or self.natural_order):
             raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")

@@ -25,6 +25,7 @@ from renderer.raytracing.settings import MeshShape, PointLight, Settings, Sun
 from renderer.scene.animation import Animation
 from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene
+from renderer.system.files import resolve
 
 __all__ = ["TONE", "lights_of", "open_file", "play_animation", "with_animation"]
 MIN_SPAN = 1e-17  # least size of a mesh; its reciprocal is a scale that MeshShape accepts
@@ -47,7 +48,7 @@ def open_file(path: Path) -> Scene:
         vertices = vertices.astype("f8") * scale + position
     step = max(1, len(faces) // MAX_TRIANGLES)
     corners = vertices[faces[::step]].astype("f8", copy=False)
-    mesh = MeshShape("body", str(path.resolve()), scale, position=to_point(position))
+    mesh = MeshShape("body", str(resolve(path)), scale, position=to_point(position))
     settings = Settings(samples=SAMPLES, materials=(BODY,), meshes=(mesh,))
     content = Content(vertices, corners, np.zeros(len(corners)), step, precision="f8")
     return default_scene(path, content, settings)
@@ -79,7 +80,7 @@ def picture_size(camera: gltf.Camera) -> tuple[int, int] | None:
 
 def _shape(path: Path, model: gltf.Model) -> ModelShape:
     """The shape of a file, which plays its first animation."""
-    shape = ModelShape(str(path.resolve()))
+    shape = ModelShape(str(resolve(path)))
     return with_animation(shape, model, 0) if model.animations else shape
 
 
@@ -122,7 +123,7 @@ def play_animation(scene: Scene, name: str) -> Scene:
 
 def is_opened_file(shape: ModelShape, scene: Scene) -> bool:
     """True if the scene is the default picture of the shape's file; its camera and lights are then the file's."""
-    return Path(shape.file) == scene.path.resolve()
+    return Path(shape.file) == resolve(scene.path)
 
 
 def _longest(clips: Iterable[Animation | None]) -> Animation | None:

@@ -24,7 +24,7 @@ from renderer.raytracing.textures import (
     write_colors,
     write_texcoords,
 )
-from renderer.scene.schema import setting
+from renderer.scene.schema import required_file, setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
 COLORED_MATERIAL = gltf.Material("vertex colors", metallic=0.0)
@@ -37,7 +37,7 @@ MIN_INSTANCED_TRIANGLES = 20_000  # least triangles, in all copies of a mesh, fo
 class ModelShape:
     """A glTF file with its own materials and textures, scaled, then rotated, then moved."""
 
-    file: str = setting("", file=True)
+    file: str = required_file()
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)

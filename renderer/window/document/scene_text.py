@@ -17,7 +17,7 @@ from renderer.scene.animation import write_animation
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, to_plain, to_table
 from renderer.scene.toml_text import TextError
-from renderer.system.files import parse_toml, read_text
+from renderer.system.files import parse_toml, read_text, resolve
 
 MAX_MATCHED = 2000  # items that difflib matches; changed ranges longer than this are replaced as one
 KEYFRAMES = ("animation", "keyframes")
@@ -257,7 +257,7 @@ def _with_row(text: str, index: int, old: dict[str, Any], new: dict[str, Any]) -
 def moved_to(before: SceneText, scene: Scene, path: Path) -> SceneText:
     """The text of a scene for another file: paths are relative to that file's folder."""
     text = with_scene(before, scene).text
-    if path.parent.resolve() != before.path.parent.resolve():
+    if resolve(path.parent) != resolve(before.path.parent):
         named = [*_file_values(scene.settings, ("settings",)), *_file_values(scene.tone, ("tone",))]
         for at, f, value in named:
             if _value_at(text, at) is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from renderer.errors import UserError
 from renderer.scene.animation import insert_keyframe, remove_track
 from renderer.scene.schema import replace_path, split_path
+from renderer.system.files import resolve
 from renderer.window.controls.context import ControlContext
 from renderer.window.document import commands, creation, items
 from renderer.window.document.document import Document
@@ -182,7 +183,7 @@ def browse(app: AppState, panel: Panel, path: str, f: Field, value: str) -> None
 def set_file(app: AppState, panel: Panel, path: str, file: Path) -> None:
     """Sets the file of a setting; raises UserError or ValueError for a file that the settings do not take."""
     scene = panel.scene
-    settings = replace_path(scene.settings, split_path(path), str(file.resolve()), path)
+    settings = replace_path(scene.settings, split_path(path), str(resolve(file)), path)
     with app.undo_step():
         panel.show(replace(scene, settings=settings))
 

@@ -14,7 +14,7 @@ from renderer.paths import SCENES, SHADERS
 from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
-from renderer.system.files import file_stamp, read_toml
+from renderer.system.files import file_stamp, read_toml, resolve
 from renderer.window.boundary import contained
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
@@ -69,7 +69,7 @@ def _picture_kind(path: Path, stamp: tuple[int, int] | None) -> Any:
 
 def next_scene(app: AppState, direction: int) -> None:
     """Opens the next (1) or the previous (-1) scene file of the folder, except layouts and damaged files."""
-    here = app.panel.original.path.resolve()
+    here = resolve(app.panel.original.path)
     files = sorted(here.parent.glob("*.toml"))
     start = files.index(here) if here in files else -1
     for step in range(1, len(files) + 1):
@@ -132,7 +132,7 @@ def scene_folder(app: AppState) -> Path:
 
 def is_bundled(path: Path) -> bool:
     """True if a scene file comes with the program."""
-    return path.resolve().is_relative_to(SCENES.resolve())
+    return resolve(path).is_relative_to(resolve(SCENES))
 
 
 def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:

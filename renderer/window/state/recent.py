@@ -9,7 +9,7 @@ from pathlib import Path
 
 from renderer.errors import UserError
 from renderer.formats.images import atomic_write
-from renderer.system.files import parse_json, read_text
+from renderer.system.files import parse_json, read_text, resolve
 
 MAX_FILES = 12
 MAX_BYTES = 1 << 18
@@ -32,7 +32,7 @@ class RecentFiles:
 
     def add(self, path: Path) -> None:
         """Puts a file at the front of the list."""
-        path = path.resolve()
+        path = resolve(path)
         if self.files[:1] == [path]:
             return
         self.files = [path, *(other for other in self.files if other != path)][:MAX_FILES]

@@ -17,7 +17,7 @@ from renderer.paths import ensure_cache
 from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value
 from renderer.scene.scene import Scene
-from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text
+from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
@@ -110,8 +110,8 @@ def save(session: Session, path: Path) -> None:
 
 
 def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
-    table = {"path": str(scene.path.resolve()), "time": scene.time, **make_recipe(scene, path.parent)["scene"]}
-    return table if base is None else {**table, "text": base.text, "text_path": str(base.path.resolve())}
+    table = {"path": str(resolve(scene.path)), "time": scene.time, **make_recipe(scene, path.parent)["scene"]}
+    return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
 
 def restore(path: Path) -> Session:
