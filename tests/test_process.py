@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
+from renderer.system.process import StopFlag
 
 BROKEN = "import sys, renderer.doctor as d; d.command = lambda args: {}['no such key']; " + (
     "from renderer.cli import main; sys.exit(main(['doctor']))"
@@ -78,6 +80,62 @@ def test_every_signal_that_ends_a_program_is_exit_code_130(number):
     process.send_signal(number)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130 and stderr == "rayfold: interrupted\n"
+
+
+STOP_FLAG = """
+import sys, threading, time
+import renderer.system.process as process
+from renderer.cli import main
+import renderer.doctor
+event, lock = threading.Event(), threading.Condition()
+def command(args):
+    process.OBEY_SECONDS = float(sys.argv[2])
+    with process.StopFlag() as stop:
+        stop.wake = event.set
+        print("ready", flush=True)
+        {body}
+    return 0
+renderer.doctor.command = command
+process.end_process(main(["doctor"]))
+"""
+BUSY = "while not stop.is_set: lock.acquire(); lock.notify_all(); lock.release(); event.wait(0)"
+
+
+@pytest.mark.parametrize(
+    ("body", "obey", "signals"),
+    [
+        ("event.wait(60)", 60, 1),  # wake() ends the wait
+        (BUSY, 60, 1),
+        ("time.sleep(60)", 60, 2),  # the second signal ends a process whose main thread does not look
+        ("(dead := threading.Lock()).acquire(); dead.acquire()", 60, 2),  # nor a deadlock
+        ("time.sleep(60)", 0.2, 1),  # as does one that is not obeyed
+    ],
+)
+def test_a_stop_flag_ends_every_block(body, obey, signals):
+    words = [sys.executable, "-c", STOP_FLAG.format(body=body), "", str(obey)]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(signals):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)  # two of the same number that wait for delivery are one
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130 and stderr == "rayfold: interrupted\n"
+
+
+def test_a_stop_flag_sees_no_signal_on_other_threads_and_leaves_handlers_as_they_were():
+    before, caught = signal.getsignal(signal.SIGTERM), []
+
+    def enter():
+        with StopFlag() as stop:
+            pass
+        caught.append(stop.is_set)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join(10)
+    enter()
+    assert caught == [False, False] and signal.getsignal(signal.SIGTERM) == before
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_nohup_is_respected():

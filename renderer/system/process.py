@@ -11,11 +11,13 @@ import io
 import os
 import platform
 import signal
+import socket
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +33,7 @@ MAX_LOGS = 50
 STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 
 STOP_SECONDS = 1.5  # after a signal until the parent kills a supervised command
+OBEY_SECONDS = 5.0  # after a signal until a window that has not ended is ended
 
 unfinished_work: set[object] = set()  # calls of drivers and compilers on other threads that nobody waits for any more
 
@@ -108,6 +111,62 @@ def stop_signals(handler: Any = signal.default_int_handler) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+class StopFlag:
+    """A block in which the first stop signal sets `is_set` and calls wake() on a thread, for a main loop to end by.
+
+    Python may raise KeyboardInterrupt between two instructions of threading.Condition, whose lock then stays held for
+    ever; and it raises none while a driver blocks the main thread. So a thread reads the signals from a socket. It ends
+    the process at the second signal, or if the block still runs OBEY_SECONDS after the first. A block that has obeyed
+    raises KeyboardInterrupt at its end. Outside the main thread, where Python forbids handlers, no signal is seen.
+    """
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.wake: Callable[[], object] = lambda: None  # called on a thread
+        self._outer = -1  # the descriptor that set_wakeup_fd() had before
+
+    def __enter__(self) -> "StopFlag":
+        self._signals = stop_signals(lambda number, frame: None)
+        self._signals.__enter__()
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        with contextlib.suppress(ValueError):  # not the main thread
+            self._outer = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._watch, name="stop signals", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        with contextlib.suppress(ValueError):
+            signal.set_wakeup_fd(self._outer)
+        self._writer.close()  # ends the thread
+        self._thread.join()
+        self._reader.close()
+        self._signals.__exit__(None, None, None)
+        if self.is_set and error is None:
+            raise KeyboardInterrupt
+
+    def _watch(self) -> None:
+        if not self._is_signaled():
+            return
+        self.is_set = True
+        with contextlib.suppress(Exception):  # the loop that it wakes may have ended meanwhile
+            self.wake()
+        self._reader.settimeout(OBEY_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            if not self._is_signaled():
+                return
+        print("rayfold: interrupted", file=sys.stderr, flush=True)
+        os._exit(INTERRUPTED)
+
+    def _is_signaled(self) -> bool:
+        """Waits for the number of a stop signal; false if the block has ended."""
+        while number := self._reader.recv(1):
+            if number[0] in STOP_SIGNALS:
+                return True
+        return False
 
 
 def end_process(code: int) -> NoReturn:

@@ -13,6 +13,7 @@ from renderer.errors import UserError
 from renderer.lessons import command as lessons
 from renderer.paths import SCENES
 from renderer.system import arguments
+from renderer.system.process import StopFlag
 
 if TYPE_CHECKING:
     from renderer.gpu import DeviceContext
@@ -75,13 +76,16 @@ def _run_window(
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import Window
 
-    window = Window(args.size, title)
-    with contextlib.closing(window), contextlib.closing(CompilePool()) as pool:
+    with (
+        StopFlag() as stop,
+        contextlib.closing(Window(args.size, title)) as window,
+        contextlib.closing(CompilePool()) as pool,
+    ):
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
         app = open_app(session, gpu, args.device)
         prepare(app)
-        window.run(app)
+        window.run(app, stop)
     return 0
 
 
@@ -101,11 +105,15 @@ def run_serve(args: argparse.Namespace) -> int:
         app.device = args.device
         return OffscreenWindow(app, gpu.gl, args.size)
 
-    with contextlib.closing(RemoteServer(args.host, args.port)) as server, contextlib.closing(CompilePool()) as pool:
+    with (
+        StopFlag() as stop,
+        contextlib.closing(RemoteServer(args.host, args.port)) as server,
+        contextlib.closing(CompilePool()) as pool,
+    ):
         gpu.compile_in_children(pool)
         with contextlib.closing(OffscreenWindow(open_app(session, gpu, args.device), gpu.gl, args.size)) as window:
             print(server.address, flush=True)
-            server.run(window, another_window)
+            server.run(window, another_window, stop)
     return 0
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.formats.images import write_png
 from renderer.gpu.gl import GlContext, Texture, has_display
+from renderer.system.process import StopFlag
 from renderer.window.app.idle import IdleWatch
 from renderer.window.app.main_window import MainWindow
 from renderer.window.boundary import allow_recovery, contained
@@ -197,16 +198,16 @@ class Window:
         imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks, which it chains
         imgui.backends.opengl3_init("#version 330")
 
-    def run(self, app: AppState) -> None:
-        """Runs the main loop until the user quits."""
+    def run(self, app: AppState, stop: StopFlag) -> None:
+        """Runs the main loop until the user quits or `stop` is set."""
         ui = UiContext(app, self.gl, self.scale)
         ui.main_window.modifiers_at_press = self._modifiers_at_press
-        app.wake = glfw.post_empty_event
+        app.wake = stop.wake = glfw.post_empty_event
         app.file_watcher.listen(app.wake)
         app.native_dialogs = has_system_dialog()
         clean = True
         try:
-            while not (glfw.window_should_close(self.handle) or app.loop.quit_requested):
+            while not (glfw.window_should_close(self.handle) or app.loop.quit_requested or stop.is_set):
                 self.frame(app, ui)
         except Exception:  # noted in the session, then raised again
             clean = False

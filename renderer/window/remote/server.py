@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from renderer.errors import UnavailableError
+from renderer.system.process import StopFlag
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.events import KEYS
@@ -45,16 +46,16 @@ class RemoteServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http")
         self._thread.start()
 
-    def run(self, first: OffscreenWindow, open_window: Callable[[], OffscreenWindow]) -> None:
-        """Draws frames and handles events until the user quits the first window.
+    def run(self, first: OffscreenWindow, open_window: Callable[[], OffscreenWindow], stop: StopFlag) -> None:
+        """Draws frames and handles events until the user quits the first window or `stop` is set.
 
         Each further viewer gets a window of open_window(), which is closed when the viewer has left or quits it.
         """
-        first.app.wake = self.viewers.wake.set
+        first.app.wake = stop.wake = self.viewers.wake.set
         first.app.file_watcher.listen(first.app.wake)
         shown = {self.viewers.first: Shown(first, self.viewers.first)}
         try:
-            while not first.app.loop.quit_requested:
+            while not (first.app.loop.quit_requested or stop.is_set):
                 self._open_and_close(shown, open_window)
                 active = [one for one in shown.values() if one.window is first or one.exchange.has_viewer()]
                 self.viewers.wake.wait(min([MAX_WAIT, *(one.wait(len(active)) for one in active)]))
