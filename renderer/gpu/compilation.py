@@ -142,7 +142,8 @@ class Compiler:
     def __init__(self, niceness: int) -> None:
         self._directory = temporary_directory("compile")
         self.folder = Path(self._directory.name)  # the child's PoCL cache
-        self._is_done = False
+        self.reading = threading.Lock()  # held while the folder is read: close() waits before it removes the folder
+        self.is_closed = self._is_done = False
         command, environment = module_child("renderer.gpu.compile_child")
         environment["POCL_CACHE_DIR"] = str(self.folder)
         with open(self.folder / "log", "wb") as log:
@@ -182,9 +183,10 @@ class Compiler:
 
     def close(self) -> None:
         """Kills the process."""
+        self.is_closed = True
         self._process.kill()
         self._process.wait()
-        with suppress(OSError):  # the child removes it too
+        with self.reading, suppress(OSError):  # the child removes it too
             self._directory.cleanup()
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from renderer.errors import KernelError
 from renderer.gpu import compilation, open_context
-from renderer.gpu.cache import cache_folder
-from renderer.gpu.compilation import CompilePool, Compiler, Task, background, interruptible, result, wait
+from renderer.gpu.cache import cache_folder, write_atomically
+from renderer.gpu.compilation import CompilePool, Compiler, CompilerDied, Task, background, interruptible, result, wait
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.gpu.opencl import pocl_compile
 from renderer.gpu.opencl.pocl_compile import PoclCompile
 from renderer.paths import ROOT
 from tests.gpu.slow_compiler import is_alive, pids, slow_child, wait_until
@@ -173,6 +174,39 @@ def test_a_child_compiles_all_that_a_launch_needs(cpu, tmp_path, count):
     add(count, buffer, count)
     assert (buffer.read() == 1).all() and functions() - before == made
     assert len(pids(tmp_path)) == 1
+
+
+def compiler_with_files():
+    compiler = Compiler(0)
+    (compiler.folder / "AB" / "C").mkdir(parents=True)
+    for name in "12":
+        (compiler.folder / "AB" / "C" / name).write_text(name)
+    return compiler
+
+
+def test_closing_a_compiler_waits_until_its_files_are_published(tmp_path, monkeypatch):
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path / "cache"))
+    compiler, marker = compiler_with_files(), tmp_path / "cache" / "ready" / "marker"
+    closing = threading.Thread(target=compiler.close)
+
+    def close_and_write(*arguments):
+        if not closing.ident:
+            closing.start()
+        write_atomically(*arguments)
+
+    monkeypatch.setattr(pocl_compile, "write_atomically", close_and_write)
+    PoclCompile(0, 0, "a device")._publish(compiler, "AB/C", marker)
+    closing.join(30)
+    assert sorted(marker.read_text().splitlines()) == ["AB/C/1", "AB/C/2"] and not compiler.folder.exists()
+
+
+def test_no_marker_vouches_for_the_files_of_a_closed_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path / "cache"))
+    compiler, marker = compiler_with_files(), tmp_path / "cache" / "ready" / "marker"
+    compiler.close()
+    with pytest.raises(CompilerDied):
+        PoclCompile(0, 0, "a device")._publish(compiler, "AB/C", marker)
+    assert not marker.exists() and not compiler.folder.exists()
 
 
 @needs_pocl

@@ -50,7 +50,7 @@ class PoclCompile:
             raise
         except KernelError:
             return
-        self._publish(compiler.folder, folder, marker)
+        self._publish(compiler, folder, marker)
 
     def kernel(self, compiler: Compiler, text: str, options: list[str], launch: Launch, name: str) -> None:
         """Compiles a work-group's function into PoCL's cache unless it is there."""
@@ -68,7 +68,7 @@ class PoclCompile:
             known = compiler.folder / folder / launch.entry / f"{launch.group_size}-1-1-goffs0{small}"
             if set(compiler.folder.glob(functions)) <= before and not any(known.glob("*.so")):
                 raise  # the compiler crashed, not the kernel
-        self._publish(compiler.folder, folder, marker)
+        self._publish(compiler, folder, marker)
 
     def _job(self, kind: str, text: str, options: list[str]) -> dict[str, Any]:
         place = dict(platform=self._platform, index=self._index, known=str(self._cache))
@@ -85,11 +85,17 @@ class PoclCompile:
             return False
         return bool(names) and all((self._cache / name).exists() for name in names)
 
-    def _publish(self, source: Path, folder: str, marker: Path) -> None:
-        """Copies a program's new files into PoCL's cache, each atomically, and writes the marker."""
-        files = [path for path in (source / folder).rglob("*") if path.is_file()]
-        names = [str(path.relative_to(source)) for path in files]
-        for path, name in zip(files, names, strict=True):
-            if not (self._cache / name).exists():
-                write_atomically(self._cache / name, path.read_bytes())
-        write_atomically(marker, "\n".join(names).encode())
+    def _publish(self, compiler: Compiler, folder: str, marker: Path) -> None:
+        """Copies a program's new files into PoCL's cache, each atomically, and writes the marker.
+
+        Raises CompilerDied if the compiler is closed: its folder may be incomplete, and the marker vouches for it.
+        """
+        with compiler.reading:
+            if compiler.is_closed:
+                raise CompilerDied("the window is closed")
+            files = [path for path in (compiler.folder / folder).rglob("*") if path.is_file()]
+            names = [str(path.relative_to(compiler.folder)) for path in files]
+            for path, name in zip(files, names, strict=True):
+                if not (self._cache / name).exists():
+                    write_atomically(self._cache / name, path.read_bytes())
+            write_atomically(marker, "\n".join(names).encode())
