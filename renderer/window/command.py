@@ -5,6 +5,7 @@ Modules that load libraries are imported when a command runs, so that `--help` a
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from renderer.errors import UserError
 from renderer.lessons import command as lessons
 from renderer.paths import SCENES
+from renderer.plain import printable
 from renderer.system import arguments
 from renderer.system.process import StopFlag
 
@@ -33,7 +35,10 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
         "--animation", metavar="NAME", help="of a model: name or number of what plays (default: the first)"
     )
     parser.add_argument("--new", action="store_true", help="begin with an empty scene, to be edited by hand")
-    parser.add_argument("--restore", action="store_true", help="restore the panels of the last session")
+    parser.add_argument(
+        "--restore", type=session_number, nargs="?", const=1, metavar="N|list",
+        help="restore the panels of the last session, of the Nth last, or list those that are kept",
+    )  # fmt: skip
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
 
@@ -45,8 +50,32 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=arguments.port, default=8377, metavar="N", help="0 picks one (default 8377)")
 
 
+def session_number(text: str) -> int:
+    """Parses what --restore takes: the number of a kept session from 1, the newest; 0 for "list"."""
+    try:
+        return 0 if text == "list" else arguments.positive(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"{printable(text, 60)!r} is not the number of a session or `list`; with --restore there are no inputs"
+        ) from error
+
+
+def list_sessions() -> int:
+    """Prints a line for each kept session, the newest first: number, time, titles, and if it was edited or crashed."""
+    from renderer.window.state.session import default_path, kept_sessions
+
+    kept = kept_sessions(default_path())
+    for number, session in enumerate(kept, 1):
+        print(f"{number:3}  {session.describe()}")
+    if not kept:
+        print(f"rayfold: no session is kept in {default_path().parent}", file=sys.stderr)
+    return 0
+
+
 def run_view(args: argparse.Namespace) -> int:
     """Runs `rayfold view` with its parsed arguments: the window, until the user closes it."""
+    if args.restore == 0:
+        return list_sessions()
     session = requested_session(args.inputs, args.restore, args.animation, args.new)
     title = f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold"
     return _run_window(args, session, title)
@@ -91,6 +120,8 @@ def _run_window(
 
 def run_serve(args: argparse.Namespace) -> int:
     """Runs `rayfold serve`: draws the window without a display and serves it to a browser until the user quits."""
+    if args.restore == 0:
+        return list_sessions()
     from renderer.gpu import open_context
     from renderer.gpu.compilation import CompilePool
     from renderer.window.app.backends import OffscreenWindow
@@ -120,37 +151,37 @@ def run_serve(args: argparse.Namespace) -> int:
 def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> "AppState":
     """The state of a window that saves its session to the user's file; shows a message if the last session crashed."""
     from renderer.window.state.app_state import AppState
-    from renderer.window.state.session import claim_session, default_path, last_session
+    from renderer.window.state.session import claim_session, default_path, kept_sessions
 
-    last = last_session(default_path())
-    path = claim_session(default_path())
+    base = default_path()
+    crashed = not all(kept.clean for kept in kept_sessions(base)[:1])
+    path = claim_session(base)
     app = AppState(session, gpu, path)
     app.device = device
-    app.overlays.tour_marker = default_path().parent / "tour.done"
+    app.overlays.tour_marker = base.parent / "tour.done"
     app.overlays.tour_step = None if app.overlays.tour_marker.exists() else 0
     if path is None:
-        app.show_message(f"no session is saved: {default_path().parent} cannot be written")
-    elif message := rotate_session(last, path):
-        app.show_message(message)
+        app.show_message(f"no session is saved: {base.parent} cannot be written")
+    elif crashed:
+        app.show_message("the last session ended unexpectedly; Ctrl+Shift+O restores it")
     return app
 
 
 def requested_session(
-    inputs: list[str], restore_last: bool, animation: str | None = None, new: bool = False
+    inputs: list[str], restored: int | None = None, animation: str | None = None, new: bool = False
 ) -> "Session":
-    """Returns the session that the command line asks for: the last one, an empty scene, panels of the inputs, the demo.
+    """Returns the session that the command line asks for: a kept one, an empty scene, panels of the inputs, the demo.
 
-    `animation` plays in all panels.
+    `restored` is the number of a kept session from 1, the newest. `animation` plays in all panels.
     """
     from renderer.pictures import picture_class
     from renderer.window.document.creation import new_scene
-    from renderer.window.state.session import Session, default_path, last_session, previous_path, restore
+    from renderer.window.state.session import Session, default_path, nth_session, restore
 
-    if restore_last:
-        if inputs:
-            raise UserError("view --restore: it restores the panels of the last session, so it takes no inputs")
-        previous = previous_path(default_path())
-        return restore(last_session(default_path()) or (previous if previous.exists() else default_path()))
+    if restored:
+        if inputs or new:
+            raise UserError("view --restore: it restores the panels of a session, so it takes no inputs and no --new")
+        return restore(nth_session(default_path(), restored).path)
     if new:
         if inputs:
             raise UserError("view --new: it begins with an empty scene, so it takes no inputs")
@@ -159,21 +190,6 @@ def requested_session(
     if animation is not None:
         scenes = [picture_class(scene.picture).with_animation(scene, animation) for scene in scenes]
     return Session(tuple(scenes), 0, columns)
-
-
-def rotate_session(last: Path | None, path: Path) -> str:
-    """Renames the file of the last session to the previous session of `path`; returns a message if it crashed."""
-    from renderer.window.state.session import previous_path, restore
-
-    if last is None:
-        return ""
-    try:
-        crashed = not restore(last).clean
-    except UserError:
-        crashed = False  # a damaged file is reported when the user asks for it
-    with contextlib.suppress(OSError):
-        last.replace(previous_path(path))
-    return "the last session ended unexpectedly; Ctrl+Shift+O restores it" if crashed else ""
 
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:

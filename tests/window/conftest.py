@@ -1,6 +1,7 @@
 """Fixtures of the window's tests: scene files, a headless window with two panels, a program that serves one."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -41,3 +42,21 @@ def served(scene_files, tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def display():
+    """A private X server without a window manager."""
+    if not (shutil.which("Xvfb") and shutil.which("xdotool")):
+        pytest.skip("needs Xvfb and xdotool: apt install xvfb xdotool")
+    reading, writing = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"]
+    server = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:  # to the end of the line: closed before it, the pipe would kill the server
+        number = pipe.readline().strip()
+    if not number:
+        pytest.skip("Xvfb does not start here")
+    yield f":{number}"
+    server.terminate()
+    server.wait(10)

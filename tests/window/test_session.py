@@ -1,22 +1,31 @@
 """Opening and saving by the window: scenes, pictures with recipes, sessions."""
 
+import argparse
+import os
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import trimesh
 
-from renderer.errors import InputError
+from renderer.errors import DiskFullError, InputError, UserError
 from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.window.command import rotate_session
-from renderer.window.state import main_loop, open_files
-from renderer.window.state.session import restore, save
+from renderer.window.app import menus
+from renderer.window.command import list_sessions, requested_session, session_number
+from renderer.window.document import creation
+from renderer.window.state import app_state, edit_actions, main_loop, open_files, panel_actions, session
+from renderer.window.state.session import nth_session, restore, rotate_session, save
 from tests.lightfields.synthetic_planes import layered_views
-from tests.window.headless import center, drag, finish, frames, press, seconds, window
+from tests.window.headless import center, drag, finish, frames, press, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
+from tests.window.monkey import noop_device
+
+KOCH = ROOT / "scenes" / "koch.toml"
 
 
 def test_next_and_previous_scene(screen):
@@ -137,14 +146,188 @@ def test_malformed_sessions_raise(tmp_path, text, words):
         restore(tmp_path / "session.json")
 
 
-def test_the_session_is_saved_while_the_window_runs(gl, scene_files, tmp_path):
-    kept = tmp_path / "state" / "session.json"
+def test_a_change_is_saved_before_panels_draw_and_saves_take_little_time(gl, scene_files, tmp_path, monkeypatch):
+    """A draw that blocks, or ends the process, costs no edit; saves of 30 ms are 0.6 s apart, longer ones 1 s."""
+    kept, saves, cost = tmp_path / "session.json", [], 0.0
+    with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
+        app = screen.app
+        finish(screen)
+
+        def blocks(*_):
+            assert restore(kept).scenes[0].settings.max_iterations == 50
+
+        def slow(session, path):
+            saves.append(app.now())
+            app.now.seconds += cost
+            save(session, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(main_loop, "_draw_panels", blocks)
+            press(screen, "D")
+        monkeypatch.setattr(app_state, "save", slow)
+        for cost, least in ((0.03, 0.6), (0.5, 1.0)):
+            saves.clear()
+            for _ in range(100):
+                panel_actions.move_view(app, lambda view: view.drag(0.01, 0.0))
+                app.now.seconds += 0.05
+                main_loop._save(app, app.now())
+            apart = np.diff(saves)
+            assert len(apart) > 2 and apart.min() > least and apart.max() < least + cost + 0.1, apart
+
+
+def test_a_save_that_fails_is_reported_once_and_tried_again(gl, scene_files, tmp_path, monkeypatch):
+    kept = tmp_path / "session.json"
+
+    def full(*_):
+        raise DiskFullError("session.json: cannot be written: No space left on device")
+
+    with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
+        with monkeypatch.context() as patch:
+            patch.setattr(app_state, "save", full)
+            frames(screen, 3)
+            assert screen.app.message.startswith("no session is saved: session.json: cannot be written")
+            press(screen, "D")
+            assert screen.app.message == "max iterations: 50" and not kept.exists()
+        screen.frame()
+        assert restore(kept).scenes[0].settings.max_iterations == 50
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Session files in a folder of the test; no lock outlives it. The session of the first window."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(session, "_locks", [])
+    return session.default_path()
+
+
+def test_the_session_is_saved_while_the_window_runs(gl, scene_files, state):
+    kept = session.claim_session(state)
     with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
         frames(screen, 3)
+        assert not restore(kept).edited
         press(screen, "D")
-        seconds(screen, main_loop.SAVE_INTERVAL + 0.1)
-        assert restore(kept).scenes[0].settings.max_iterations == 50 and not restore(kept).clean
-        assert rotate_session(kept, kept).startswith("the last session ended unexpectedly") and not kept.exists()
+        shown = restore(kept)
+        assert shown.scenes[0].settings.max_iterations == 50 and shown.edited and not shown.clean
+        rotate_session(kept, kept)
+        assert not kept.exists() and not nth_session(kept).clean
+        press(screen, "D")
         screen.app.restore()
         assert screen.app.panel.scene.settings.max_iterations == 50
     assert restore(kept).clean
+
+
+def close_window(scene, edited=True, clean=True) -> None:
+    """A window from its start to its end, as far as sessions know of it."""
+    path = session.claim_session(session.default_path())
+    save(session.Session((scene,), edited=edited, clean=clean), path)
+    while session._locks:
+        session._locks.pop().close()
+
+
+def kept_titles(base) -> list[str]:
+    return [kept.titles[0] for kept in session.kept_sessions(base)]
+
+
+def test_ten_sessions_of_each_kind_are_kept(state, scene_files):
+    """Windows that only look push out no edited session, and nothing but ten later crashes the copy of a crash."""
+    scene = load(scene_files[0])
+    close_window(replace(scene, title="crashed"), clean=False)
+    for number in range(1, 13):
+        close_window(replace(scene, title=f"work {number}"))
+    for number in range(1, 26):
+        close_window(replace(scene, title=f"look {number}"), edited=False)
+    looks, works = [f"look {n}" for n in range(25, 14, -1)], [f"work {n}" for n in range(12, 2, -1)]
+    assert kept_titles(state) == [*looks, *works, "crashed"], "the last session and ten before it"
+    assert requested_session([], 1).scenes[0].title == "look 25"
+    assert requested_session([], 12).scenes[0].title == "work 12"
+    assert requested_session([], 22).scenes[0].title == "crashed"
+    for number in range(12):
+        close_window(replace(scene, title=f"crash {number}"), clean=False)
+    assert "crashed" not in kept_titles(state) and "work 12" in kept_titles(state)
+
+
+def test_running_windows_have_sessions_of_their_own(state, scene_files, capsys):
+    """Neither takes another's file, and none of a running window is listed."""
+    scene = load(scene_files[0])
+    close_window(replace(scene, title="before"))
+    paths = [session.claim_session(state) for _ in range(3)]
+    assert len(set(paths)) == 3 and kept_titles(state) == ["before"]
+    for number, path in enumerate(paths):
+        save(session.Session((replace(scene, title=str(number)),)), path)
+    (leftover := state.with_name(".session.json.k1ll3d.json")).write_text("{")
+    assert kept_titles(state) == ["before"] and list_sessions() == 0
+    assert capsys.readouterr().out.split(maxsplit=3)[3] == "before  (edited)\n"
+    while session._locks:
+        session._locks.pop().close()
+    assert sorted(kept_titles(state)) == ["0", "1", "2", "before"]
+    session.claim_session(state)
+    assert sorted(kept_titles(state)) == ["0", "1", "2", "before"] and not leftover.exists()
+
+
+def test_damaged_sessions_are_listed_as_such_and_numbers_are_checked(state, scene_files):
+    close_window(load(scene_files[0]))
+    state.with_name("session.20261124-110000-000000.json").write_text('{"panels": 3')
+    os.utime(state.with_name("session.20261124-110000-000000.json"), (0, 0))
+    assert session.kept_sessions(state)[1].describe().endswith("(damaged)")
+    with pytest.raises(InputError, match="not a session"):
+        requested_session([], 2)
+    with pytest.raises(InputError, match="session 3: 2 are kept in .*; `view --restore list` lists them"):
+        requested_session([], 3)
+    with pytest.raises(UserError, match="takes no inputs"):
+        requested_session(["julia"], 1)
+    for text in ("0", "-1", "julia", "2.5", "9" * 40):
+        with pytest.raises(argparse.ArgumentTypeError, match="is not the number of a session or `list`"):
+            session_number(text)
+    assert (session_number("list"), session_number("10")) == (0, 10)
+
+
+def test_a_session_whose_name_cannot_be_changed_is_not_overwritten(state, scene_files, monkeypatch):
+    close_window(replace(load(scene_files[0]), title="precious"))
+
+    def refused(*_):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(session, "rotate_session", refused)
+    assert session.claim_session(state) == state.with_stem("session-2")
+    assert kept_titles(state) == ["precious"]
+
+
+def test_what_was_built_is_restored_after_later_starts(state, gl, tmp_path, monkeypatch):
+    """A new scene, built, closed without a question, and two starts later."""
+    monkeypatch.chdir(tmp_path)
+    gpu = SimpleNamespace(device=noop_device())
+    with window(requested_session([], None, new=True).scenes, gpu, gl, (400, 300), 0.5,
+                session_path=session.claim_session(state)) as screen:  # fmt: skip
+        frames(screen, 3)
+        for addition in creation.additions(screen.app.panel.scene.settings)[:6]:
+            edit_actions.run_command(screen.app, addition.run)
+        frames(screen, 3)
+        built = screen.app.panel.scene
+    while session._locks:
+        session._locks.pop().close()
+    for _ in range(2):
+        close_window(load(KOCH), edited=False)
+    number = [kept.edited for kept in session.kept_sessions(state)].index(True) + 1
+    found = requested_session([], number).scenes[0]
+    assert (found.title, found.settings) == (built.title, built.settings) and number == 3
+
+
+def test_the_menu_lists_kept_sessions_and_restores_them(screen, state, scene_files):
+    for title in ("old", "new"):
+        close_window(replace(load(scene_files[0]), title=title))
+    clicked = []
+
+    def item(label, *more):
+        clicked.append(label)
+        return "old" in label
+
+    screen.app._session_path = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(menus.imgui, "begin_menu", lambda name: name == "Sessions")
+        patch.setattr(menus.imgui, "end_menu", lambda: None)
+        patch.setattr(menus.imgui, "is_window_appearing", lambda: True)
+        patch.setattr(menus.imgui, "menu_item_simple", item)
+        patch.setattr(menus, "_entries", lambda *_: None)
+        menus._file_entries(screen.app, [])
+    assert [label.partition("##")[0].split("  ")[1:] for label in clicked] == [["new", "(edited)"], ["old", "(edited)"]]
+    assert [panel.scene.title for panel in screen.app.panels] == ["old"]

@@ -1,7 +1,6 @@
 """A real window on an X server, with real keys and a real mouse."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,24 +14,6 @@ from renderer.paths import ROOT
 from renderer.pictures import load
 from tests.children import python_path
 from tests.window.helpers import wait_for
-
-
-@pytest.fixture
-def display():
-    """A private X server without a window manager."""
-    if not (shutil.which("Xvfb") and shutil.which("xdotool")):
-        pytest.skip("needs Xvfb and xdotool: apt install xvfb xdotool")
-    reading, writing = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"]
-    server = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:  # to the end of the line: closed before it, the pipe would kill the server
-        number = pipe.readline().strip()
-    if not number:
-        pytest.skip("Xvfb does not start here")
-    yield f":{number}"
-    server.terminate()
-    server.wait(10)
 
 
 def start(display: str, *arguments: str, folder: Path = ROOT):

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import UnavailableError
+from renderer.errors import UnavailableError, UserError
 from renderer.formats.images import write_png
 from renderer.gpu.gl import GlContext, Texture, has_display
+from renderer.plain import printable
 from renderer.system.process import StopFlag
 from renderer.window.app.idle import IdleWatch
 from renderer.window.app.main_window import MainWindow
-from renderer.window.boundary import allow_recovery, contained
+from renderer.window.boundary import MAX_LOGGED, allow_recovery, contained
 from renderer.window.controls import theme
 from renderer.window.controls.file_dialog import has_system_dialog
 from renderer.window.controls.shortcuts import Modifiers
@@ -186,6 +187,8 @@ class Window:
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
         self._is_damaged = True  # the system asks for a new frame
+        self._reports: list[str] = []  # errors of GLFW since the last frame
+        self._reported: set[str] = set()
         on_damage: Any = self._on_damage
         for set_callback in (glfw.set_window_refresh_callback, glfw.set_framebuffer_size_callback):
             set_callback(self.handle, on_damage)
@@ -197,6 +200,8 @@ class Window:
         assert address is not None
         imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks, which it chains
         imgui.backends.opengl3_init("#version 330")
+        on_error: Any = self._on_error  # the binding's stub has another signature
+        glfw.set_error_callback(on_error)  # from here on no error of GLFW raises
 
     def run(self, app: AppState, stop: StopFlag) -> None:
         """Runs the main loop until the user quits or `stop` is set."""
@@ -217,22 +222,36 @@ class Window:
 
     def frame(self, app: AppState, ui: UiContext) -> None:
         """Waits for events as the activity allows, then draws one frame."""
-        if wait := ui.idle.wait():
-            glfw.wait_events_timeout(wait)
-        else:
-            glfw.poll_events()
+        with app.errors_as_messages("an event of the window system"):
+            self._take_events(ui.idle.wait())
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         if self._dropped:
             paths, self._dropped = self._dropped, []
-            edit_actions.drop(app, paths)
-        if app.overlays.fullscreen.is_on != (self._windowed_rect is not None):
+            with app.errors_as_messages("a drop"):
+                edit_actions.drop(app, paths)
+        fullscreen = app.overlays.fullscreen
+        if self._windowed_rect is not None and not glfw.get_window_monitor(self.handle):
+            fullscreen.is_on = False  # its monitor was unplugged
+        if fullscreen.is_on != (self._windowed_rect is not None):
             with app.errors_as_messages("full screen"):
                 self._toggle_fullscreen()
+            fullscreen.is_on = self._windowed_rect is not None
             had_input = True
         if not ui.idle.needs_frame(had_input):
             return
         ui.frame(self._new_frame, self.gl.screen)
-        glfw.swap_buffers(self.handle)
+        with app.errors_as_messages("showing a frame"):
+            glfw.swap_buffers(self.handle)
+        if self._reports:
+            app.show_message("; ".join(self._reports))
+            self._reports = []
+
+    def _take_events(self, wait: float) -> None:
+        """Waits up to so many seconds for events. The binding raises here what a callback of ours has raised."""
+        try:
+            glfw.wait_events_timeout(wait) if wait else glfw.poll_events()
+        except UnicodeDecodeError as error:
+            raise UserError("drop: a name is not UTF-8 text, so nothing was opened; rename the file") from error
 
     def _new_frame(self) -> None:
         imgui.backends.opengl3_new_frame()
@@ -253,11 +272,23 @@ class Window:
     def _on_drop(self, handle: Any, paths: Any) -> None:
         self._dropped.extend(map(Path, paths))
 
+    def _on_error(self, code: int, description: bytes) -> None:
+        """Keeps an error of GLFW, such as a clipboard without a text, for a message; prints a new one."""
+        text = printable(description.decode("utf-8", "replace"))
+        text = "the clipboard holds no text" if code == glfw.FORMAT_UNAVAILABLE else f"window system: {text}"
+        if text not in self._reports:
+            self._reports.append(text)
+        if text not in self._reported and len(self._reported) < MAX_LOGGED:
+            self._reported.add(text)
+            print(f"rayfold: {text}", file=sys.stderr)
+
     def _toggle_fullscreen(self) -> None:
         if self._windowed_rect is None:
-            self._windowed_rect = (*glfw.get_window_pos(self.handle), *glfw.get_window_size(self.handle))
             monitor = glfw.get_primary_monitor()
+            if not monitor:
+                raise UserError("full screen: no monitor is connected")
             mode = glfw.get_video_mode(monitor)
+            self._windowed_rect = (*glfw.get_window_pos(self.handle), *glfw.get_window_size(self.handle))
             glfw.set_window_monitor(self.handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         else:
             windowed: Any = None  # the binding's stub does not allow the null monitor
@@ -293,6 +324,8 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
 def _init_glfw() -> None:
     """Initializes GLFW; raises UnavailableError with advice if there is no display."""
     glfw.ERROR_REPORTING = "exception"
+    default: Any = None  # the binding's stub does not allow it
+    glfw.set_error_callback(default)  # an earlier window's set its own
     advice = (
         "`rayfold export` needs none; `ssh -X` forwards one; `xvfb-run -a rayfold view` creates one; "
         "`rayfold serve` shows the window in a browser"

@@ -13,6 +13,7 @@ from renderer.window.document import creation
 from renderer.window.document.items import shorten
 from renderer.window.state import edit_actions, lesson_reader, open_files
 from renderer.window.state.app_state import AppState
+from renderer.window.state.session import kept_sessions
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
@@ -25,17 +26,31 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
     if imgui.button("File"):
         imgui.open_popup("file menu")
     if imgui.begin_popup("file menu"):
-        _entries(app, actions, FILE_KEYS)
-        if app.recent.files and imgui.begin_menu("Recent"):
-            for number, path in enumerate(list(app.recent.files)):
-                label = shorten(f"{path.name}   {_shorten(path.parent)}")
-                if imgui.menu_item_simple(f"{label}##{number}"):
-                    with app.errors_as_messages(f"opening {path.name}"):
-                        open_files.open_path(app, path)
-            imgui.end_menu()
-        _lessons(app)
+        _file_entries(app, actions)
         _end_menu()
     imgui.same_line(0, 6 * scale)
+
+
+def _file_entries(app: AppState, actions: list[Action]) -> None:
+    """The entries of the menu "File": actions, recent files, kept sessions, lessons."""
+    _entries(app, actions, FILE_KEYS)
+    if app.recent.files and imgui.begin_menu("Recent"):
+        for number, path in enumerate(list(app.recent.files)):
+            label = shorten(f"{path.name}   {_shorten(path.parent)}")
+            if imgui.menu_item_simple(f"{label}##{number}"):
+                with app.errors_as_messages(f"opening {path.name}"):
+                    open_files.open_path(app, path)
+        imgui.end_menu()
+    if imgui.begin_menu("Sessions"):
+        if imgui.is_window_appearing():
+            app.kept_sessions = kept_sessions(app.session_base)
+        for number, kept in enumerate(app.kept_sessions):
+            if imgui.menu_item_simple(f"{kept.describe()}##{number}"):
+                app.restore(kept.path)
+        if not app.kept_sessions:
+            imgui.text_disabled("none is kept yet")
+        imgui.end_menu()
+    _lessons(app)
 
 
 def _lessons(app: AppState) -> None:
@@ -62,7 +77,10 @@ def short_menu(app: AppState, actions: list[Action], scale: float) -> None:
     if imgui.button("Menu"):
         imgui.open_popup("menu")
     if imgui.begin_popup("menu"):
-        for name, keys in (("File", FILE_KEYS), ("Panel", PANEL_KEYS), ("View", VIEW_KEYS)):
+        if imgui.begin_menu("File"):
+            _file_entries(app, actions)
+            imgui.end_menu()
+        for name, keys in (("Panel", PANEL_KEYS), ("View", VIEW_KEYS)):
             if imgui.begin_menu(name):
                 _entries(app, actions, keys)
                 imgui.end_menu()

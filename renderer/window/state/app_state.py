@@ -33,7 +33,7 @@ from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
 from renderer.window.state.recent import RecentFiles
-from renderer.window.state.session import MAX_PANELS, Session, default_path, previous_path, restore, save
+from renderer.window.state.session import MAX_PANELS, KeptSession, Session, default_path, nth_session, restore, save
 
 CLOSE_SECONDS = 0.5  # the longest time that close() waits for devices
 MESSAGE_SECONDS = 4.0  # duration of a message
@@ -57,7 +57,7 @@ class LoopState:
     quit_requested: bool = False
     lost_device: str = ""  # a sentence about the device that no longer responds; if set, the window ends
     drew_first_frame: bool = False
-    saved_at: float = 0.0  # seconds of the clock
+    next_save: float = 0.0  # seconds of the clock, before which no session is saved
 
     def quit(self) -> None:
         """Ends the main loop after this frame."""
@@ -97,8 +97,11 @@ class AppState:
         self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
         self.dialog: FileDialog | None = None  # the file dialog that is open
         self.native_dialogs = False  # the system's file dialog asks first
+        self.kept_sessions: list[KeptSession] = []  # as the open menu shows them
         self._session_path = session_path
+        self._opened_session = session
         self._saved_session: Session | None = None
+        self._save_failure = ""
         self._undo_stack = UndoStack(self._panels_state())
 
     def _make_panels(self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = ()) -> list[Panel]:
@@ -147,24 +150,37 @@ class AppState:
 
     def session(self, clean: bool = False) -> Session:
         """The current session; `clean` if the user closes the window."""
-        panels = self.panels
+        panels, opened = self.panels, self._opened_session
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
-        return Session(scenes, panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout, bases)
+        edited = scenes != opened.scenes and any(panel.is_changed for panel in panels)
+        return Session(
+            scenes, panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout, bases, edited
+        )
 
     def save(self, clean: bool = False) -> None:
-        """Saves the session if it changed."""
-        session = self.session(clean)
-        if self._session_path is not None and session != self._saved_session:
-            self._saved_session = session
-            path, self._session_path = self._session_path, None  # a failure is reported once
-            with contained("saving the session", lambda error, text: self.show_message(f"no session is saved: {text}")):
-                save(session, path)
-                self._session_path = path
+        """Saves the session if it changed. A failure is reported once; the next save tries again."""
+        if self._session_path is None:
+            return
+        with contained("saving the session", self._report_unsaved):
+            session = self.session(clean)
+            if session != self._saved_session:
+                save(session, self._session_path)
+                self._saved_session, self._save_failure = session, ""
 
-    def restore(self) -> None:
-        """Restores the panels of the session before this one."""
-        with self.errors_as_messages("restoring the last session"):
-            self.replace_panels(restore(previous_path(self._session_path or default_path())))
+    def _report_unsaved(self, error: Exception, text: str) -> None:
+        if text != self._save_failure:
+            self._save_failure = text
+            self.show_message(f"no session is saved: {text}")
+
+    @property
+    def session_base(self) -> Path:
+        """The session file of the first window, beside which sessions are kept."""
+        return (self._session_path or default_path()).with_name(default_path().name)
+
+    def restore(self, path: Path | None = None) -> None:
+        """Restores the panels of a kept session, of the newest if none is given."""
+        with self.errors_as_messages("restoring a session"):
+            self.replace_panels(restore(path or nth_session(self.session_base).path))
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""

@@ -9,7 +9,8 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
 DRAW_SECONDS = 0.03  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
-SAVE_INTERVAL = 3.0  # seconds between two saves of the session
+SAVE_INTERVAL = 1.0  # seconds between two saves of a session that changes all the time, at most
+SAVE_PAUSE = 20.0  # between two saves, in the time that a save takes: at most 5 % of the time is spent on them
 Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
 
 
@@ -59,6 +60,7 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
             panel.draw_loop.poll()
             panel.tick(seconds)
             panel.display.update(panel.scene.tone)
+    _save(app, now)
     _draw_panels(app, now, pixels)
     lost = next((panel for panel in app.panels if panel.device_lost), None)
     if lost:
@@ -67,9 +69,15 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
         return
     if loop.is_idle_input and not any(panel.is_interacting(now) for panel in app.panels):
         app.record_change()
-    if now - loop.saved_at > SAVE_INTERVAL:
-        loop.saved_at = now
-        app.save()
+
+
+def _save(app: AppState, now: float) -> None:
+    """Saves the session if it changed, before panels are drawn: a draw may block for long, and end the process."""
+    if now < app.loop.next_save:
+        return
+    start = app.now()
+    app.save()
+    app.loop.next_save = app.now() + min(SAVE_PAUSE * (app.now() - start), SAVE_INTERVAL)
 
 
 def _draw_panels(app: AppState, now: float, pixels: float) -> None:

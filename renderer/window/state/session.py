@@ -1,12 +1,18 @@
 """Session files: the panels of a window as JSON, saved while the window runs and restored by `--restore`.
 
 A session file is written beside the old one and renamed, so that a crash leaves a complete file. Each running window
-locks its session file; the system releases the lock when the process ends, after a crash too.
+locks its session file; the system releases the lock when the process ends, after a crash too. The next window that
+takes the file keeps its session under another name, session.TIME.json. Ten kept sessions of each kind stay: with and
+without edits, closed and crashed. So looking at scenes pushes out no edited session, and no start the copy of a crash.
 """
 
 import json
 import os
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,14 +21,15 @@ from renderer.formats.images import atomic_write
 from renderer.host import try_lock
 from renderer.paths import ensure_cache
 from renderer.pictures import make_recipe, scene_of_table
-from renderer.plain import format_value
+from renderer.plain import format_value, printable
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
-MAX_BYTES = 16 << 20
+MAX_BYTES = 128 << 20  # MAX_PANELS texts of MAX_TEXT_BYTES with their settings
+KEPT = 10  # sessions of each kind
 MAX_PANELS = 16  # in one window
 MAX_WINDOWS = 64  # running windows that have a session file
 
@@ -31,7 +38,10 @@ _locks: list[IO[str]] = []  # keeps the locks of this process open
 
 @dataclass(frozen=True)
 class Session:
-    """The panels of a window and their layout. `clean` is true if the user closed the window."""
+    """The panels of a window and their layout.
+
+    `clean` is true if the user closed the window, `edited` if a scene was changed in it and not saved.
+    """
 
     scenes: tuple[Scene, ...]
     active: int = 0
@@ -40,6 +50,26 @@ class Session:
     clean: bool = True
     layout: LayoutNode | None = None  # None is a grid of `columns`
     bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
+    edited: bool = False
+
+
+@dataclass(frozen=True)
+class KeptSession:
+    """What a list of sessions shows of a session file."""
+
+    path: Path
+    saved: float  # seconds since the epoch
+    titles: tuple[str, ...] = ()  # of its panels; empty if the file is damaged
+    edited: bool = False
+    clean: bool = True
+
+    def describe(self) -> str:
+        """Its time, its titles and what is particular about it: "2026-11-24 11:02  julia, fern  (edited)"."""
+        titles = ", ".join(self.titles[:3]) + (f" and {len(self.titles) - 3} more" if len(self.titles) > 3 else "")
+        facts = {"edited": self.edited, "crashed": not self.clean, "damaged": not self.titles}
+        found = ", ".join(name for name, is_so in facts.items() if is_so)
+        words = f"{datetime.fromtimestamp(self.saved):%Y-%m-%d %H:%M}", titles, found and f"({found})"
+        return "  ".join(filter(None, words))
 
 
 def default_path() -> Path:
@@ -52,28 +82,84 @@ def default_path() -> Path:
     return folder / "rayfold" / "session.json"
 
 
-def previous_path(path: Path) -> Path:
-    """The file of the previous session; `path` is the file of the current session."""
-    return path.with_suffix(".previous.json")
-
-
-def last_session(base: Path) -> Path | None:
-    """The newest session file that no running window holds, or None. `base` is the file of the first window."""
-    free = []
+def kept_sessions(base: Path) -> list[KeptSession]:
+    """The sessions that no running window holds, the newest first. `base` is the file of the first window."""
+    free = _kept_files(base)
     for path in _session_paths(base):
         if path.exists() and (lock := _try_lock(path)):
             lock.close()
             free.append(path)
-    return max(free, key=lambda path: path.stat().st_mtime_ns, default=None)
+    return _newest_first(free)
+
+
+def nth_session(base: Path, number: int = 1) -> KeptSession:
+    """The kept session of a number from 1, the newest; raises InputError if there are fewer."""
+    kept = kept_sessions(base)
+    if not 1 <= number <= len(kept):
+        raise InputError(f"session {number}: {len(kept)} are kept in {base.parent}; `view --restore list` lists them")
+    return kept[number - 1]
 
 
 def claim_session(base: Path) -> Path | None:
-    """Locks a session file for this process until it ends; None if none can be locked."""
+    """Locks a session file for this process until it ends; None if none can be locked.
+
+    Sessions of windows that have ended are kept under other names first; `base` is the file of the first window.
+    """
+    own = None
     for path in _session_paths(base):
-        if lock := _try_lock(path):
-            _locks.append(lock)
-            return path
-    return None
+        if (own is None or path.exists()) and (lock := _try_lock(path)):
+            with suppress(OSError):
+                rotate_session(base, path)
+            if own is None and not path.exists():  # a session that cannot be renamed is not overwritten
+                own = path
+                _locks.append(lock)
+            else:
+                lock.close()
+    _prune(base)
+    return own
+
+
+def _prune(base: Path) -> None:
+    """Removes all but the newest KEPT kept sessions of each kind."""
+    files, kinds = _kept_files(base), Counter[tuple[bool, ...]]()
+    for kept in _newest_first(files) if len(files) > KEPT else []:
+        kind = kept.edited, kept.clean, bool(kept.titles)
+        kinds[kind] += 1
+        if kinds[kind] > KEPT:
+            with suppress(OSError):
+                kept.path.unlink()
+
+
+def rotate_session(base: Path, path: Path) -> None:
+    """Renames a session file, which the caller has locked, to a free name of a kept session; OSError if it cannot."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink()  # of a save whose process was killed
+    if path.exists():
+        stamp = f"{datetime.fromtimestamp(path.stat().st_mtime):%Y%m%d-%H%M%S-%f}"
+        stems = chain([stamp], (f"{stamp}-{number}" for number in count(2)))
+        path.rename(next(free for stem in stems if not (free := base.with_suffix(f".{stem}.json")).exists()))
+
+
+def _kept_files(base: Path) -> list[Path]:
+    return list(base.parent.glob(f"{base.stem}.*.json"))
+
+
+def _newest_first(paths: list[Path]) -> list[KeptSession]:
+    return sorted(filter(None, map(_describe, paths)), key=lambda kept: kept.saved, reverse=True)
+
+
+def _describe(path: Path) -> KeptSession | None:
+    """What a list shows of a session file; None if it has gone meanwhile."""
+    try:
+        saved = path.stat().st_mtime
+    except OSError:
+        return None
+    try:
+        table = parse_json(read_text(path, MAX_BYTES))
+        titles = tuple(printable(str(panel["title"]), 40) for panel in table["panels"])
+        return KeptSession(path, saved, titles, table.get("edited") is True, table.get("clean") is not False)
+    except (InputError, ValueError, LookupError, TypeError, AttributeError):
+        return KeptSession(path, saved)
 
 
 def _session_paths(base: Path) -> list[Path]:
@@ -102,7 +188,7 @@ def save(session: Session, path: Path) -> None:
     bases = session.bases or (None,) * len(session.scenes)
     panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
     table = {"rayfold_session": VERSION, "panels": panels}
-    table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
+    table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
     with atomic_write(path) as temporary:
@@ -135,7 +221,8 @@ def restore(path: Path) -> Session:
         layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
-    return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout, bases)
+    solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited)
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:
