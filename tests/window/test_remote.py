@@ -3,9 +3,11 @@
 import contextlib
 import json
 import math
+import os
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import threading
@@ -22,7 +24,7 @@ from renderer.formats.images import read_pixels
 from renderer.pictures import load
 from renderer.window.remote import handler
 from renderer.window.remote.events import read_events
-from renderer.window.remote.server import RemoteServer, inject, own_address
+from renderer.window.remote.server import TOKEN, RemoteServer, inject, kept_token, own_address
 from renderer.window.state.session import restore
 from tests.window.helpers import wait_for
 
@@ -125,6 +127,11 @@ def test_every_event_is_checked_before_the_window_sees_it(screen):
             read_events(body)
 
 
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.fixture
 def remote():
     server = RemoteServer("127.0.0.1", 0)
@@ -203,20 +210,122 @@ def test_headers_without_end_are_ended(remote):
         raise AssertionError("50 megabytes of headers were read")
 
 
-@pytest.mark.slow
-def test_a_flood_of_connections_takes_a_bounded_number_of_threads(remote, monkeypatch):
-    monkeypatch.setattr(handler, "IDLE_SECONDS", 2.0)
+def wait_until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_idle_strangers_never_keep_the_owner_out(remote, monkeypatch):
+    """More idle connections than the machine's queue holds, from the owner's own address."""
+    monkeypatch.setattr(handler, "STRANGER_SECONDS", 60.0)
     before = threading.active_count()
-    flood = [connect(remote) for _ in range(2 * handler.MAX_CONNECTIONS)]
+    flood = []
     try:
-        time.sleep(0.5)
-        assert threading.active_count() - before <= handler.MAX_CONNECTIONS
-        closed_after(flood[0])
-        time.sleep(0.5)
-        assert request(remote.address, "events", [])[0] == 204, "it answers once the flood is over"
+        for _ in range(140):
+            flood.append(connect(remote))
+            if len(flood) % 20 == 0:
+                assert request(remote.address, "events", [])[0] == 204
+        wait_until(lambda: threading.active_count() - before <= handler.MAX_STRANGERS + 1)
+        flood[0].settimeout(5)
+        assert flood[0].recv(1) == b"", "the oldest stranger has made room"
     finally:
         for connection in flood:
             connection.close()
+
+
+def test_strangers_of_one_address_make_room_for_others():
+    connections, ends = handler.Connections(), [socket.socketpair() for _ in range(handler.MAX_STRANGERS + 1)]
+    near, *far = [pair[0] for pair in ends]
+    connections.add(near, "192.0.2.1")
+    for one in far:
+        connections.add(one, "192.0.2.2")
+    for near_end, far_end in ends:
+        near_end.setblocking(False)
+        far_end.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        near.recv(1)
+    assert far[0].recv(1) == b"" and ends[1][1].recv(1) == b""
+    assert connections.welcome(near) and connections.welcome(near)
+    for pair in ends:
+        for end in pair:
+            end.close()
+
+
+def test_connections_with_the_token_are_bounded(remote, monkeypatch):
+    monkeypatch.setattr(handler, "MAX_CONNECTIONS", 2)
+    base, token = remote.address.split("?token=")
+    ask = f"GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    held = [connect(remote) for _ in range(3)]
+    answers = []
+    for one in held:
+        one.sendall(ask)
+        answers.append(one.recv(12))
+    assert answers == [b"HTTP/1.1 200", b"HTTP/1.1 200", b"HTTP/1.1 503"]
+    held[0].close()
+    wait_until(lambda: request(remote.address, "")[0] == 200)
+    for one in held:
+        one.close()
+
+
+def test_a_stranger_must_ask_soon(remote, monkeypatch):
+    monkeypatch.setattr(handler, "STRANGER_SECONDS", 0.3)
+    monkeypatch.setattr(handler, "IDLE_SECONDS", 60.0)
+    base, token = remote.address.split("?token=")
+    with connect(remote) as silent:
+        assert silent.recv(1) == b""
+    with connect(remote) as wrong:
+        wrong.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert wrong.recv(12) == b"HTTP/1.1 403"
+        closed_after(wrong)
+    with connect(remote) as viewer:
+        viewer.sendall(f"GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        viewer.settimeout(1.5)
+        with pytest.raises(TimeoutError):
+            closed_after(viewer)
+
+
+def test_a_restart_keeps_its_token_in_a_private_file(tmp_path):
+    path = tmp_path / "state" / "serve-token"
+    token = kept_token(path)
+    assert TOKEN.fullmatch(token) and kept_token(path) == token
+    assert os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == 0o600
+    if os.name != "nt":
+        path.chmod(0o640)  # somebody may have read it
+        token, old = kept_token(path), token
+        assert token != old and stat.S_IMODE(path.stat().st_mode) == 0o600
+        target = tmp_path / "target"
+        target.write_text("A" * 22)
+        target.chmod(0o600)
+        path.unlink()
+        path.symlink_to(target)
+        assert kept_token(path) != "A" * 22 and not path.is_symlink() and target.read_text() == "A" * 22
+    for text in ("", "A" * 21, "A" * 23, "A" * 21 + "\n", "Ä" * 22, "A" * 100_000):
+        path.write_text(text)
+        path.chmod(0o600)
+        token = kept_token(path)
+        assert TOKEN.fullmatch(token) and path.read_text() == token
+    (tmp_path / "file").touch()
+    assert TOKEN.fullmatch(kept_token(tmp_path / "file" / "serve-token")), "no folder: a token of this server alone"
+
+
+def test_a_page_waits_for_the_next_server_but_not_for_a_window_that_was_closed(remote):
+    answers = []
+    threads = [
+        threading.Thread(target=lambda name=name: answers.append((name, request(remote.address, name)[0])))
+        for name in ("frame?viewer=first", "frame?viewer=second")
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(remote.viewers.all()) == 2 and all(one.has_viewer() for one in remote.viewers.all()))
+    quit_one = remote.viewers.find("second")
+    quit_one.close()
+    wait_until(lambda: answers == [("frame?viewer=second", 410)])
+    remote.viewers.close()
+    for thread in threads:
+        thread.join(20)
+    assert answers[1:] == [("frame?viewer=first", 503)]
 
 
 def test_an_error_of_ours_in_a_request_is_one_line_and_a_log(remote, monkeypatch, capfd, tmp_path):

@@ -13,6 +13,8 @@ import socketserver
 import sys
 import threading
 import time
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,10 +30,14 @@ PAGE = Path(__file__).with_name("page.html")
 MAX_BODY_BYTES = 1 << 16  # of a POST request with events
 MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # body and headers
 REQUEST_SECONDS = 10.0  # for all of a request to arrive, or for its answer to be taken
-IDLE_SECONDS = 60.0  # between two requests of a connection
-MAX_CONNECTIONS = 4 * MAX_VIEWERS  # a page has two or three; up to BACKLOG more wait in the queue of the system
+IDLE_SECONDS = 60.0  # between two requests of a connection that has shown the token
+STRANGER_SECONDS = 2.0  # the same before it has shown the token
+MAX_CONNECTIONS = 4 * MAX_VIEWERS  # that have shown the token; a page has two or three
+MAX_STRANGERS = 32  # connections that have not shown the token yet
 BACKLOG = 64
 FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"
+CROWDED = f"{MAX_CONNECTIONS} connections are open already; one must close first"
+ENDED = "the server has ended; this page waits for its next start"
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,53 @@ class Access:
             return False
 
 
+class Connections:
+    """The open connections. Strangers, which have not shown the token yet, never keep those with it out.
+
+    A stranger beyond MAX_STRANGERS replaces the oldest one of the address that has most of them. So a viewer, who shows
+    the token at once, finds room while others fill the machine's ports.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._strangers: dict[socket.socket, str] = {}  # their addresses, the oldest first
+        self._viewers: set[socket.socket] = set()
+
+    def add(self, connection: socket.socket, address: str) -> None:
+        """Adds a stranger; ends another one if there are too many."""
+        with self._lock:
+            if len(self._strangers) >= MAX_STRANGERS:
+                ((crowd, _),) = Counter(self._strangers.values()).most_common(1)
+                oldest = next(one for one, origin in self._strangers.items() if origin == crowd)
+                del self._strangers[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
+            self._strangers[connection] = address
+
+    def welcome(self, connection: socket.socket) -> bool:
+        """Notes that a connection has shown the token; false if MAX_CONNECTIONS others have."""
+        with self._lock:
+            if connection not in self._viewers and len(self._viewers) >= MAX_CONNECTIONS:
+                return False
+            self._strangers.pop(connection, None)
+            self._viewers.add(connection)
+            return True
+
+    def remove(self, connection: socket.socket) -> None:
+        """Forgets a connection that has ended."""
+        with self._lock:
+            self._strangers.pop(connection, None)
+            self._viewers.discard(connection)
+
+
 class Server(ThreadingHTTPServer):
-    """Serves each connection by a thread, at most MAX_CONNECTIONS; internal errors go to a log, not to the terminal."""
+    """Serves each connection by a thread; internal errors go to a log, not to the terminal."""
 
     daemon_threads = True
     request_queue_size = BACKLOG
 
     def __init__(self, host: str, port: int, access: Access, viewers: Viewers):
-        self.access, self.viewers = access, viewers
-        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self.access, self.viewers, self.connections = access, viewers, Connections()
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), Handler)
@@ -81,18 +125,16 @@ class Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Starts a thread for a connection; closes the connection if there are too many."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """Starts a thread for a connection."""
+        self.connections.add(request, client_address[0])
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Runs the thread of a connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self.connections.remove(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Logs an internal error; an OSError is a broken connection."""
@@ -106,10 +148,11 @@ class BoundedInput(io.RawIOBase):
 
     def __init__(self, connection: socket.socket):
         self._connection = connection
+        self.idle_seconds = STRANGER_SECONDS  # until the first byte of the next request
         self.next_request()
 
     def next_request(self) -> None:
-        """Expects another request, which may begin within IDLE_SECONDS and must then end within REQUEST_SECONDS."""
+        """Expects another request, which may begin within idle_seconds and must then end within REQUEST_SECONDS."""
         self._room, self._deadline = MAX_REQUEST_BYTES, 0.0
 
     def readable(self) -> bool:
@@ -119,7 +162,7 @@ class BoundedInput(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Reads the bytes that have arrived, as io.RawIOBase asks."""
         now = time.monotonic()
-        wait = self._deadline - now if self._deadline else IDLE_SECONDS
+        wait = self._deadline - now if self._deadline else self.idle_seconds
         if wait <= 0 or self._room <= 0:
             raise TimeoutError("the request is too long or takes too long")
         self._connection.settimeout(wait)
@@ -194,12 +237,18 @@ class Handler(BaseHTTPRequestHandler):
             return path, {}
 
     def _allowed(self, token: str = "") -> bool:
-        """Returns true if the request is allowed; answers 403 otherwise."""
+        """Returns true if the request is allowed; answers 403 or 503 otherwise."""
         given = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
         refusal = self.server.access.refusal(given, self.headers.get("Host"), self.headers.get("Origin"))
         if refusal:
             self._answer(403, refusal.encode())
-        return not refusal
+            return False
+        if not self.server.connections.welcome(self.connection):
+            self.close_connection = True
+            self._answer(503, CROWDED.encode())
+            return False
+        self._input.idle_seconds = IDLE_SECONDS
+        return True
 
     def _viewer(self, query: dict[str, str]) -> FrameExchange | None:
         """The exchange of the viewer that sends a request; None after an answer 400 or 503."""
@@ -215,7 +264,9 @@ class Handler(BaseHTTPRequestHandler):
     def _send_frame(self, exchange: FrameExchange, after: str) -> None:
         number = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
         result = exchange.wait_frame(number)
-        if result is None:
+        if result is None and exchange.was_ended:
+            self._answer(503, ENDED.encode())
+        elif result is None:
             self._answer(410)
         elif result[1] is None:
             self._answer(204)

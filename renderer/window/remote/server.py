@@ -6,25 +6,34 @@ in turn. It waits for no connection: a page requests the next frame after it has
 a slow one drops frames in place of queueing them.
 """
 
+import os
+import re
 import secrets
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from renderer.errors import UnavailableError
+from renderer.gpu.cache import write_atomically
+from renderer.host import user_id
 from renderer.system.process import StopFlag
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.events import KEYS
 from renderer.window.remote.handler import Access, Server
 from renderer.window.remote.viewers import FrameExchange, Viewers
+from renderer.window.state.session import default_path
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 FRAME_INTERVAL = 1 / 30  # seconds between two sent frames; also between two drawn ones, if there are several windows
 MAX_WAIT = 5.0  # seconds between two checks for viewers that have left
 RATIOS = (0.5, 4.0)  # pixels a unit that a browser may ask for
+TOKEN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
 SIZES = (64, 4096)  # units a side that a browser may ask for; the second bounds the pixels too
 
 
@@ -34,7 +43,7 @@ class RemoteServer:
     def __init__(self, host: str, port: int):
         self.viewers = Viewers()
         name = own_address(host) if host in ANY_ADDRESS else host
-        self.token = secrets.token_urlsafe(16)
+        self.token = kept_token(default_path().with_name("serve-token"))
         access = Access(self.token, frozenset({"localhost", name.lower(), socket.gethostname().lower()}))
         try:
             self._server = Server(host, port, access, self.viewers)
@@ -125,6 +134,29 @@ class Shown:
             exchange.publish_frame(window.pixels())
         if window.app.loop.quit_requested:
             exchange.close()
+
+
+def kept_token(path: Path) -> str:
+    """The token of the user's servers, kept in a file that only the user can read, so that open tabs survive a restart.
+
+    A file that is not a plain file of this user with mode 0600 is replaced. If none can be written, the token is new.
+    """
+    with suppress(OSError, ValueError):
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), encoding="ascii") as file:
+            token = file.read(64)
+            if _is_private(os.fstat(file.fileno())) and TOKEN.fullmatch(token):
+                return token
+    token = secrets.token_urlsafe(16)
+    with suppress(OSError):
+        write_atomically(path, token.encode())  # a temporary file has mode 0600
+    return token
+
+
+def _is_private(state: os.stat_result) -> bool:
+    """True for a plain file of this user that nobody else can read; Windows keeps others out of the folder."""
+    return stat.S_ISREG(state.st_mode) and (
+        user_id() is None or state.st_uid == user_id() and not stat.S_IMODE(state.st_mode) & 0o077
+    )
 
 
 def own_address(host: str) -> str:

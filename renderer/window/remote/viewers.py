@@ -30,7 +30,7 @@ class FrameExchange:
         self._frame: np.ndarray | None = None
         self._number = 0
         self.wants_text = False  # the window waits for typed text
-        self.closed = False
+        self.closed = self.was_ended = False
         self._waiting = 0
         self._requested_at = -1e9
 
@@ -84,9 +84,10 @@ class FrameExchange:
         with self._condition:
             return 0.0 if self._waiting else time.perf_counter() - self._requested_at
 
-    def close(self) -> None:
-        """Ends all waits for frames."""
+    def close(self, ended: bool = False) -> None:
+        """Ends all waits for frames; `ended`: the server ends, nobody has closed the window."""
         with self._condition:
+            self.was_ended = self.was_ended or ended and not self.closed
             self.closed = True
             self._condition.notify_all()
 
@@ -141,7 +142,7 @@ class Viewers:
         with self._lock:
             self._closed = True
             for exchange in [self.first, *self._names.values()]:
-                exchange.close()
+                exchange.close(ended=True)
 
 
 def is_name(text: str) -> bool:
