@@ -279,9 +279,22 @@ def fork_child() -> int:
 
 
 def kill_child(child: int) -> None:
-    """End a child that fork_child() made, and wait for its end."""
-    os.kill(child, signal.SIGKILL)
+    """End a child that fork_child() made, and wait for its end; on Linux end the processes that it started, too."""
+    os.kill(child, signal.SIGSTOP)  # it must not start others meanwhile
+    for process in [*_descendants(child), child]:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
     os.waitpid(child, 0)
+
+
+def _descendants(process: int) -> list[int]:
+    """The ids of the processes that a process has started, and of those that they have started."""
+    found = []
+    with suppress(OSError):  # it has ended
+        for path in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in map(int, path.read_text().split()):
+                found += [*_descendants(child), child]
+    return found
 
 
 def format_bytes(count: float) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,10 @@ from renderer.errors import UnavailableError  # noqa: E402
 from renderer.gpu import list_devices, open_device  # noqa: E402
 from renderer.gpu.cuda import nvrtc  # noqa: E402
 from renderer.gpu.opencl import device as opencl  # noqa: E402
+
+# A shell ignores SIGINT in what it starts in the background, and children inherit that: tests send it to children.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 np.seterr(all="raise", under="ignore")
 hypothesis.settings.register_profile("rayfold", derandomize=not FRESH, deadline=None)

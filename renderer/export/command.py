@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from renderer.export.options import ExportOptions, add_arguments, parse_options
+from renderer.system.process import supervise
 from renderer.system.profile import profiled, stage
 
 __all__ = ["add_arguments", "add_demo_arguments", "demo", "export"]
@@ -23,6 +24,8 @@ def export(args: argparse.Namespace) -> int:
 
 
 def _run(options: ExportOptions) -> int:
+    if options.farm:
+        supervise()  # dask's threads and processes must not keep Ctrl-C waiting
     with stage("importing"):
         if not options.farm and not options.dry_run:
             from renderer.gpu.ahead import open_ahead

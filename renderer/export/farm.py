@@ -4,20 +4,16 @@ The files have the same bits as an export on a single machine.
 
 run.py calls render_on_farm() and render_light_field_on_farm(), flames.py calls render_stills(). A task carries all
 that its result depends on, the contents of mesh and image files included, so a worker needs only this program; it
-runs farm_worker.py. The tasks of a worker that dies go to another worker. A task that takes much longer than the
-median is started on a second worker too, and the first answer counts.
+runs farm_worker.py. renderer/system/farm_tasks.py distributes the tasks.
 """
 
-import hashlib
 import json
-import statistics
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from renderer.errors import IncompleteError, UnavailableError, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import run_task
 from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews
@@ -31,15 +27,12 @@ from renderer.pictures.picture import AnyPicture, Chunk
 from renderer.plain import Json
 from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
-from renderer.system.farm import KEPT, Client, Farm, Watch, open_client, workers
+from renderer.system.farm import Client, Farm, open_client, workers
+from renderer.system.farm_tasks import run_tasks
 from renderer.system.progress import Progress
 
 FARM_TILE = 512
 MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
-STRAGGLER_FACTOR = 3.0  # a task is late after this many median durations
-STRAGGLER_GRACE = 1.0  # plus these seconds
-RESULT_TIMEOUT = 20.0  # seconds for an answer to arrive from its worker
-MAX_ATTEMPTS = 3
 CHUNKS_PER_WORKER = 2
 MAX_CHUNKS = 256  # most chunks that the samples of one picture are divided into
 
@@ -79,7 +72,7 @@ def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, 
     picture = open_picture(plan.scene, open_context(farm.device))
     settings, size = plan.job().settings(), plan.size
     samples = plan.samples or picture.sample_count(settings, size)
-    count = min(CHUNKS_PER_WORKER * max(1, len(workers(client))), MAX_CHUNKS)
+    count = min(CHUNKS_PER_WORKER * max(farm.workers, len(workers(client))), MAX_CHUNKS)
     chunks = _chunks(picture, plan, settings, samples, count)
     common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices: set[str] = set()
@@ -198,78 +191,8 @@ def _counted_results(
 
 
 def results(client: Client, common: Json, tasks: list[Json]) -> Iterator[tuple[int, Json]]:
-    """Yield (index, answer) of every task in the order of completion.
-
-    A late task is submitted again, and its first answer counts.
-    """
-    import distributed
-
-    run = hashlib.sha256(repr((time.time_ns(), id(tasks))).encode()).hexdigest()[:16]
-    attempts = [0] * len(tasks)
-    files = common["files"]
-    if files:  # sent once to each worker; sent again if a worker that has them dies
-        files = client.submit(dict, files, key=f"rayfold-{run}-files", pure=False, retries=MAX_ATTEMPTS)
-        client.replicate([files])
-    common = {name: value for name, value in common.items() if name != "files"}
-
-    def submit(index: int, workers: Sequence[str] = ()) -> Any:
-        key = f"rayfold-{run}-{index}-{attempts[index]}"
-        attempts[index] += 1
-        options = dict(workers=workers, allow_other_workers=True) if workers else {}
-        options |= dict(key=key, pure=False, retries=MAX_ATTEMPTS)
-        return client.submit(run_task, common, files, tasks[index], **options)
-
-    waiting = {submit(index): index for index in range(len(tasks))}
-    missing, durations = set(range(len(tasks))), []
-    all_running_since = None  # time from which every unfinished task has had a worker
-    watch = Watch(client)
-    try:
-        while missing:
-            finished = _finished(client, waiting)
-            if not finished:
-                watch.check()
-            for future in finished:
-                index = waiting.pop(future)
-                if index not in missing:
-                    continue
-                try:
-                    answer = future.result(timeout=RESULT_TIMEOUT)
-                except distributed.scheduler.KilledWorker as error:
-                    raise IncompleteError(f"--farm: every worker that drew part {index} died; {KEPT}") from error
-                except TimeoutError:  # its worker hangs; after MAX_ATTEMPTS the same future is asked again
-                    waiting[submit(index, _idle_workers(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
-                    continue
-                missing.discard(index)
-                durations.append(answer["seconds"])
-                yield index, answer
-            # If no more tasks are missing than there are workers, each runs: those that are late start once more.
-            if missing and durations and len(missing) <= max(1, len(workers(client))):
-                all_running_since = all_running_since or time.monotonic()
-                late = STRAGGLER_GRACE + STRAGGLER_FACTOR * statistics.median(durations)
-                if time.monotonic() - all_running_since > late and max(attempts[i] for i in missing) < MAX_ATTEMPTS:
-                    waiting |= {submit(index, _idle_workers(client)): index for index in missing}
-                    all_running_since = time.monotonic()
-    finally:
-        client.cancel(list(waiting))
-
-
-def _finished(client: Client, waiting: dict[Any, int]) -> list[Any]:
-    """The futures that are done, after a wait of at most 0.5 s."""
-    import distributed
-
-    try:
-        with client.as_current():
-            distributed.wait(  # type: ignore[no-untyped-call]
-                list(waiting), timeout=0.5, return_when="FIRST_COMPLETED"
-            )
-    except TimeoutError:
-        return []
-    return [future for future in waiting if future.done()]
-
-
-def _idle_workers(client: Client) -> list[str]:
-    """The addresses of the workers without a task."""
-    return [address for address, keys in client.processing().items() if not keys]
+    """Yield (index, answer) of every task in the order of completion."""
+    return run_tasks(client, run_task, common, tasks)
 
 
 def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> Json:

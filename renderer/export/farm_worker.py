@@ -26,11 +26,11 @@ from renderer.scene.scene import Scene
 from renderer.system.progress import Progress
 
 
-def run_task(common: Json, files: Json, task: Json) -> Json:
-    """Draws a task and returns the answer; `common`: arguments of all tasks, `files`: input files by path."""
+def run_task(common: Json, task: Json) -> Json:
+    """Draws a task and returns the answer; `common`: arguments of all tasks, with the input files by path."""
     import distributed
 
-    common = common | {"files": files, "number": distributed.get_worker().name}
+    common = common | {"number": distributed.get_worker().name}
     return _thread().submit(_run_task, common, task).result()
 
 

@@ -16,7 +16,7 @@ from renderer.formats.images import read_digest, read_recipe, read_samples, samp
 from renderer.paths import temporary_directory
 from renderer.plain import Json
 from renderer.system.files import open_input
-from renderer.system.process import INTERRUPTED
+from renderer.system.process import INTERRUPTED, supervise
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -31,6 +31,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """Run `rayfold verify`: exit code 0 for the same bits, 1 for others."""
+    if args.farm:
+        supervise()
     interrupt = InterruptHandler()
     answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure)
     if interrupt.requested:

@@ -5,31 +5,37 @@ there. Therefore processes of this machine use TLS with a temporary certificate 
 to another machine needs --insecure. `export` calls parse_farm() and open_client().
 """
 
+import asyncio
 import ipaddress
 import logging
+import multiprocessing
 import re
 import signal
 import socket
 import ssl
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from renderer.errors import IncompleteError, UnavailableError, UserError, import_optional
 from renderer.paths import private_folder
-from renderer.system.process import shorten
+from renderer.plain import Json
+from renderer.system.process import shorten, unfinished_work
 
-IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers
+IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers, for Windows
+NOT_FOR_WORKERS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGHUP")]  # a terminal's signals
 NO_LOGS = 60  # a level above all levels of logging: no message is shown
 CONNECT_SECONDS = 5  # until a scheduler must answer, or be back after its connection broke
 MAX_GREETING_BYTES = 1 << 16
-WORKER_SECONDS = 60.0  # longest time without any worker
+POLL_SECONDS = 1.0  # between two questions for the heartbeats of the workers, each of which sends two a second
+SILENT_POLLS = 20  # without a heartbeat of a worker, until its tasks go to others
+LOST_POLLS = 45  # without any worker, or without an answer of the scheduler, until the work ends
+CLOSE_SECONDS, LOCAL_CLOSE_SECONDS, INTERRUPTED_CLOSE_SECONDS = 1.0, 10.0, 0.3
 MAX_LOCAL = 999
 KEPT = "what was complete is kept, and the same command resumes"
 INSTALL = "pip install distributed cryptography"
@@ -98,11 +104,11 @@ def open_client(farm: Farm) -> Iterator[Any]:
     distributed = import_optional("distributed", f"--farm needs distributed: {INSTALL}")
     # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    unfinished_work.add(farm)  # the end of this process must not wait for dask's threads
     with _no_logs(), _connect(distributed, farm) as client:
         try:
-            if farm.address:
-                client.wait_for_workers(1, timeout=WORKER_SECONDS)
-        except TimeoutError as error:
+            workers(client)
+        except IncompleteError as error:
             raise UnavailableError(f"{farm}: the scheduler has no worker") from error
         try:
             yield client
@@ -115,27 +121,85 @@ def open_client(farm: Farm) -> Iterator[Any]:
 
 
 class Watch:
-    """Detects the loss of all workers, for which a client would wait forever."""
+    """A context manager that follows the heartbeats of a client's workers, on dask's thread.
+
+    A member of a farm that is stopped (SIGSTOP, a frozen machine) keeps its connections open, and dask waits for it
+    forever. Silence is counted in polls: seconds in which this process was itself suspended prove nothing.
+    """
 
     def __init__(self, client: Client):
-        self._client, self._seen = client, time.monotonic()
+        self.silence: dict[str, int] = {}  # polls since the last heartbeat of each worker
+        self._client, self._last_seen = client, dict[str, float]()
+        self._unanswered = self._without = 0
 
-    def check(self) -> None:
-        """Raises ConnectionError without a scheduler, IncompleteError after WORKER_SECONDS without a worker.
+    def __enter__(self) -> Self:
+        self._poll = asyncio.run_coroutine_threadsafe(self._follow(), self._client.loop.asyncio_loop)
+        return self
 
-        open_client() turns the ConnectionError into an IncompleteError.
+    def __exit__(self, *error: object) -> None:
+        self._poll.cancel()
+
+    async def _follow(self) -> None:
+        question: asyncio.Future[Json] | None = None
+        while True:
+            question = question or quiet_task(self._client.scheduler.identity(n_workers=-1))
+            await asyncio.wait([question], timeout=POLL_SECONDS)
+            self._unanswered += 1
+            if question.done():
+                with suppress(Exception):  # dask raises many types; the question counts as unanswered
+                    self._count(question.result()["workers"])
+                question = None
+                await asyncio.sleep(POLL_SECONDS)
+
+    def _count(self, found: Json) -> None:
+        last_seen = {address: facts["last_seen"] for address, facts in found.items()}
+        heard = {address for address, moment in last_seen.items() if moment != self._last_seen.get(address)}
+        self.silence = {address: 0 if address in heard else self.silence[address] + 1 for address in last_seen}
+        self._last_seen, self._unanswered = last_seen, 0
+        self._without = min(self.silence.values(), default=self._without + 1)
+
+    def alive(self) -> list[str]:
+        """Returns the addresses of the workers whose heartbeats come.
+
+        Raises ConnectionError without a scheduler, which open_client() turns into an IncompleteError; IncompleteError
+        after LOST_POLLS polls without any heartbeat or without an answer of the scheduler.
         """
         if self._client.status == "closed":
             raise ConnectionError("the client is closed")
-        if workers(self._client):
-            self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > WORKER_SECONDS:
-            raise IncompleteError(f"--farm: no worker was there for {WORKER_SECONDS:.0f} seconds; {KEPT}")
+        seconds = f"{LOST_POLLS * POLL_SECONDS:.0f} seconds"
+        if self._unanswered > LOST_POLLS:
+            raise IncompleteError(f"--farm: the scheduler has not answered for {seconds}; {KEPT}")
+        if self._without > LOST_POLLS:
+            raise IncompleteError(f"--farm: no worker has been heard of for {seconds}; {KEPT}")
+        return [address for address, polls in self.silence.items() if polls < SILENT_POLLS]
+
+
+def quiet_task(work: Awaitable[Any]) -> "asyncio.Future[Any]":
+    """Starts a task on dask's thread; its error is not logged if nobody waits for it any more."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 def workers(client: Client) -> list[str]:
-    """Returns the addresses of the workers."""
-    return list(client.scheduler_info(n_workers=-1)["workers"])
+    """Waits for a worker; returns the addresses of all that are there. Raises the errors of Watch.alive()."""
+    with Watch(client) as watch:
+        while not (found := watch.alive()):
+            time.sleep(0.05)
+        return found
+
+
+@contextmanager
+def _closing(resource: Any, seconds: float) -> Iterator[Any]:
+    """Closes a client or a cluster after the block; what does not close in time is left to the end of the process."""
+    try:
+        yield resource
+    except KeyboardInterrupt:
+        seconds = INTERRUPTED_CLOSE_SECONDS
+        raise
+    finally:
+        with suppress(Exception):  # TimeoutError, or one of the types that dask raises without a scheduler
+            resource.close(timeout=seconds)
 
 
 def _connect(distributed: object, farm: Farm) -> Any:
@@ -154,7 +218,8 @@ def _connect_remote(distributed: Any, farm: Farm) -> Any:
             )
     try:
         _check_greeting(farm.address, encryption)
-        return distributed.Client(farm.address, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = distributed.Client(farm.address, timeout=CONNECT_SECONDS, set_as_default=False)
+        return _closing(client, CLOSE_SECONDS)
     except (OSError, ValueError) as error:
         raise UnavailableError(f"{farm}: no scheduler answers there: {shorten(str(error))}") from error
 
@@ -179,30 +244,44 @@ def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
     import_optional("cryptography", f"{farm} needs cryptography: {INSTALL}")
     folder = private_folder() / "dask"
     folder.mkdir(exist_ok=True)
-    options: dict[str, Any] = dict(n_workers=farm.workers, threads_per_worker=1, processes=True)
+    # Workers start one by one beside this thread, so that one which hangs stops neither the others nor Ctrl-C.
+    options: dict[str, Any] = dict(n_workers=0, threads_per_worker=1, processes=True, memory_limit=1 / farm.workers)
     options |= dict(security=distributed.Security.temporary(), local_directory=str(folder), host="127.0.0.1")
     # dask still starts a web server, without pages. Port 0 is any free port: a second farm would warn of dask's 8787.
     options["scheduler_kwargs"] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    others = set(multiprocessing.active_children())
     try:
-        with _ignore_sigint(), dask.config.set(CONFIGURATION):  # the workers inherit both
-            cluster = distributed.LocalCluster(**options, silence_logs=NO_LOGS, preload=[IGNORE_SIGINT])
-    except (OSError, TimeoutError, RuntimeError) as error:
-        raise UnavailableError(f"{farm}: the processes do not start: {error}") from error
-    with cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield client
+        with dask.config.set(CONFIGURATION):  # the workers inherit it
+            try:
+                with _without_terminal():
+                    cluster = distributed.LocalCluster(**options, silence_logs=NO_LOGS, preload=[IGNORE_SIGINT])
+            except (OSError, TimeoutError, RuntimeError) as error:
+                raise UnavailableError(f"{farm}: the processes do not start: {error}") from error
+            cluster.shutdown_on_close = False  # at the end of this process, where dask would wait for it
+            with _closing(cluster, LOCAL_CLOSE_SECONDS):
+                cluster.scale(farm.workers)
+                with _closing(distributed.Client(cluster, set_as_default=False), CLOSE_SECONDS) as client:
+                    yield client
+    finally:
+        for process in set(multiprocessing.active_children()) - others:  # a stopped one heeds no other signal
+            process.kill()
 
 
 @contextmanager
-def _ignore_sigint() -> Iterator[None]:
-    """Lets processes that are started in the block ignore Ctrl-C, which this process handles."""
-    if threading.current_thread() is not threading.main_thread():
+def _without_terminal() -> Iterator[None]:
+    """Threads that are started in the block, and the processes that they start, get no Ctrl-C and no hang-up."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import resource_tracker
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_WORKERS)
     try:
+        resource_tracker.ensure_running()  # else a worker's start would start it, which unblocks SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_WORKERS)
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

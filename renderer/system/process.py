@@ -172,6 +172,8 @@ class StopFlag:
 def end_process(code: int) -> NoReturn:
     """Ends the process at once, even while a driver or a compiler works on another thread."""
     if unfinished_work:
+        for number in STOP_SIGNALS:  # one more signal must not break the end in the middle
+            signal.signal(number, signal.SIG_IGN)
         with contextlib.suppress(Exception):
             atexit._run_exitfuncs()
         os._exit(code)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -65,3 +66,15 @@ def cluster(folder, protocol="tcp", workers=1, **environment):
         for process in started:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def stopped(*processes):
+    """Processes that are stopped in the block: they keep their connections and answer nothing."""
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)

@@ -21,7 +21,8 @@ from renderer.formats.images import read_pixels, read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, scene_of_table
-from tests.export.export_helpers import SCENE, export
+from renderer.system import farm as farms
+from tests.export.export_helpers import SCENE, cluster, export, stopped
 from tests.window.helpers import wait_for
 
 pytest.importorskip("distributed", reason="farms need distributed")
@@ -121,6 +122,83 @@ def test_ctrl_c_ends_a_farm_without_a_word_of_its_workers(scene, tmp_path):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == "rayfold: interrupted\n" and not out
     assert 2 < len(list(tmp_path.glob("f_0*.png"))) < 5000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
+def test_a_signal_while_a_farm_starts_is_one_sentence(number, scene, tmp_path):
+    """All processes get it, as from a terminal that is closed; none of dask's tracebacks is shown."""
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-5000", "--farm", "local:2"]
+    command = [sys.executable, str(ROOT / "main.py"), *map(str, words)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+    def starts():
+        return (
+            "multiprocessing.spawn"
+            in subprocess.run(["pgrep", "-ag", str(process.pid)], capture_output=True, text=True).stdout
+        )
+
+    wait_for(starts, process)
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err.startswith("rayfold: interrupted") and err.count("\n") == 1 and not out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_film_goes_on_without_a_worker_that_is_stopped_and_ends_without_the_scheduler(
+    scene, folders, monkeypatch, capsys
+):
+    """A stopped process keeps its connections, so that dask waits for it for ever."""
+    words = ["--frames", "1-30", "--samples", "20", "--size", "160x100"]
+    export(scene, "-o", folders / "here" / "f_##.png", *words)
+    results, halt = farm.results, contextlib.ExitStack()
+    film = [scene, "-o", folders / "farm" / "f_##.png", *words]
+    with cluster(folders, workers=2) as (address, scheduler, workers), halt:
+
+        def stopping(process):
+            def counted(*arguments):
+                for count, answer in enumerate(results(*arguments), 1):
+                    yield answer
+                    if count == 3:
+                        halt.enter_context(stopped(process))
+                        monkeypatch.setattr(farms, "SILENT_POLLS", 8)
+                        monkeypatch.setattr(farms, "LOST_POLLS", 8 if process is scheduler else 600)
+
+            return counted
+
+        monkeypatch.setattr(farms, "POLL_SECONDS", 0.25)
+        monkeypatch.setattr(farm, "results", stopping(workers[0]))
+        assert exported(*film, "--farm", address, "--insecure") == 0
+        same_frames(folders, 30)
+        capsys.readouterr()
+        monkeypatch.setattr(farm, "results", stopping(scheduler))
+        assert exported(*film, "--farm", address, "--insecure", "--overwrite") == 3
+        out, err = capsys.readouterr()
+    assert err.count("\n") == 1 and "the scheduler has not answered for " in err and "resumes" in err and not out
+    same_frames(folders, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_film_whose_only_worker_is_stopped_ends_and_so_does_ctrl_c(scene, tmp_path):
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-5000", "--insecure", "--farm"]
+    with cluster(tmp_path) as (address, scheduler, workers):
+        for halted, number in ((scheduler, signal.SIGINT), (workers[0], signal.SIGTERM), (workers[0], None)):
+            command = [sys.executable, str(ROOT / "main.py"), *map(str, words), address]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = len(list(tmp_path.glob("f_0*.png")))
+            wait_for(lambda done=done: len(list(tmp_path.glob("f_0*.png"))) > done + 2, process)
+            with stopped(halted):
+                if number:
+                    time.sleep(1)
+                    process.send_signal(number)
+                _, err = process.communicate(timeout=120)
+            if number:
+                assert process.returncode == 130 and err == "rayfold: interrupted\n", err
+            else:
+                assert process.returncode == 3 and "no worker has been heard of for 45 seconds; what was" in err, err
 
 
 @pytest.mark.slow

@@ -176,9 +176,9 @@ def test_a_film_whose_scheduler_dies_is_kept_and_resumes(scene, tmp_path, monkey
 @pytest.mark.slow
 def test_a_film_whose_workers_are_gone_ends(scene, tmp_path, monkeypatch):
     with cluster(tmp_path) as (address, _, (worker,)):
-        with pytest.raises(IncompleteError, match="no worker was there for 2 seconds"):
+        with pytest.raises(IncompleteError, match="no worker has been heard of for 2 seconds"):
             with open_client(Farm(address, 0, "auto")) as client:
-                monkeypatch.setattr(farms, "WORKER_SECONDS", 2.0)
+                monkeypatch.setattr(farms, "LOST_POLLS", 2)
                 worker.kill()
                 list(farm.results(client, {"files": {}}, [{"kind": "frame"}]))
         with pytest.raises(UnavailableError, match="the scheduler has no worker"):

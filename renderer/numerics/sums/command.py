@@ -33,6 +33,8 @@ from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
 from renderer.system import arguments
 from renderer.system.farm import Farm, open_client, parse_farm
+from renderer.system.farm_tasks import run_tasks
+from renderer.system.process import supervise
 from renderer.system.progress import Progress
 
 STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-mean")
@@ -133,6 +135,8 @@ class SumRequest:
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold sum`; returns its exit code."""
+    if args.farm:
+        supervise()
     farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
     options = args.mode, args.statistic, args.by, args.bound, args.compare
     result = sum_files(SumRequest(args.files, *options, tuple(args.device or ()), farm, args.ddof))
@@ -316,15 +320,16 @@ def partials_on_farm(
     operands = [files] if statistic in PAIRED else [[npy] for npy in files]
     tasks = [(group, start, min(start + step, group[0].count)) for group in operands
              for start in range(0, group[0].count, step)]  # fmt: skip
-    futures = [client.submit(_range_task, *task, statistic, mode, spellings, pure=False) for task in tasks]
-    results = client.gather(futures)
+    answers = dict(run_tasks(client, _range_task, (statistic, mode, spellings), tasks))
+    results = [answers[index] for index in range(len(tasks))]
     names = {name for _partials, used in results for name in used}
     return [partial for partials, _used in results for partial in partials], sorted(names)
 
 
 def _range_task(
-    files: list[ArraySource], start: int, stop: int, statistic: str, mode: str, spellings: tuple[str, ...]
+    common: tuple[str, str, tuple[str, ...]], task: tuple[list[ArraySource], int, int]
 ) -> tuple[list[Any], list[str]]:
     """A worker's task: the partial results of the numbers start to stop - 1, and the names of its devices."""
+    (statistic, mode, spellings), (files, start, stop) = common, task
     devices = devices_of_worker(spellings)
     return _partials(devices, files, statistic, mode, (start, stop)), [device.name for device in devices]
