@@ -420,9 +420,21 @@ def copy_scenes(folder: Path, real: bool) -> list[Path]:
     return paths
 
 
+class RealClock:
+    """The real clock where tests have a simulated one: it cannot be set."""
+
+    seconds = property(lambda self: time.perf_counter(), lambda self, seconds: None)
+
+    def __call__(self) -> float:
+        return time.perf_counter()
+
+
 @contextmanager
-def monkey(gl: GlContext, folder: Path, seed: int, device=None):
-    """A Monkey before a window of two scenes, with a session file in `folder`."""
+def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, screen_of=SteppedWindow):
+    """A Monkey before a window of two scenes, with a session file in `folder`.
+
+    `screen_of(app, gl, size, scale)` opens the window, a headless one by default.
+    """
     paths = copy_scenes(folder, device is not None)
     gpu = DeviceContext(gl=gl)
     gpu.devices = [device or noop_device()]
@@ -441,8 +453,8 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None):
         raise UserError("a monkey makes no films")
 
     save_files.save_to, film_export.FilmExport.start = save_inside, no_film
-    app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", Clock())
-    screen = SteppedWindow(app, gl, SIZES[0], SCALE)
+    app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", clock or Clock())
+    screen = screen_of(app, gl, SIZES[0], SCALE)
     try:
         yield Monkey(screen, folder, seed)
     finally:

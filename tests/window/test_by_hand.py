@@ -9,11 +9,10 @@ import pytest
 from renderer.paths import ROOT
 from renderer.system.files import read_toml
 from tests.children import python_path
-from tests.window.test_x11 import display  # noqa: F401  (a fixture)
 
 
 @pytest.mark.slow
-def test_an_empty_window_becomes_a_lit_textured_animated_scene_and_its_film(display, tmp_path):  # noqa: F811
+def test_an_empty_window_becomes_a_lit_textured_animated_scene_and_its_film(display, tmp_path):
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": python_path()}
     environment.pop("WAYLAND_DISPLAY", None)
     command = [sys.executable, "-m", "tests.window.by_hand", str(tmp_path), "--size", "1024x600"]

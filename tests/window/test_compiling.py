@@ -24,7 +24,7 @@ from tests.children import python_path
 from tests.gpu.slow_compiler import PATCHED, is_alive, pids, slow_child, wait_until
 from tests.window.helpers import FRACTAL
 from tests.window.test_remote import key_events, request
-from tests.window.test_x11 import display, xdotool  # noqa: F401  (a fixture)
+from tests.window.test_x11 import xdotool
 
 pytestmark = pytest.mark.skipif(not Path("/etc/OpenCL/vendors/pocl.icd").exists(), reason="PoCL is not installed here")
 JOB_SECONDS = 0.6  # of the slow compiler
@@ -149,7 +149,7 @@ def test_serve_ends_while_a_kernel_compiles(tmp_path, way):
 
 
 @pytest.mark.parametrize("way", ["close", pytest.param("SIGINT", marks=pytest.mark.slow)])
-def test_view_ends_while_a_kernel_compiles(display, tmp_path, way):  # noqa: F811
+def test_view_ends_while_a_kernel_compiles(display, tmp_path, way):
     environment = {"DISPLAY": display, "WAYLAND_DISPLAY": ""}
     words = ["view", SCENES / "mandelbrot.cb", "--device", "cpu", "--size", "300x200"]
     process = start(tmp_path, *words, **environment)
