@@ -5,7 +5,6 @@ answers at once. `--help` lists the exit codes.
 """
 
 import argparse
-import errno
 import os
 import sys
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from renderer import __version__
-from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError
+from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError, is_disk_full
 from renderer.paths import ensure_cache
 from renderer.plain import printable
 from renderer.system.process import (
@@ -190,7 +189,7 @@ def _run(argv: list[str] | None) -> int:
         print("rayfold: not enough memory", file=sys.stderr)
         return UnavailableError.exit_code
     except Exception as error:  # the command's boundary: a sentence and a log in place of a traceback
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if is_disk_full(error):
             print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
             return DiskFullError.exit_code
         words = " ".join(["rayfold", *(sys.argv[1:] if argv is None else argv)])

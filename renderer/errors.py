@@ -1,5 +1,6 @@
 """The errors that end a command: each is one sentence for the user and an exit code."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -44,6 +45,11 @@ class KernelError(Exception):
     """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
 
     exit_code = 4
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """True for an OSError that says that a disk, a quota or a limit of file sizes leaves no room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager

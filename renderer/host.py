@@ -177,18 +177,34 @@ def locked(path: Path, byte: int = 0, seconds: float = 60.0) -> Iterator[None]:
             os.close(file)  # gives the lock back
 
 
-def try_lock(file: int) -> bool:
-    """True if a file, by its descriptor, is this process's own now; True where files have no locks."""
+def try_lock(file: int, byte: int | None = None) -> bool:
+    """True if a file, by its descriptor, or one byte of it, is this process's own now; True where files have no locks.
+
+    Locks of bytes end when the process closes any descriptor of the file.
+    """
     try:
-        if fcntl:
+        if fcntl and byte is None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        elif fcntl:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte or 0)
         elif msvcrt:
+            os.lseek(file, byte or 0, os.SEEK_SET)
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
     except (BlockingIOError, PermissionError):  # as Windows has it
         return False
     except OSError:
         pass
     return True
+
+
+def unlock(file: int, byte: int) -> None:
+    """Ends the lock of a byte that try_lock() locked."""
+    with suppress(OSError):
+        if fcntl:
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+        elif msvcrt:
+            os.lseek(file, byte, os.SEEK_SET)
+            msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
 
 class SharedLock:

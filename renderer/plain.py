@@ -6,12 +6,15 @@ str.isdigit() accepts superscripts and other alphabets.
 
 import json
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
 MAX_MESSAGE = 900  # characters of an error
+MAX_WORD = 160  # characters of a quoted value or a path in it
+LONG_WORD = re.compile(rf"\S{{{MAX_WORD + 1},}}")
 MAX_IGNORED = 100  # names of ignored things that are listed one by one
 
 Json = dict[str, Any]  # an object of a JSON or TOML file; its values are not checked yet
@@ -23,11 +26,16 @@ def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
     Escaped are line breaks, control characters, marks that change the direction of writing, and unpaired surrogates,
     but not the characters of `keep`.
     """
-    text = _cut(text, most)
+    text = _cut(shorten_words(text), most)
     if not text.isprintable():
         escaped = (c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
         text = _cut("".join(escaped), most)
     return text
+
+
+def shorten_words(text: str) -> str:
+    """The text with the middle of each word cut, such as a file's name, that has more than MAX_WORD characters."""
+    return LONG_WORD.sub(lambda word: _cut(word[0], MAX_WORD), text)
 
 
 def _cut(text: str, most: int) -> str:

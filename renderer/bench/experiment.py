@@ -130,6 +130,7 @@ def open_experiment(path: Path | None, header: Json) -> Experiment:
 
     UserError for a file that holds an experiment with other commits, settings or machine than `header`.
     """
+    file = RecordFile(path)  # first: nobody else may add rows from here on
     if path and os.path.exists(path) and path.stat().st_size:
         resumed = read_experiment(path)
         for key in ("refs", "settings"):
@@ -138,9 +139,9 @@ def open_experiment(path: Path | None, header: Json) -> Experiment:
         for key in SAME_HOST:
             if dict(resumed.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-        resumed.file = RecordFile(path)
+        resumed.file = file
         return resumed
-    experiment = Experiment(header, file=RecordFile(path))
+    experiment = Experiment(header, file=file)
     experiment.file.add(header)
     return experiment
 

@@ -4,35 +4,34 @@ Rows are appended one by one, so that a killed run loses at most the line that i
 """
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from renderer.errors import UserError
 from renderer.plain import Json, is_finite_number
+from renderer.system.outputs import append_line, check_output, claimed
 
 SCHEMA = "bench/1"
 MAX_NAME = 200  # characters
 
 
 class RecordFile:
-    """Appends rows to the file of the option -o; with path None it drops them. UserError for an unwritable file."""
+    """Appends rows to the file of the option -o, which no other process may do meanwhile; with path None it drops them.
+
+    UserError for a file that cannot be written, or that another process writes.
+    """
 
     def __init__(self, path: Path | None):
         self._path = path
-        if path is None:
-            return
-        try:
-            with open(path, "ab+") as file:
-                if file.tell() and file.seek(-1, 2) is not None and file.read(1) != b"\n":
-                    file.write(b"\n")  # ends a last line that a killed run left incomplete
-        except OSError as error:
-            raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
+        self._claim = ExitStack()  # until this object is deleted
+        if path is not None:
+            check_output(path, appends=True)
+            self._claim.enter_context(claimed(path))
 
     def add(self, row: Json) -> None:
-        """Appends a row."""
-        if self._path:
-            with open(self._path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        """Appends a row; DiskFullError if there is no room."""
+        if self._path is not None:
+            append_line(self._path, json.dumps(row))
 
 
 def is_count(value: object, low: int = 0) -> bool:

@@ -20,7 +20,6 @@ from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, open_manifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
-from renderer.formats.images import atomic_write
 from renderer.gpu import open_context
 from renderer.pictures import make_recipe, open_picture, tone_table
 from renderer.pictures.picture import AnyPicture, Chunk
@@ -29,6 +28,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
 from renderer.system.farm import Client, Farm, open_client, workers
 from renderer.system.farm_tasks import run_tasks
+from renderer.system.outputs import atomic_write
 from renderer.system.progress import Progress
 
 FARM_TILE = 512

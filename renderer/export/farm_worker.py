@@ -8,12 +8,12 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from renderer.export.frames import file_hash
 from renderer.export.light_field import camera_array, render_view
 from renderer.export.render import RenderJob, RenderResult, draw, render, write
 from renderer.gpu import list_devices, open_context
@@ -23,7 +23,10 @@ from renderer.pictures import open_picture, scene_of_table
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json
 from renderer.scene.scene import Scene
+from renderer.system.outputs import atomic_write, claimed
 from renderer.system.progress import Progress
+
+STORE_SECONDS = 600.0  # that a worker waits for another one that writes the same file
 
 
 def run_task(common: Json, task: Json) -> Json:
@@ -103,18 +106,19 @@ def _open_scene_picture(
 
 
 def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
-    """Write the files that were sent, each once by its content; returns pairs of the path as sent and the path here."""
+    """Write the files that were sent, unless they are whole here; returns pairs of the path as sent and that here."""
     folder = private_folder() / "farm"
     folder.mkdir(exist_ok=True)
     pairs = []
     for name, data in files.items():
-        path = folder / (hashlib.sha256(data).hexdigest() + Path(name).suffix)
-        try:
-            os.utime(path)  # used now, so not pruned
-        except FileNotFoundError:
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                file.write(data)
-            Path(file.name).replace(path)
+        digest = hashlib.sha256(data).hexdigest()
+        path = folder / (digest + Path(name).suffix)
+        with claimed(path, seconds=STORE_SECONDS):  # one process of this machine writes it, the others find it
+            if path.is_file() and file_hash(path) == digest:
+                os.utime(path)  # used now, so not pruned
+            else:
+                with atomic_write(path) as temporary:
+                    temporary.write_bytes(data)
         pairs.append((name, str(path)))
     return tuple(pairs)
 

@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import atomic_write, read_digest
-from renderer.plain import Json, parse_whole
+from renderer.formats.images import read_digest
+from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
+from renderer.system.outputs import append_line, atomic_write
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -43,18 +44,27 @@ def frame_path(pattern: Path, number: int) -> Path:
     return pattern.with_name(FRAME_PLACEHOLDER.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
 
 
+def manifest_path(pattern: Path) -> Path:
+    """Returns the path of the manifest of a pattern's frames: f.frames.jsonl of f_###.png."""
+    stem = FRAME_PLACEHOLDER.sub("", pattern.stem).strip("_-. ") or "frames"
+    return pattern.with_name(f"{stem}.frames.jsonl")
+
+
 class Manifest:
-    """The frames of a pattern that are done: one JSON line each with frame, file, sha256, recipe, seconds and device.
+    """The frames of a pattern that are done, one JSON line each: frame, file, sha256, recipe, title, seconds, device.
 
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None):
-        """`path_of(number)` is where a frame goes, if not where the pattern says."""
-        stem = FRAME_PLACEHOLDER.sub("", pattern.stem).strip("_-. ") or "frames"
-        self.path = pattern.with_name(f"{stem}.frames.jsonl")
+    def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None, force: bool = False):
+        """`path_of(number)` is where a frame goes, if not where the pattern says.
+
+        `force` allows to replace frames of scenes with another title.
+        """
+        self.path = manifest_path(pattern)
         self._path_of = path_of or (lambda number: frame_path(pattern, number))
         self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
+        self._title, self._force = recipe.get("scene", {}).get("title"), force
         self._rows = {row["frame"]: row for row in self._read()}
 
     def _read(self) -> list[Json]:
@@ -64,26 +74,54 @@ class Manifest:
             return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
         return []
 
+    def _is_whole(self, number: int) -> bool:
+        """True if the file of a listed frame is there and as it was written."""
+        row, path = self._rows.get(number, {}), self._path_of(number)
+        return row.get("file") == path.name and path.is_file() and row.get("sha256") == file_hash(path)
+
     def done(self, number: int) -> bool:
         """True if the frame need not be rendered again."""
-        row, path = self._rows.get(number), self._path_of(number)
-        if row is None or row.get("recipe") != self._recipe or row.get("file") != path.name or not path.is_file():
-            return False
-        return row.get("sha256") == file_hash(path)
+        return self._rows.get(number, {}).get("recipe") == self._recipe and self._is_whole(number)
 
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
-        """The frames that must be rendered: those not done, or all."""
-        return [number for number in numbers if overwrite or not self.done(number)]
+        """The frames that must be rendered: those not done, or all; UserError if frames of another scene are there."""
+        wanted = [number for number in numbers if overwrite or not self.done(number)]
+        titles = {number: self._rows.get(number, {}).get("title", self._title) for number in wanted}
+        others = [number for number in wanted if titles[number] != self._title and self._is_whole(number)]
+        if others and not self._force:
+            count = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            shown = f"{self._path_of(others[0])}{count}: of the scene {format_value(titles[others[0]])}"
+            raise UserError(f"{shown}, not {format_value(self._title)}; --force replaces them")
+        return wanted
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""
-        path = self._path_of(number)
+        path, is_new = self._path_of(number), number not in self._rows
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
-        row["digest"] = read_digest(path)
-        self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}
+        row |= {"title": self._title, "digest": read_digest(path), "seconds": round(seconds, 4), "device": device}
+        self._rows[number] = row
+        if is_new:
+            append_line(self.path, json.dumps(row))
+        else:
+            self._write()
+
+    def _write(self) -> None:
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
         with atomic_write(self.path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+    def remove(self, numbers: list[int]) -> int:
+        """Removes listed frames, and manifest and folder once they are empty; returns the number of frames kept."""
+        for number in numbers:
+            if self._rows.pop(number, None):
+                self._path_of(number).unlink(missing_ok=True)
+        if self._rows:
+            self._write()
+        else:
+            self.path.unlink(missing_ok=True)
+            with suppress(OSError):  # it holds files that no export made, or is a link
+                self.path.parent.rmdir()
+        return len(self._rows)
 
 
 def joint_digest(paths: list[Path]) -> str:

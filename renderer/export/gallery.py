@@ -2,7 +2,7 @@
 
 import argparse
 import json
-import os
+import shutil
 import sys
 import time
 from dataclasses import replace
@@ -18,6 +18,7 @@ from renderer.pictures import make_recipe
 from renderer.plain import Json
 from renderer.system import arguments
 from renderer.system.files import resolve
+from renderer.system.outputs import atomic_write, claimed
 from renderer.system.process import INTERRUPTED
 
 SCENES = (
@@ -52,7 +53,9 @@ def command(args: argparse.Namespace) -> int:
         raise UserError(f"-o {args.output}: {found}; it must be a folder") from error
     rows = []
     for name in args.names or SCENES:
-        row = _draw(_plan(name, args), args.overwrite)
+        plan = _plan(name, args)
+        with claimed(plan.output):
+            row = _draw(plan, args.overwrite)
         if row is None:
             return INTERRUPTED
         rows.append({"scene": name} | row)
@@ -84,7 +87,8 @@ def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
         _, device, _, finished = carry_out(replace(plan, output=partial), start, interrupt)
         if not finished:
             return None
-        os.replace(partial, plan.output)
+        with atomic_write(plan.output) as temporary:
+            shutil.copyfile(partial, temporary)
     finally:
         partial.unlink(missing_ok=True)
     return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": device} | _digest(plan.output)

@@ -94,11 +94,13 @@ def view_scene(scene: Scene, array: CameraArray, row: int, column: int) -> Scene
 class LightFieldViews:
     """The views of an array in a folder: the manifest of finished views, and the exposure that all views share."""
 
-    def __init__(self, folder: Path, array: CameraArray, recipe: Json):
+    def __init__(self, folder: Path, array: CameraArray, recipe: Json, force: bool = False):
         self.array, self._folder = array, folder
         pattern = folder / "views_#.png"
         facts = recipe | {"grid": [array.rows, array.columns], "baseline": array.baseline}
-        self._manifest = Manifest(pattern, facts, lambda number: folder / array.name(*divmod(number, array.columns)))
+        self._manifest = Manifest(
+            pattern, facts, lambda number: folder / array.name(*divmod(number, array.columns)), force
+        )
 
     def path(self, index: tuple[int, int]) -> Path:
         """Path of a view's file."""

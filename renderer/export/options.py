@@ -59,6 +59,7 @@ class ExportOptions:
     time_limit: float | None = _option("stop drawing then; exit code 3 if too early", "SECONDS", arguments.duration)
     denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
+    force: bool = _flag("write though another process writes the same output, or over frames of another scene")
     dry_run: bool = _flag("print the plan and the memory it takes, and stop")
     light_field: tuple[int, int] | None = _option(
         "export a light field: OUT is a folder of its views", "ROWSxCOLUMNS", arguments.grid

@@ -6,7 +6,6 @@ run.py, flames.py, gallery.py and verify.py make plans; run.carry_out() and farm
 import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 from renderer.system.files import resolve
+from renderer.system.outputs import check_output, writing
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
@@ -208,15 +208,7 @@ def _check_output(output: Path) -> None:
     length = len(os.fsencode(output.name))
     if length > MAX_NAME_BYTES:
         raise UserError(f"-o {output}: a name of {length} bytes; at most {MAX_NAME_BYTES} are allowed")
-    if not os.path.isdir(output.parent):
-        raise UserError(f"-o {output}: there is no folder {output.parent}")
-    if os.path.isdir(output):
-        raise UserError(f"-o {output}: is a folder; it must be a file")
-    try:
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except (OSError, ValueError) as error:
-        raise UserError(f"-o {output}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+    check_output(output)
 
 
 def load_scene(options: ExportOptions) -> Scene:
@@ -272,6 +264,7 @@ def frames_recipe(plan: ExportPlan) -> Json:
 
 
 def open_manifest(plan: ExportPlan) -> Manifest:
-    """Opens the manifest of the plan's frames; makes its folder if needed."""
-    plan.pattern.parent.mkdir(exist_ok=True)
-    return Manifest(plan.pattern, frames_recipe(plan))
+    """Opens the manifest of the plan's frames; makes its folder if needed. UserError where no folder can be made."""
+    with writing(plan.pattern.parent):
+        plan.pattern.parent.mkdir(exist_ok=True)
+    return Manifest(plan.pattern, frames_recipe(plan), force=plan.options.force)

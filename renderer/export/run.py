@@ -4,17 +4,17 @@ Modules that only some exports need (farms, videos, flames) are imported late: t
 """
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.export.frames import frame_path, joint_digest
+from renderer.export.frames import frame_path, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
 from renderer.export.render import (
@@ -37,6 +37,7 @@ from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json, format_ignored
 from renderer.scene.scene import Scene
 from renderer.system.files import resolve
+from renderer.system.outputs import claimed
 from renderer.system.profile import measured, stage
 from renderer.system.progress import Progress
 
@@ -49,7 +50,16 @@ def run(options: ExportOptions) -> int:
     """Export; returns the exit code.
 
     3 if --time-limit ended it before all samples were drawn, 130 if Ctrl-C did. Both write the samples of a still.
+    UserError if another process writes the output, or frames with the same manifest.
     """
+    outputs = (options.output, manifest_path(options.output) if "#" in options.output.name else None)
+    with ExitStack() as claims:
+        if not options.dry_run:
+            claims.enter_context(claimed(*outputs, force=options.force))
+        return _run(options)
+
+
+def _run(options: ExportOptions) -> int:
     start = time.monotonic()
     if options.flame == "all":
         from renderer.export.flames import export_flames
@@ -111,7 +121,7 @@ def export_light_field(options: ExportOptions) -> int:
     check_folder(folder, array)
     scene_time = time_of(options, scene)
     facts: Json = dict(size=list(size), samples=options.samples, time=scene_time)
-    views = LightFieldViews(folder, array, make_recipe(scene, resolve(folder), **facts))
+    views = LightFieldViews(folder, array, make_recipe(scene, resolve(folder), **facts), options.force)
     if options.farm:
         from renderer.export.farm import render_light_field_on_farm
         from renderer.system.farm import parse_farm
@@ -198,7 +208,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
 
 
 def _encode(plan: ExportPlan) -> str:
-    """Encode the video of the plan's frames, then remove the frames; returns the joint digest of the frames."""
+    """Encode the video of the plan's frames, then remove these frames; returns the joint digest of the frames."""
     assert plan.numbers is not None
     from renderer.export.video import encode_video
 
@@ -207,7 +217,8 @@ def _encode(plan: ExportPlan) -> str:
     recipe = make_recipe(plan.scene, resolve(plan.output).parent, **facts)
     encode_video(frames, plan.output, plan.options.fps, recipe, plan.options.bit_depth, plan.options.transfer)
     digest = joint_digest(frames)
-    shutil.rmtree(plan.pattern.parent)
+    if kept := open_manifest(plan).remove(plan.numbers):
+        print(f"rayfold: {plan.pattern.parent}: keeps {kept} frames, which are not in this film", file=sys.stderr)
     return digest
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import import_optional
-from renderer.formats.images import atomic_write, read_pixels, read_samples
+from renderer.formats.images import read_pixels, read_samples
 from renderer.plain import Json
+from renderer.system.outputs import atomic_write
 
 CODECS = {
     ".mp4": ("libx264", "yuv420p", {"crf": "16", "preset": "medium"}),

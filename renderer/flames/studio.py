@@ -17,7 +17,7 @@ from renderer.flames.genome import Flame
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
-from renderer.formats.images import atomic_write
+from renderer.system.outputs import atomic_write
 
 
 def read(path: str | Path) -> list[KeyFrame]:

@@ -1,19 +1,15 @@
 """Reads and writes image files: PNG with a recipe (the scene as JSON) inside, EXR, and what Pillow reads.
 
-The only module that calls OpenEXR, and the only one that opens image files by Pillow. atomic_write() writes a temporary
-file beside the target and renames it, so that an existing file stays intact until its replacement is complete.
+The only module that calls OpenEXR, and the only one that opens image files by Pillow.
 """
 
 import contextlib
-import errno
 import io
 import itertools
 import json
 import math
 import os
-import shutil
 import struct
-import tempfile
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
@@ -24,9 +20,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.errors import DiskFullError, InputError, UserError, import_optional, reading
+from renderer.errors import InputError, import_optional, reading
 from renderer.plain import Json
 from renderer.system.files import file_size, open_input, parse_json
+from renderer.system.outputs import atomic_write
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
@@ -40,44 +37,6 @@ MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # of a PNG
 # The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
-
-
-@contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """Yields a temporary path that replaces `path` if the block ends without an error; else UserError, DiskFullError.
-
-    The temporary file lies in the folder of `path` and is flushed to the disk before it is renamed.
-    """
-    path = Path(path)
-    if os.path.isdir(path):
-        raise UserError(f"{path}: is a folder; an output file is wanted")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=path.suffix[:20])
-    except (OSError, ValueError) as error:  # ValueError: a name with NUL
-        raise _unwritable(path, error) from error
-    os.close(handle)
-    try:
-        yield Path(name)
-        with open(name, "r+b") as file:  # Windows flushes only what may be written
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-
-
-def _unwritable(path: Path, error: OSError | ValueError) -> UserError:
-    kind = DiskFullError if getattr(error, "errno", None) == errno.ENOSPC else UserError
-    return kind(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> None:
@@ -343,16 +302,11 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = N
         digest.update(f"{name} {layer.shape} {layer.dtype.str}\n".encode())
         digest.update(layer.data)
     header["rayfold_digest"] = digest.hexdigest()
-    nbytes = sum(layer.nbytes for layer in channels.values())  # OpenEXR.File changes the dict
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         try:
             file.write(str(temporary))
         except RuntimeError as error:  # it has no errno, and not always a reason
-            free = shutil.disk_usage(temporary.parent).free
-            full = free < nbytes
-            raise OSError(
-                errno.ENOSPC if full else errno.EIO, os.strerror(errno.ENOSPC) if full else str(error)
-            ) from error
+            raise OSError(str(error)) from error
 
 
 def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:

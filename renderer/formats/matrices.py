@@ -15,12 +15,12 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError, reading
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
-from renderer.formats.images import atomic_write
 from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, read_data, read_header
 from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import available_memory, format_bytes
 from renderer.system.files import file_size, open_input
+from renderer.system.outputs import atomic_write
 
 ONE_NUMBER = "one whole number of at least 0"
 

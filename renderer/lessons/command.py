@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.plain import Json
 from renderer.system import arguments
+from renderer.system.outputs import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,8 @@ def command(args: argparse.Namespace) -> int:
         return _list(args.json)
     lesson = requested_lesson(args)
     if args.html is not None:
-        return write_lesson(lesson, args)
+        with claimed(args.html / f"{lesson.name}.html"):
+            return write_lesson(lesson, args)
     return _carry_out(lesson, args) if args.step else _describe(lesson)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.formats.images import atomic_write, encode_jpeg, png_bytes
+from renderer.formats.images import encode_jpeg, png_bytes
 from renderer.pages.figures import SERIES
 from renderer.pages.markdown import escape
+from renderer.system.outputs import atomic_write
 
 DARK_SERIES = ("#5aa9ff", "#ff8f5a", "#7ccf80", "#d58bea", "#4dd0d9", "#f27bb5", "#c8a898", "#a3aef0")
 MAX_PNG = 24_000  # bytes; a larger PNG is replaced by a JPEG if that is smaller

@@ -56,8 +56,12 @@ def resolve(path: Path | str) -> Path:
 
 def _check_regular(path: Path | str, state: os.stat_result) -> None:
     if not stat.S_ISREG(state.st_mode):
-        kind = next((name for test, name in KINDS if test(state.st_mode)), "a device")
-        raise InputError(f"{path}: is {kind}; a file is wanted")
+        raise InputError(f"{path}: is {file_kind(state)}; a file is wanted")
+
+
+def file_kind(state: os.stat_result) -> str:
+    """The kind of what is no regular file, for messages: a folder, a pipe, a socket or a device."""
+    return next((name for test, name in KINDS if test(state.st_mode)), "a device")
 
 
 def _gives_bytes(path: Path | str, file: io.BufferedReader) -> bool:

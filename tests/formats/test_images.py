@@ -152,16 +152,13 @@ def test_recipes_are_read_without_decoding_a_pixel(tmp_path):
 
 
 DISK = """
-import resource, shutil, signal, sys
+import resource, signal
 import numpy as np
 from pathlib import Path
-from types import SimpleNamespace
 from renderer.errors import UserError
 from renderer.formats.images import write_exr
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-if sys.argv[1] == "full":
-    shutil.disk_usage = lambda path: SimpleNamespace(free=4096)
 try:
     write_exr(Path("a.exr"), {"RGB": np.random.default_rng(0).random((300, 300, 3)).astype("f4")})
 except UserError as error:
@@ -170,12 +167,13 @@ except UserError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process's files are POSIX's")
-@pytest.mark.parametrize("case, told", [("full", "DiskFullError a.exr: "), ("limit", "UserError a.exr: cannot be")])
-def test_an_exr_that_cannot_be_written_is_one_sentence_and_leaves_no_file(tmp_path, case, told):
+def test_an_exr_that_cannot_be_written_is_one_sentence_and_leaves_no_file(tmp_path):
     environment = {**os.environ, "PYTHONPATH": python_path()}
-    command = [sys.executable, "-c", DISK, case]
+    command = [sys.executable, "-c", DISK]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=60)
-    assert result.stdout.startswith(told) and result.stdout.count("\n") == 1, result.stdout + result.stderr
+    assert result.stdout.startswith("DiskFullError a.exr: cannot be written: ") and result.stdout.count("\n") == 1, (
+        result.stdout + result.stderr
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from renderer.errors import InputError, UserError
+from renderer.plain import shorten_words
 
 MAX_LINE_CHARS = 160
 MAX_SHOWN_ERRORS = 5
@@ -88,12 +89,12 @@ class ProgramError(InputError):
         width = max(1, min(span.end - span.start, len(cut) - indent))
         shift, carets = display_width(cut[:indent]), display_width(cut[indent : indent + width])
         lines = [
-            f"{source.name}:{line}:{column}: error {self.code}: {self.message}",
+            f"{source.name}:{line}:{column}: error {self.code}: {shorten_words(self.message)}",
             "    " + cut,
             "    " + " " * shift + "^" * max(1, carets),
         ]
         if self.hint:
-            lines.append(f"hint: {self.hint}")
+            lines.append(f"hint: {shorten_words(self.hint)}")
         return "\n".join(lines)
 
 

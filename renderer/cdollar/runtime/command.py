@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
+from renderer.system.outputs import claimed
 from renderer.system.process import supervise
 
 
@@ -55,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
         if not name:
             return run_repl(target_factory(options.target, None, options.strict))
         actions = (options.strict, options.tune, options.explain, options.json, options.graph)
-        return run_program(Path(name), options.inputs, options.set, options.target, options.output, *actions)
+        with claimed(options.output, options.graph):
+            return run_program(Path(name), options.inputs, options.set, options.target, options.output, *actions)
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -34,9 +34,9 @@ from renderer.cdollar.runtime.parameters import (
     picture_parameter,
 )
 from renderer.cdollar.targets.open_target import TargetFactory
-from renderer.errors import UserError
 from renderer.paths import SHADERS
 from renderer.system.files import read_text
+from renderer.system.outputs import atomic_write
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
@@ -223,9 +223,5 @@ def record_dtype(type_: Data) -> np.dtype:
 
 def save_npy(path: Path, array: np.ndarray) -> None:
     """Write a .npy file; if anything fails, an old file stays as it was. Raises UserError."""
-    if not path.parent.is_dir():
-        raise UserError(f"-o {path}: the folder {path.parent} does not exist")
-    from renderer.formats.images import atomic_write  # imports Pillow
-
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)

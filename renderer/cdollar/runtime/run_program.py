@@ -26,6 +26,7 @@ from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
 from renderer.formats.tables import table_text
+from renderer.system.outputs import atomic_write, check_output
 
 OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
@@ -86,8 +87,6 @@ def run_program(
 
 def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ceilings | None) -> None:
     """Draw the graph of a run: after the passes, if the target has some."""
-    from renderer.formats.images import atomic_write  # imports Pillow
-
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-1] if passed else root, kernel_costs(target)), title, ceilings)
     with atomic_write(path) as temporary:
@@ -99,8 +98,7 @@ def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> Non
     if path.suffix.lower() not in suffixes:
         allowed = f"allowed {'are' if len(suffixes) > 1 else 'is'} {', '.join(suffixes)}"
         raise UserError(f"{option} {path}: {path.suffix or 'no suffix'} is not written; {allowed}")
-    if not path.parent.is_dir():
-        raise UserError(f"{option} {path}: the folder {path.parent} does not exist")
+    check_output(path)
 
 
 def write_result(path: Path, result: Result) -> None:
@@ -115,8 +113,6 @@ def write_result(path: Path, result: Result) -> None:
         shape = " x ".join(map(str, result.array.shape))
         raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")
     else:
-        from renderer.formats.images import atomic_write  # imports Pillow
-
         with atomic_write(path) as temporary:
             temporary.write_text(table_text(result.array), encoding="utf-8")
 

@@ -27,7 +27,7 @@ from renderer.cdollar.targets.schedule import (
     schedule_text,
 )
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.formats.images import atomic_write
+from renderer.system.outputs import atomic_write
 
 REPEATS = 5
 

@@ -36,7 +36,7 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
     from renderer.cdollar.frontend.diagnostics import ProgramError
     from renderer.cdollar.runtime.evaluate import read_source
     from renderer.cdollar.tools.formatter import format_text
-    from renderer.formats.images import atomic_write
+    from renderer.system.outputs import atomic_write
 
     try:
         sources = [read_source(Path(name)) if name != "-" else None for name in names]

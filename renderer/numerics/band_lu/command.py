@@ -26,6 +26,7 @@ from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
 from renderer.system import arguments
 from renderer.system.files import resolve
+from renderer.system.outputs import check_output, claimed
 from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
@@ -104,7 +105,9 @@ class SolveRequest:
     def check(self) -> None:
         """UserError or InputError for arguments that do not go together."""
         checked_block(self.block)
+        check_output(self.output)
         if self.certified is not None:
+            check_output(self.certified)
             matrices.check_npy_name(Path(self.certified), "--certified")
             if resolve(Path(self.certified)) == resolve(Path(self.output)):
                 raise UserError(f"--certified {self.certified}: the same file as -o; the radii need one of their own")
@@ -116,7 +119,8 @@ def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     files = args.band, args.rhs, args.output
     options = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
-    result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended))
+    with claimed(args.output, args.certified):
+        result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended))
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         print(

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from renderer.formats.images import atomic_write
 from renderer.paths import SHADERS
 from renderer.pictures import picture_class
 from renderer.system.files import read_text
+from renderer.system.outputs import atomic_write
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.panels.panel import Panel

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.formats.images import atomic_write
 from renderer.system.files import parse_json, read_text, resolve
+from renderer.system.outputs import atomic_write
 
 MAX_FILES = 12
 MAX_BYTES = 1 << 18

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from renderer.formats.images import atomic_write, write_png
+from renderer.formats.images import write_png
 from renderer.pictures import make_recipe
+from renderer.system.outputs import atomic_write
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import atomic_write
 from renderer.host import try_lock
 from renderer.paths import ensure_cache
 from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value, printable
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
+from renderer.system.outputs import atomic_write
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 

@@ -1,0 +1,233 @@
+"""Writes output files: claimed by one process at a time, complete or not there at all, through links, never onto pipes.
+
+Every writer of the program goes through atomic_write() or append_line(). A command that works for long claims its
+outputs first, by claimed(); a second process is then refused with the name of the first. Claims are locks on bytes of
+one file in the user's private folder, a byte an output. The system releases them when their process ends, in whatever
+way, and no lock file is left beside an output. They bind the processes of one user on one machine.
+Sources: fcntl(2) (record locks), open(2) (O_TMPFILE), linkat(2).
+"""
+
+import errno
+import functools
+import os
+import platform
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import IO
+
+from renderer.errors import DiskFullError, UnavailableError, UserError, is_disk_full
+from renderer.host import try_lock, unlock
+from renderer.paths import CACHE, private_folder
+from renderer.plain import printable
+from renderer.system.files import file_kind, resolve
+
+RECORD_BYTES = 256  # of a holder's record: process, host, time and command
+LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
+WAIT_SECONDS = 2.0  # that a writer waits for another process, which may write the same small file for a moment
+PROBE_BYTES = 1 << 20
+
+_held: Counter[int] = Counter()  # claims of this process by their byte: claims nest
+_guard = threading.Lock()
+
+
+@contextmanager
+def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Claims outputs (files or folders; None: no output) in the block; claims of one process nest.
+
+    UserError that names the process which still holds an output after `seconds`; with `force` a line on stderr says
+    so, and the block runs all the same. Where the private folder cannot be used there are no claims.
+    """
+    taken: list[int] = []
+    try:
+        for path in [path for path in paths if path is not None]:
+            byte, end = _byte_of(path), time.monotonic() + seconds
+            while not (is_taken := _take(byte)) and not force and time.monotonic() < end:
+                time.sleep(0.01)
+            if is_taken:
+                taken.append(byte)
+                continue
+            sentence = f"{path}: {_holder(byte)} is writing it"
+            if not force:
+                raise UserError(f"{sentence}; wait until it ends, or name another output")
+            print(f"rayfold: {sentence}, too", file=sys.stderr)
+        yield
+    finally:
+        for byte in taken:
+            _release(byte)
+
+
+def _byte_of(path: Path | str) -> int:
+    """The number, below 2^30, of the byte that stands for an output; links to one file share it."""
+    return int.from_bytes(sha256(os.fsencode(os.path.normcase(_resolved(path)))).digest()[:4], "big") >> 2
+
+
+@functools.cache
+def _lock_file() -> int:
+    """The descriptor of the file of locks, which stays open: to close it would release them. -1 where there is none."""
+    with suppress(OSError, UnavailableError):
+        folder = private_folder() / CACHE
+        folder.mkdir(exist_ok=True)
+        return os.open(folder / "outputs.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    return -1
+
+
+def _take(byte: int) -> bool:
+    with _guard:
+        file = _lock_file()
+        if file >= 0 and not _held[byte]:
+            if not try_lock(file, LOCKS_FROM + byte):
+                return False
+            command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
+            since = f"{time.strftime('%H:%M:%S')}: {printable(command, 150)}"
+            record = f"process {os.getpid()} on {platform.node()[:40]} (since {since})".encode()[:RECORD_BYTES]
+            with suppress(OSError):  # a full disk: the claim holds, its holder stays unnamed
+                _seek(file, byte)
+                os.write(file, record.ljust(RECORD_BYTES, b"\0"))
+        _held[byte] += 1
+        return True
+
+
+def _release(byte: int) -> None:
+    with _guard:
+        _held[byte] -= 1
+        if not _held[byte] and _lock_file() >= 0:
+            unlock(_lock_file(), LOCKS_FROM + byte)
+
+
+def _holder(byte: int) -> str:
+    with _guard, suppress(OSError):
+        _seek(_lock_file(), byte)
+        record = os.read(_lock_file(), RECORD_BYTES).rstrip(b"\0")
+        return record.decode(errors="replace") or "another process"
+    return "another process"
+
+
+def _seek(file: int, byte: int) -> None:
+    os.lseek(file, byte % (LOCKS_FROM // RECORD_BYTES) * RECORD_BYTES, os.SEEK_SET)
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Raises an OSError of the block as DiskFullError or UserError that names the path of the output."""
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFullError if is_disk_full(error) else UserError
+        raise kind(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _resolved(path: Path | str) -> Path:
+    try:
+        with writing(path):
+            return resolve(path)
+    except ValueError as error:  # a name with NUL or with an unpaired surrogate
+        raise UserError(f"{path}: cannot be written: no file can have this name") from error
+
+
+def check_output(path: Path | str, appends: bool = False) -> Path:
+    """The file, links followed, that a write to `path` makes or replaces; UserError where none can, or may, be made.
+
+    Refused are folders, pipes, sockets and devices, which a file must not replace, and files that are read-only. A
+    writer that `appends` replaces nothing and may write to character devices.
+    """
+    target = _resolved(path)
+    with writing(path):
+        try:
+            state = os.stat(path)
+        except FileNotFoundError:
+            if not target.parent.is_dir():
+                folder = target.parent if os.path.islink(path) else Path(path).parent
+                raise UserError(f"{path}: cannot be written: the folder {folder} does not exist") from None
+            touched = [target.parent]
+        else:
+            if not stat.S_ISREG(state.st_mode) and not (appends and stat.S_ISCHR(state.st_mode)):
+                raise UserError(f"{path}: is {file_kind(state)}; an output file is wanted")
+            touched = [target] if appends else [target, target.parent]
+        if not all(os.access(one, os.W_OK) for one in touched):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return target
+
+
+@contextmanager
+def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Path]:
+    """Yields a temporary path whose file replaces `path` if the block ends without an error, with the old one's mode.
+
+    An existing file stays intact until its replacement is complete and on the disk. Where the file system has O_TMPFILE
+    (Linux) the temporary file has no name until then, so a killed process leaves none. UserError as check_output() and
+    claimed() raise it; an OSError of the block is raised as UserError or DiskFullError.
+    """
+    with claimed(path, seconds=seconds), writing(path):
+        target = check_output(path)
+        handle, name = _open_temporary(target)
+        with os.fdopen(handle, "r+b", buffering=0) as file:
+            try:
+                try:
+                    yield Path(name)
+                except OSError as error:
+                    if error.errno is None:  # NumPy and OpenEXR do not say which error it was
+                        _check_room(file)
+                    raise
+                os.fsync(handle)
+                os.chmod(name, stat.S_IMODE(os.stat(target).st_mode) if target.exists() else 0o666 & ~_umask())
+                name = _named(handle, name, target)
+                file.close()  # Windows renames no open file
+                os.replace(name, target)
+            finally:
+                with suppress(OSError):
+                    os.unlink(name)
+
+
+def _open_temporary(target: Path) -> tuple[int, str]:
+    """An open temporary file in the folder of `target`, and a path of it; see atomic_write()."""
+    if hasattr(os, "O_TMPFILE"):
+        with suppress(OSError):  # a file system without it
+            handle = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
+            if os.path.exists(name := f"/proc/self/fd/{handle}"):
+                return handle, name
+            os.close(handle)
+    return tempfile.mkstemp(dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20])
+
+
+def _named(handle: int, name: str, target: Path) -> str:
+    """A path of the temporary file in the folder of `target`, which is given one if it has none."""
+    if Path(name).parent == target.parent:
+        return name
+    named = target.with_name(f".rayfold-{os.getpid()}-{handle}")
+    named.unlink(missing_ok=True)
+    os.link(name, named, src_dir_fd=handle)  # with src_dir_fd Python calls linkat(2), which follows the link in /proc
+    return str(named)
+
+
+def _check_room(file: IO[bytes]) -> None:
+    """Raises the OSError of a disk, quota or limit that takes no further bytes; the first write may be cut short."""
+    file.seek(0, os.SEEK_END)
+    for _ in range(2):
+        file.write(bytes(PROBE_BYTES))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def append_line(path: Path | str, line: str) -> None:
+    """Appends a line to a text file; ends a last line that a killed process left incomplete. UserError, DiskFullError.
+
+    A killed process loses at most the line that it was writing.
+    """
+    with claimed(path), writing(path), open(check_output(path, appends=True), "ab+") as file:
+        if file.tell() and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
+            file.write(b"\n")
+        file.write(line.encode() + b"\n")
+        file.flush()
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fsync(file.fileno())

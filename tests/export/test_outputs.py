@@ -1,0 +1,124 @@
+"""Outputs of exports: frames that another run wants stay, a user's files too, and two runs never share an output."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from renderer.export import farm_worker
+from renderer.paths import ROOT
+from tests.export.export_helpers import SCENE, export
+
+pytestmark = pytest.mark.usefixtures("shared_gl")
+
+
+@pytest.fixture
+def scene(tmp_path):
+    path = tmp_path / "julia.toml"
+    path.write_text(SCENE)
+    return path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_film_removes_the_frames_that_it_shows_and_nothing_else(scene, tmp_path):
+    """The folder was removed whole: a user's file in it, and the frames of a killed run with other numbers."""
+    pytest.importorskip("av", reason="films need PyAV")
+    folder = tmp_path / "film.mp4.frames"
+    export(scene, "-o", tmp_path / "film.mp4", "--frames", "1-3")
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    export(scene, "-o", tmp_path / "f_#.png", "--frames", "1-4", "--fps", "24")
+    killed = folder / "######.png"  # where a killed film keeps its frames
+    export(scene, "-o", killed, "--frames", "5-6")
+    answer = export(scene, "-o", tmp_path / "film.mp4", "--frames", "1-3")
+    assert names(folder) == ["000005.png", "000006.png", "frames.frames.jsonl", "notes.txt"]
+    assert "keeps 2 frames, which are not in this film" in answer.stderr
+    rows = [json.loads(line) for line in (folder / "frames.frames.jsonl").read_text().splitlines()]
+    assert [row["frame"] for row in rows] == [5, 6]
+    assert (folder / "notes.txt").read_text() == "mine"
+    export(scene, "-o", tmp_path / "film.mp4", "--frames", "5-6")
+    assert names(folder) == ["notes.txt"]
+
+
+def test_a_folder_of_frames_that_is_a_link_or_a_file(scene, tmp_path):
+    pytest.importorskip("av", reason="films need PyAV")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a.gif.frames").symlink_to("elsewhere")
+    export(scene, "-o", tmp_path / "a.gif", "--frames", "1-2")
+    assert (tmp_path / "a.gif.frames").is_symlink() and names(tmp_path / "elsewhere") == []
+    (tmp_path / "b.gif.frames").write_text("mine")
+    answer = export(scene, "-o", tmp_path / "b.gif", "--frames", "1-2", code=2)
+    assert "b.gif.frames: cannot be written: File exists" in answer.stderr
+    assert (tmp_path / "b.gif.frames").read_text() == "mine" and not (tmp_path / "b.gif").exists()
+
+
+def test_frames_of_another_scene_are_replaced_by_force_alone(scene, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(SCENE.replace("Julia in motion", "Another"))
+    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2")
+    before = {name: (tmp_path / name).read_bytes() for name in ("f_01.png", "f_02.png", "f.frames.jsonl")}
+    answer = export(other, "-o", tmp_path / "f_##.png", "--frames", "1-3", code=2)
+    sentence = 'f_01.png and 1 more: of the scene "Julia in motion", not "Another"; --force replaces them\n'
+    assert answer.stderr.endswith(sentence)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before and not (tmp_path / "f_03.png").exists()
+    export(other, "-o", tmp_path / "f_##.png", "--frames", "3-3")  # beside them it may
+    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3")  # and its own again
+    assert (tmp_path / "f_01.png").read_bytes() != before["f_01.png"]
+    export(other, "-o", tmp_path / "f_##.png", "--frames", "1-3", "--force")
+    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-3", code=2)
+    (tmp_path / "f_01.png").write_bytes(b"torn")
+    (tmp_path / "f_02.png").unlink()
+    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2")  # none is lost
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize(("name", "numbers"), [("film.gif", "1-60"), ("f_##.png", "1-60"), ("a.png", "")])
+def test_two_runs_of_one_output(scene, tmp_path, name, numbers):
+    """One film exited with 5 and the other with 70; frames of two scenes replaced each other in silence."""
+    frames = ["--frames", numbers] if numbers else []
+    if name == "film.gif":
+        pytest.importorskip("av", reason="films need PyAV")
+    words = [scene, "-o", tmp_path / name, "--samples", "100000", *frames]
+    command = [sys.executable, str(ROOT / "main.py"), "export", *map(str, words)]
+    ready = tmp_path / "ready"
+    hold = "import sys, renderer.export.run as run; from pathlib import Path; made = run.carry_out\n"
+    hold += f"run.carry_out = lambda *all: (Path({str(ready)!r}).touch(), made(*all))[1]\n"
+    hold += "from renderer.cli import main; sys.exit(main(sys.argv[1:]))"
+    with subprocess.Popen([sys.executable, "-c", hold, *command[2:]], cwd=ROOT, stderr=subprocess.PIPE) as first:
+        try:
+            end = time.monotonic() + 60
+            while not ready.exists():
+                assert time.monotonic() < end and first.poll() is None
+                time.sleep(0.02)
+            answer = export(*words[:3], *frames, code=2)
+            assert f"{name}: process {first.pid} on" in answer.stderr and "wait until it ends" in answer.stderr
+            export(*words[:3], *frames, "--dry-run")
+        finally:
+            first.kill()
+    few = ["--frames", "1-2"] if numbers else []
+    export(*words[:3], *few)
+    assert (tmp_path / name.replace("##", "02")).exists()
+
+
+def test_files_sent_to_a_farm_are_used_only_if_whole(tmp_path, monkeypatch):
+    """A file that a power failure cut short was taken for whole by its name."""
+    monkeypatch.setattr(farm_worker, "private_folder", lambda: tmp_path)
+    data = bytes(range(256)) * 64
+    ((sent, here),) = farm_worker._store_files({"/there/picture.bin": data})
+    assert sent == "/there/picture.bin" and here.endswith(".bin")
+    for damaged in (b"", data[:-1], data[:-1] + b"x"):
+        with open(here, "wb") as file:
+            file.write(damaged)
+        assert farm_worker._store_files({sent: data}) == ((sent, here),)
+        with open(here, "rb") as file:
+            assert file.read() == data
+    written = os.stat(here).st_ino
+    farm_worker._store_files({sent: data})
+    assert os.stat(here).st_ino == written and len(list((tmp_path / "farm").iterdir())) == 1
