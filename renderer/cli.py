@@ -16,6 +16,7 @@ from renderer import __version__
 from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError, is_disk_full
 from renderer.paths import ensure_cache
 from renderer.plain import printable
+from renderer.system import trust
 from renderer.system.process import (
     INTERNAL_ERROR,
     INTERRUPTED,
@@ -176,6 +177,7 @@ def _run(argv: list[str] | None) -> int:
     try:
         args = build_parser().parse_args(argv)
         ensure_cache()
+        trust.apply(args)
         command = COMMANDS[args.command]
         code: int = _call(command.module, command.run, args)
         return code

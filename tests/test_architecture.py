@@ -1,6 +1,7 @@
 """The structure: imports go downwards and never in circles, each binding has its one place, the tree is as agreed."""
 
 import ast
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -147,3 +148,40 @@ def test_top_level_is_as_agreed():
 @pytest.mark.parametrize("path", sorted(ROOT.glob("scenes/*.toml")), ids=lambda path: path.name)
 def test_every_scene_says_how_it_is_tested(path):
     assert "test" in tomllib.loads(path.read_text(encoding="utf-8")), f"{path.name} has no [test] table"
+
+
+# Where a path is made of a folder and a name that is not written in the code, below the window and the exports. Files
+# of strangers name files by system/trust.named_file() alone; these are names of the program's or the user's.
+JOINED = {
+    "renderer.formats.archive": {"self.path / name"},  # for messages
+    "renderer.formats.codecs": {"folder / f'{number}.error'", "folder / f'{number}.names'",
+                                "folder / f'{number}.{name}.npy'"},  # a temporary folder
+    "renderer.formats.gltf.container": {"folder / name"},  # whether it is missing
+    "renderer.formats.meshes.mtl": {"folder / name", "folder / (name.replace('\\\\', '/').replace('\\x00', '')"
+                                    ".rpartition('/')[2] or 'missing')"},  # found, then judged; watched for
+    "renderer.lessons.command": {"LESSONS / name"}, "renderer.cdollar.runtime.explain": {"SHADERS / match[1]"},
+    "renderer.lessons.lesson": {"folder / panel.scene", "LESSONS / name"},  # found, then judged; bundled
+    "renderer.lessons.page": {"lesson.path / target.partition('#')[0]"},  # an address of a page
+}  # fmt: skip
+BELOW = ("scene", "formats", "flames", "lightfields", "images", "cdollar", "raytracing", "pictures", "lessons")
+
+
+def joins_of(module: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
+            if re.search(r"(folder|parent|path|Path\(.*\)|SCENES|ASSETS|SHADERS|LESSONS)$", ast.unparse(node.left)):
+                found.add(ast.unparse(node))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("joinpath", "is_relative_to") or ast.unparse(node.func) == "os.path.join":
+                found.add(ast.unparse(node.func))
+    return found
+
+
+def test_files_name_files_by_one_function():
+    """A key, link or statement that names a file goes through system/trust.py, which keeps it in its folder."""
+    found = {module: joins_of(module) for module in MODULES if package_of(module) in BELOW}
+    found["renderer.formats.gltf.container"] -= {"target.is_relative_to"}
+    assert {module: joins for module, joins in found.items() if joins} == JOINED
+    sources = (MODULES[module].read_text(encoding="utf-8") for module in found)
+    assert not [text for text in sources if "file=True" in text]

@@ -209,7 +209,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
     A panel of a layout has the size of its rectangle in the layout. A repeated name gets the suffix ~2, ~3, ...
     """
     scene, context = load(path), f"{path}: bench"
-    table = from_table(BenchTable, scene.bench, context)
+    table = from_table(BenchTable, scene.bench, context, path.parent)
     shape = size or table.size or scene.size or DEFAULT_SIZE
     panels = expand_layout(scene)
     rectangles = [(0, 0, *shape)]
@@ -220,12 +220,12 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
         picture = cache(lambda panel=panel: open_picture(panel, gpu))
         settings = panel.settings
         for key, value in table.set.items():
-            settings = replace_in_file(settings, key, value, f"{context}: set: {key}")
+            settings = replace_in_file(settings, key, value, f"{context}: set: {key}", path.parent)
         panel_name = path.stem if panel == scene else f"{path.stem}/{panel.path.stem}"
         for values in itertools.product(*table.sweep.values()):
             varied, name = settings, panel_name
             for key, value in zip(table.sweep, values, strict=True):
-                varied = replace_in_file(varied, key, value, f"{context}: sweep: {key}")
+                varied = replace_in_file(varied, key, value, f"{context}: sweep: {key}", path.parent)
                 name += f"/{key}={value}"
             same = sum(case.name.partition("~")[0] == name for case in cases)
             run = SceneRun(panel, varied, rectangle[2:], picture, table.frames, gpu)

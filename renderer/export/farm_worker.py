@@ -25,6 +25,7 @@ from renderer.plain import Json
 from renderer.scene.scene import Scene
 from renderer.system.outputs import atomic_write, claimed
 from renderer.system.progress import Progress
+from renderer.system.trust import trusting
 
 STORE_SECONDS = 600.0  # that a worker waits for another one that writes the same file
 
@@ -101,7 +102,8 @@ def _open_scene_picture(
     """Opens the scene and its picture; the cache keeps the last two for later tasks."""
     for sent, here in files:
         tables = tables.replace(json.dumps(sent), json.dumps(here))
-    scene = scene_of_table(json.loads(tables), Path(name))
+    with trusting():  # the paths are those of files that were sent with the task
+        scene = scene_of_table(json.loads(tables), Path(name))
     return scene, open_picture(scene, open_context(device))
 
 

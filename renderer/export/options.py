@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from renderer.system import arguments
+from renderer.system import arguments, trust
 
 INPUT_HELP = "scene .toml, mesh, .flame, .cb program, light field, or a PNG that Rayfold wrote"
 OUTPUT_HELP = ".png, .exr, a video, or frames as out_####.png"
@@ -86,6 +86,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         if option.name == "set":
             keywords["default"] = []  # a list, to which argparse appends
         command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
+    trust.add_arguments(command)
 
 
 def parse_options(args: argparse.Namespace) -> ExportOptions:

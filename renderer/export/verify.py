@@ -15,6 +15,7 @@ from renderer.export.run import carry_out, ignored_statements, print_ignored
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
 from renderer.paths import temporary_directory
 from renderer.plain import Json
+from renderer.system import trust
 from renderer.system.files import open_input
 from renderer.system.process import INTERRUPTED, supervise
 
@@ -27,6 +28,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT")
     add("--insecure", action="store_true", help="allow a tcp:// farm, where whoever reaches it can run code")
     add("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(command)
 
 
 def command(args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from typing import IO
 
 from renderer.errors import InputError, reading
 from renderer.system.files import open_input, read_file
+from renderer.system.trust import named_file
 
 MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
 MAX_NAMES = 1 << 16  # names read from one folder or zip
@@ -87,7 +88,8 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; InputError when it cannot be read or is too large."""
-        return read_file(self.path / name, MAX_MEMBER_BYTES)
+        path = named_file(name, self.path, (Path(name).suffix.lower(),), f"{self.path}: a member")  # it may be a link
+        return read_file(path, MAX_MEMBER_BYTES)
 
 
 class Zip:

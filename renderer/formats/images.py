@@ -37,6 +37,7 @@ MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # of a PNG
 # The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
 
 
 def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> None:

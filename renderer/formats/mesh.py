@@ -16,7 +16,7 @@ from renderer.formats import gltf
 from renderer.formats.images import read_pixels
 from renderer.formats.linked import remember_links
 from renderer.formats.meshes.contents import MeshError, MeshFile, plain_primitive
-from renderer.formats.meshes.mtl import find_beside
+from renderer.formats.meshes.mtl import PICTURES, find_beside
 from renderer.formats.meshes.obj import read_obj
 from renderer.formats.meshes.off import read_off
 from renderer.formats.meshes.ply import read_ply, texture_names
@@ -134,7 +134,7 @@ def _parse(path: Path) -> MeshFile:
 
 def _read_ply(data: bytes, path: Path) -> MeshFile:
     """Reads a .ply file and the texture that its first TextureFile comment names."""
-    found = {name: find_beside(path.parent, name) for name in texture_names(data)[:1]}
+    found = {name: find_beside(path.parent, name, PICTURES) for name in texture_names(data)[:1]}
     files = {name: file for name, file in found.items() if file}
     linked = {file: file_stamp(file) for file in files.values()}
     textures = {name: gltf.Texture(read_pixels(file)) for name, file in files.items()}

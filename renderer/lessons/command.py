@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.plain import Json
-from renderer.system import arguments
+from renderer.system import arguments, trust
 from renderer.system.outputs import claimed
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--samples", type=arguments.positive, metavar="N", help="of the page's pictures (default: as the lesson says)")
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
     add("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(command)
 
 
 def needs_window(args: argparse.Namespace) -> bool:

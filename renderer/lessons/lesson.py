@@ -18,12 +18,13 @@ from renderer.lessons.programs import Program
 from renderer.pages.markdown import MAX_CHARACTERS, sections, targets
 from renderer.pages.plot import Plot
 from renderer.paths import ASSETS, SCENES
-from renderer.pictures import expand_layout, load, picture_class
+from renderer.pictures import SCENE_SUFFIXES, expand_layout, load, picture_class
 from renderer.plain import Json, format_value, is_finite_number
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
 from renderer.system.files import read_text, read_toml, resolve
+from renderer.system.trust import named_file
 
 LESSONS = ASSETS / "lessons"
 MAX_STEPS, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_ANSWERS = 24, 8, 12, 64, 6
@@ -146,7 +147,9 @@ class Lesson:
         """Returns the scene of a panel at step `number`, with the settings of that step and of all earlier ones."""
         scene = self.panels[name]
         for index, step in enumerate(self.steps[: number + 1]):
-            scene = _with(scene, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}")
+            scene = _with(
+                scene, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}", self.path
+            )
         step = self.steps[number]
         view = Inspect(step.view.get(name, COLOR), step.view_steps.get(name, (0,))[0], scene.inspect.pixel)
         return replace(scene, inspect=view)
@@ -160,11 +163,11 @@ class Lesson:
         return next((step.show for step in self.steps[number::-1] if step.show), ())
 
 
-def _with(scene: Scene, values: Any, context: str) -> Scene:
-    """Returns the scene with changed settings; the changed settings lose their key frames."""
+def _with(scene: Scene, values: Any, context: str, folder: Path) -> Scene:
+    """Returns the scene with changed settings, which lose their key frames; `folder` is the lesson's."""
     for key, value in values.items():
         scene = without_tracks(scene, key)
-        scene = replace(scene, settings=replace_in_file(scene.settings, key, value, f"{context}: {key}"))
+        scene = replace(scene, settings=replace_in_file(scene.settings, key, value, f"{context}: {key}", folder))
     return scene
 
 
@@ -178,10 +181,12 @@ def _panel_scene(folder: Path, name: str, panel: Panel) -> Scene:
             allowed = f"a file of {folder} or one of the bundled scenes, such as cornell"
             raise InputError(f"{context}: scene is {format_value(panel.scene)}; allowed is {allowed}")
         path = bundled[panel.scene]
+    else:
+        path = named_file(panel.scene, folder, SCENE_SUFFIXES, f"{context}: scene")
     scene = load(path)
     if expand_layout(scene) != [scene]:
         raise InputError(f"{context}: scene is {format_value(panel.scene)}, a layout; a panel shows one picture")
-    return replace(_with(scene, panel.set, f"{context}: set"), title=f"{name}: {scene.title}")
+    return replace(_with(scene, panel.set, f"{context}: set", folder), title=f"{name}: {scene.title}")
 
 
 def bundled_lessons() -> list[str]:
@@ -213,7 +218,7 @@ def read_lesson(folder: Path) -> Lesson:
         if key not in KEYS:
             raise InputError(f"{toml}: unknown key {key!r}; allowed are {', '.join(KEYS)}")
     title, paper, summary = (_text(table, key, toml) for key in ("title", "paper", "summary"))
-    panels = {name: from_table(Panel, row, f"{toml}: panels.{name}") for name, row in _panels(table, toml)}
+    panels = {name: from_table(Panel, row, f"{toml}: panels.{name}", folder) for name, row in _panels(table, toml)}
     intro, texts = _read_words(words, title)
     rows = table.get("steps")
     if not (isinstance(rows, list) and 1 <= len(rows) <= MAX_STEPS and all(isinstance(row, dict) for row in rows)):
@@ -265,8 +270,7 @@ def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:
         if not re.fullmatch(r"[\w-]{1,100}\.\w{3,4}", image) or Path(image).suffix.lower() not in IMAGE_SUFFIXES:
             allowed = f"a file beside it: {', '.join(IMAGE_SUFFIXES)}"
             raise InputError(f"{path}: the image is {format_value(image)}; allowed is {allowed}")
-        if not os.path.exists(path.parent / image):
-            raise InputError(f"{path}: the image is {format_value(image)}; there is no {path.parent / image}")
+        named_file(image, path.parent, IMAGE_SUFFIXES, f"{path}: the image")
     return intro, steps
 
 
@@ -276,18 +280,18 @@ def _step(row: Json, heading: str, text: str, path: Path, index: int) -> Step:
         raise InputError(f"{context}: title is {format_value(row.get('title'))}; lesson.md has {format_value(heading)}")
     if "text" in row:
         raise InputError(f"{context}: unknown key 'text'; the words stand in lesson.md")
-    measure = _measurement(row["measure"], f"{context}: measure") if "measure" in row else None
+    measure = _measurement(row["measure"], f"{context}: measure", path.parent) if "measure" in row else None
     others = {key: value for key, value in row.items() if key != "measure"}
     step: Step = from_table(Step, others, context, path.parent)
     return replace(step, measure=measure, text=text)
 
 
-def _measurement(table: object, context: str) -> Measurement:
+def _measurement(table: object, context: str, folder: Path) -> Measurement:
     if not isinstance(table, dict) or table.get("kind") not in MEASUREMENTS:
         found = table.get("kind") if isinstance(table, dict) else table
         raise InputError(f"{context}: kind is {format_value(found)}; allowed are {', '.join(MEASUREMENTS)}")
     rest = {key: value for key, value in table.items() if key != "kind"}
-    measurement: Measurement = from_table(MEASUREMENTS[table["kind"]], rest, context)
+    measurement: Measurement = from_table(MEASUREMENTS[table["kind"]], rest, context, folder)
     return measurement
 
 

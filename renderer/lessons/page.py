@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.formats.images import linear_to_srgb, read_image
+from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_image
 from renderer.lessons.drawing import DrawnPicture
 from renderer.lessons.lesson import Lesson, PaperFigure, Question, Step
 from renderer.lessons.measurements import Finding
@@ -18,6 +18,7 @@ from renderer.pages.figures import draw_plots
 from renderer.pages.markdown import escape, targets, to_html
 from renderer.pages.plot import table_rows
 from renderer.system.files import resolve
+from renderer.system.trust import named_file
 
 MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
 MAX_MARKS = 200  # of an algorithm's step, drawn over its picture
@@ -64,7 +65,8 @@ def _images(lesson: Lesson) -> dict[str, str]:
     names = dict.fromkeys(name for text in texts for name in targets(text, "image"))
     out = {}
     for name in names:
-        pixels = linear_to_srgb(read_image(lesson.path / name, MAX_IMAGE_PIXELS)[..., :3])
+        path = named_file(name, lesson.path, IMAGE_SUFFIXES, f"{lesson.path}: the image")
+        pixels = linear_to_srgb(read_image(path, MAX_IMAGE_PIXELS)[..., :3])
         element = page.picture(pixels, name)
         out[name] = element[element.index('src="') + 5 : element.rindex('">')].split('"')[0]
     return out

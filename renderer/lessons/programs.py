@@ -31,7 +31,7 @@ EMPTY: Any = MappingProxyType({})
 class Program:
     """A program that a step shows with its result; `given` maps parameters of main() to numbers or nested lists."""
 
-    file: str = setting("", file=True, help="the .cb file")
+    file: str = setting("", file=(".cb",), help="the .cb file")
     given: Json = setting(EMPTY)
     explain: bool = setting(False, help="also the graph, the passes and the kernels")
 

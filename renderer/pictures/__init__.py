@@ -32,6 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
+SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # of what load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
 SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
 
@@ -119,7 +120,11 @@ def scene_of_table(table: dict[str, Any], path: Path) -> Scene:
     if not isinstance(title, str):
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
-    animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
+    animation = (
+        read_animation(table["animation"], settings, f"{path}: animation", path.parent)
+        if "animation" in table
+        else None
+    )
     size = _size(table, path)
     return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)
 

@@ -36,7 +36,7 @@ PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float":
 class Settings(PictureSettings):
     """The settings of all programs; settings_class() adds the parameters of one program."""
 
-    program: str = setting("", help="the .cb file", file=True)
+    program: str = setting("", help="the .cb file", file=(".cb",))
     mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
 
 
@@ -58,7 +58,7 @@ def settings_class(compilation: Compilation, program: str) -> type:
         if name in ("x", "y", *PICTURE_PARAMETERS):
             continue
         if isinstance(type_, FunctionType):
-            fields.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
+            fields.append((name, str, setting("", help=f"{type_} from a .npy file", file=(".npy",))))
             continue
         assert isinstance(type_, Data), "a parameter is data or a function"
         default = default_numbers(compilation, parameter, type_)

@@ -34,7 +34,7 @@ MAX_FLAMES = 4096
 class Settings(PictureSettings):
     """The file, and the layout of the sheet."""
 
-    file: str = required_file("the .flame file")
+    file: str = required_file((".flame", ".flam3"), "the .flame file")
     columns: int = setting(0, 0, 1024, "flames in a row; 0 chooses for the picture's shape")
     quality: float = setting(50.0, 1e-3, 1e5, "samples per pixel", logarithmic=True)
     labels: bool = setting(True, help="number and name under each flame")

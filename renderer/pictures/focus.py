@@ -17,7 +17,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.numerics.band_lu import BandedBatch, factor_for
-from renderer.pictures import load, raytrace
+from renderer.pictures import SCENE_SUFFIXES, load, raytrace
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
@@ -56,7 +56,7 @@ class Lens(View):
 class Settings(PictureSettings):
     """The scene, the lens, and the picture of it that is shown."""
 
-    source: str = required_file("a scene of the ray tracer")
+    source: str = required_file(SCENE_SUFFIXES, "a scene of the ray tracer")
     view: Lens = Lens()
     show: Literal["compare", "separable", "full", "thin_lens", "pinhole", "coc"] = setting(
         "compare", help="compare: separable beside thin_lens; coc: circles of confusion in pixels", key="v"

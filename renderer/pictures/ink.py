@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.formats.images import read_image
+from renderer.formats.images import IMAGE_SUFFIXES, read_image
 from renderer.gpu import Buffer, DeviceContext
 from renderer.numerics.band_lu import BandedLU, factor_for
 from renderer.numerics.band_lu.host_factors import PHASES
@@ -52,7 +52,9 @@ class Settings(PictureSettings):
     """The grid, the flow, the source of ink and the colors. Lengths are in heights of the picture."""
 
     view: SourceAndWind = SourceAndWind()
-    image: str = setting("", file=True, help="initial densities as an image; without one, colored bands")
+    image: str = setting(
+        "", file=(*IMAGE_SUFFIXES, ".exr"), help="initial densities as an image; without one, colored bands"
+    )
     grid: int = setting(256, 16, 1024, "unknowns along the short side: the half bandwidth")
     time_step: float = setting(0.02, 1e-5, 10.0, "time of one draw", logarithmic=True)
     diffusion: float = setting(

@@ -15,7 +15,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.laplacian import BORDERS, laplacian
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
-from renderer.pictures.source import SourcePicture, SourceSettings
+from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 
@@ -24,7 +24,7 @@ from renderer.scene.schema import PictureSettings, required_file, setting
 class Settings(SourceSettings):
     """The source, and the filter."""
 
-    source: str = required_file("the image file or scene whose edges are shown")
+    source: str = required_file(SOURCE_SUFFIXES, "the image file or scene whose edges are shown")
     method: Literal["auto", "naive", "shared_tiles", "register_rows", "gl"] = setting(
         "auto", help="variant of the kernel, or gl: a GLSL pass"
     )

@@ -9,7 +9,7 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
-from renderer.pictures import load, open_picture
+from renderer.pictures import SCENE_SUFFIXES, load, open_picture
 from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile, require_untiled
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
@@ -23,7 +23,7 @@ BACKGROUND = (0.004, 0.005, 0.007)
 class Settings(PictureSettings):
     """The scenes, and the grid that they are shown in."""
 
-    panels: tuple[str, ...] = setting((), help="scene files, from left to right, then down", file=True)
+    panels: tuple[str, ...] = setting((), help="scene files, from left to right, then down", file=SCENE_SUFFIXES)
     columns: int = setting(0, 0, MAX_PANELS, "panels per row; 0 makes the squarest grid")
     gap: int = setting(6, 0, 200, "pixels between the panels")
 

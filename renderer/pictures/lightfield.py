@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from renderer.formats.images import srgb_to_linear
+from renderer.formats.images import IMAGE_SUFFIXES, srgb_to_linear
 from renderer.gpu import Buffer, DeviceContext
 from renderer.lightfields.aperture import (
     MIN_WEIGHT,
@@ -37,6 +37,7 @@ from renderer.scene.schema import PictureSettings, required_file, setting
 from renderer.system.files import resolve
 
 Made = TypeVar("Made")  # a cached value
+LIGHT_FIELD_SUFFIXES = ("", ".zip", ".npy", ".npz", *IMAGE_SUFFIXES)
 STACK_GAP = 2  # pixels between the pictures of a focal stack
 
 
@@ -44,7 +45,9 @@ STACK_GAP = 2  # pixels between the pictures of a focal stack
 class Settings(PictureSettings):
     """Settings of a light field picture; the help texts describe each."""
 
-    light_field: str = required_file("folder or .zip of views, .npy, .npz, or one image of all views")
+    light_field: str = required_file(
+        LIGHT_FIELD_SUFFIXES, "folder or .zip of views, .npy, .npz, or one image of all views"
+    )
     view: VirtualCamera = VirtualCamera()
     output: Literal["refocused", "focal_stack", "all_in_focus", "disparity"] = setting("refocused", key="v")
     flatten: Literal["mean", "median", "max", "min"] = setting(

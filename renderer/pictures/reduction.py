@@ -13,7 +13,7 @@ from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile, require_untiled
-from renderer.pictures.source import SourcePicture, SourceSettings
+from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 
@@ -25,7 +25,7 @@ BACKGROUND = (0.006, 0.007, 0.010)
 class Settings(SourceSettings):
     """The source, and the operation of the reduction."""
 
-    source: str = required_file("a scene or an image file")
+    source: str = required_file(SOURCE_SUFFIXES, "a scene or an image file")
     operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel keeps of its 8 x 8 block")
 
 

@@ -6,12 +6,14 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.images import read_image
+from renderer.formats.images import IMAGE_SUFFIXES, read_image
 from renderer.gpu import DeviceContext
-from renderer.pictures import load, open_picture
+from renderer.pictures import SCENE_SUFFIXES, load, open_picture
 from renderer.pictures.picture import AnyPicture, Picture, Size
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings
+
+SOURCE_SUFFIXES = (*SCENE_SUFFIXES, *IMAGE_SUFFIXES, ".exr")
 
 
 class SourceSettings(PictureSettings):

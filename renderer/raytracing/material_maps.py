@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.formats import gltf
-from renderer.formats.images import linear_to_srgb, read_pixels, srgb_to_linear
+from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_pixels, srgb_to_linear
 from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
 from renderer.raytracing.material_files import MATERIAL_FILES
 from renderer.scene.schema import required_file, setting
@@ -39,7 +39,7 @@ class TextureFile:
     """A picture file, which materials refer to by its name."""
 
     name: str
-    file: str = required_file("of 8 bits a channel: .png, .jpg, .webp, .tif, .bmp")
+    file: str = required_file(IMAGE_SUFFIXES, "of 8 bits a channel: .png, .jpg, .webp, .tif, .bmp")
     wrap: Literal["repeat", "clamp", "mirror"] = setting("repeat", help="beyond the picture's edges")
     filter: Literal["linear", "nearest"] = setting("linear", help="between texels")
     color_space: Literal["auto", "srgb", "linear"] = setting("auto", help="auto: srgb for colors, linear for the rest")

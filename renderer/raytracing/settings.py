@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from renderer.formats.mesh import SUFFIXES
 from renderer.plain import format_names
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
@@ -97,7 +98,7 @@ class MeshShape:
     """A mesh file, scaled, then rotated about y, then moved."""
 
     material: str = field(metadata=reference("materials", MATERIAL_HELP))
-    file: str = required_file()
+    file: str = required_file(SUFFIXES)
     scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
     rotation_degrees: float = setting(0.0, help=TURN_HELP)
     position: Point = (0.0, 0.0, 0.0)
@@ -171,7 +172,7 @@ class PointLight:
     direction: Point = setting((0.0, -1.0, 0.0), help="of a spot or of a file's vertical angle 0")
     inner_degrees: float = setting(0.0, 0.0, 180.0, "from the direction, where a spot begins to fade")
     outer_degrees: float = setting(180.0, 0.0, 180.0, "from the direction, where a spot ends")
-    file: str = setting("", file=True, help=".ies: candela by direction")
+    file: str = setting("", file=(".ies",), help=".ies: candela by direction")
     rotation_degrees: float = setting(
         0.0, -360.0, 360.0, "of the file about the direction; pointing down, its horizontal angle 0 is at +x, 90 at -z"
     )
@@ -187,7 +188,7 @@ class PointLight:
 class Environment:
     """An equirectangular environment map, from a file or a preset: the top row is the zenith, -z in the middle."""
 
-    file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
+    file: str = setting("", file=(".exr", ".hdr"), help=".exr or .hdr, twice as wide as high")
     strength: float = setting(1.0, 0.0, 1e6, "factor of the radiance", logarithmic=True)
     rotation_degrees: float = setting(0.0, -360.0, 360.0, TURN_HELP)
     preset: PresetName = setting("none", help="an environment map of our own: soft boxes, clouds, or a low sun")

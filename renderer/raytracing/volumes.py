@@ -56,7 +56,7 @@ class Volume:
     size: Point = setting((1.0, 1.0, 1.0), 1e-9, 1e9, "along x, y and z")
     density: float = setting(1.0, 0.0, 1e9, "extinction per length, a factor of the field or of the file's values")
     field: Literal["constant", "falloff", "noise", "cloud"] = "constant"
-    file: str = setting("", file=True, help="grid of densities: .npy, float32, at least 0")
+    file: str = setting("", file=(".npy",), help="grid of densities: .npy, float32, at least 0")
     cells: int = setting(8, 1, 1024, "of noise along the size")
     albedo: float = setting(0.9, 0.0, 1.0, "fraction of the extinction that scatters")
     color: RGB = setting((1.0, 1.0, 1.0), 0.0, 1.0, "factor of the albedo", is_color=True)

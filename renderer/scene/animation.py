@@ -20,6 +20,7 @@ and its time.
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError, UserError
@@ -90,15 +91,15 @@ class AnimationTable:
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
-def read_animation(table: object, settings: object, context: str) -> Animation:
-    """Reads a scene's [animation] table and checks every value against the settings; raises InputError."""
-    parsed = from_table(AnimationTable, table, context)
+def read_animation(table: object, settings: object, context: str, folder: Path) -> Animation:
+    """Reads the [animation] table of a scene in `folder`, and checks its values against the settings: InputError."""
+    parsed = from_table(AnimationTable, table, context, folder)
     if len(parsed.keyframes) > MAX_KEYFRAMES:
         raise InputError(f"{context}: {len(parsed.keyframes)} keyframes are more than the {MAX_KEYFRAMES} allowed")
     keys: dict[str, list[Key]] = {}
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
-            checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}")
+            checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
             keys.setdefault(path, []).append(
                 Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
             )

@@ -26,7 +26,7 @@ class ToneMapping:
     )
     tint: float = setting(0.0, -100.0, 100.0, "positive for green light, which turns the picture magenta")
     contrast: float = setting(1.0, 0.25, 4.0, "power about middle gray, 0.18", logarithmic=True)
-    lut: str = setting("", help="a .cube file, applied to the displayed color", file=True)
+    lut: str = setting("", help="a .cube file, applied to the displayed color", file=(".cube",))
 
 
 COLOR = "color"  # the view of the picture itself

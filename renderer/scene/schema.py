@@ -22,6 +22,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from renderer.errors import InputError, UserError
 from renderer.plain import format_names, format_value, parse_whole, printable, to_float
 from renderer.system.files import parse_toml, resolve
+from renderer.system.trust import named_file
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
@@ -34,16 +35,17 @@ def setting(
     high: float | None = None,
     help: str = "",
     key: str | None = None,
-    file: bool = False,
+    file: tuple[str, ...] = (),
     logarithmic: bool = False,
     is_color: bool = False,
     refers_to: str = "",
 ) -> Any:
     """A dataclass field with its closed range, one line of help, and the key of the window that steps its value.
 
-    `file` marks a path: relative to the scene file's folder in a table, absolute in the settings. `logarithmic` sets
-    the scale of the control and of interpolation between key frames. `is_color` marks a linear RGB color. `refers_to`
-    marks the name of an item, and is the list that holds the item ("shapes": any list of shapes).
+    `file` marks a path, and is the suffixes that it may have ("" is a folder): relative to the scene file's folder in a
+    table, absolute in the settings. `logarithmic` sets the scale of the control and of interpolation between key
+    frames. `is_color` marks a linear RGB color. `refers_to` marks the name of an item, and is the list that holds the
+    item ("shapes": any list of shapes).
     """
     metadata = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
     metadata |= dict(is_color=is_color, refers_to=refers_to)
@@ -54,9 +56,9 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def required_file(help: str = "") -> Any:
-    """A dataclass field without a default that is the path of a file, as setting(file=True) has it, and not empty."""
-    return dataclasses.field(metadata=dict(help=help, file=True, required=True))
+def required_file(suffixes: tuple[str, ...], help: str = "") -> Any:
+    """A dataclass field without a default that is the path of a file, as setting(file=suffixes) has it; not empty."""
+    return dataclasses.field(metadata=dict(help=help, file=suffixes, required=True))
 
 
 def reference(refers_to: str, help: str) -> dict[str, Any]:
@@ -112,8 +114,8 @@ def field_types(Settings: type) -> dict[str, Any]:
     return get_type_hints(Settings)
 
 
-def from_table(Settings: type, table: object, context: str, folder: Path = Path(".")) -> Any:
-    """Converts a table of plain values to the class `Settings`; paths are relative to `folder`.
+def from_table(Settings: type, table: object, context: str, folder: Path | None) -> Any:
+    """Converts a table of a file in `folder` (None: of the user) to `Settings`; named_file() decides on its paths.
 
     Raises InputError, which begins with `context` and names the key, the value found and the values allowed.
     """
@@ -142,7 +144,7 @@ def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
     return f"{context}: unknown key {shown}{hint}; allowed are {format_names(known)}"
 
 
-def _convert(kind: object, value: object, context: str, folder: Path, metadata: Metadata) -> Any:
+def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:
     """Converts `value` to the type `kind` and checks it by the field's `metadata`. Raises InputError."""
     if kind is Any:
         return value
@@ -166,7 +168,7 @@ def _convert(kind: object, value: object, context: str, folder: Path, metadata: 
 
 
 def _convert_tuple(
-    inner: tuple[object, ...], value: object, context: str, folder: Path, metadata: Metadata
+    inner: tuple[object, ...], value: object, context: str, folder: Path | None, metadata: Metadata
 ) -> tuple[object, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError(f"{context} is {format_value(value)}; it must be a list")
@@ -178,7 +180,7 @@ def _convert_tuple(
     return tuple(_convert(kind, v, f"{context}[{i}]", folder, metadata) for i, (kind, v) in pairs)
 
 
-def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata: Metadata) -> Any:
+def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, metadata: Metadata) -> Any:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     is_valid, name = {
         bool: (isinstance(value, bool), "true or false"),
@@ -194,14 +196,7 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path, metadata
     if metadata.get("required") and not value:
         raise InputError(f"{context} is empty; it must name a file")
     if metadata.get("file") and value:
-        try:
-            (folder / value).stat()  # refuses an overlong name at once; resolve() would look at each component
-            path = resolve(folder / value)
-        except (OSError, ValueError) as error:  # names that no file can have, and loops of links, too
-            raise InputError(
-                f"{context} is {format_value(value)}; there is no {printable(str(folder / value), 200)}"
-            ) from error
-        return str(path)
+        return str(named_file(value, folder, metadata["file"], context))
     return value
 
 
@@ -314,13 +309,22 @@ def split_path(path: str) -> list[str]:
     return path.replace("[", ".").replace("]", "").split(".")
 
 
-def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any = Any, metadata: Any = None) -> Any:
+def replace_path(
+    node: Any,
+    path: list[str],
+    value: Any,
+    context: str,
+    folder: Path | None = None,
+    kind: Any = Any,
+    metadata: Any = None,
+) -> Any:
     """Returns `node` with the value at `path` replaced; UserError for an unknown name, InputError for a bad value.
 
-    `kind` and `metadata` are the type of the node and the limits of the field that holds it.
+    `folder` is that of the file that gives the value, None if the user does. `kind` and `metadata` are the type of the
+    node and the limits of the field that holds it.
     """
     if not path:
-        return _convert(kind, value, context, Path("."), metadata or {})
+        return _convert(kind, value, context, folder, metadata or {})
     name, rest = path[0], path[1:]
     if isinstance(node, tuple):
         index = parse_whole(name, 0, len(node) - 1)
@@ -328,12 +332,16 @@ def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any
             raise UserError(f"{context}: no item {name!r}; there are {len(node)}, numbered from 0")
         inner = get_args(_without_none(kind)) or (Any,)
         item = inner[index] if index < len(inner) and inner[-1] is not Ellipsis else inner[0]
-        return (*node[:index], replace_path(node[index], rest, value, context, item, metadata), *node[index + 1 :])
+        return (
+            *node[:index],
+            replace_path(node[index], rest, value, context, folder, item, metadata),
+            *node[index + 1 :],
+        )
     if isinstance(node, Mapping):
         if name not in node:
             raise UserError(f"{context}: unknown key {printable(repr(name), 60)}; allowed are {format_names(node)}")
         item = (get_args(_without_none(kind)) or (Any,))[-1]
-        new = replace_path(node[name], rest, value, context, item, metadata)
+        new = replace_path(node[name], rest, value, context, folder, item, metadata)
         return types.MappingProxyType({**node, name: new})
     if not is_dataclass(node) or isinstance(node, type):
         raise UserError(f"{context}: {name!r} descends into a plain value")
@@ -342,7 +350,7 @@ def replace_path(node: Any, path: list[str], value: Any, context: str, kind: Any
         raise UserError(_unknown_key(context, name, known))
     field_kind, limits = field_types(type(node))[name], known[name].metadata
     try:
-        new = replace_path(getattr(node, name), rest, value, context, field_kind, limits)
+        new = replace_path(getattr(node, name), rest, value, context, folder, field_kind, limits)
         return replace(node, **{name: new})
     except ValueError as error:
         raise UserError(f"{context}: {error}") from error
@@ -355,9 +363,9 @@ def _without_none(kind: object) -> Any:
     return kind
 
 
-def replace_in_file(node: object, path: str, value: object, context: str) -> Any:
-    """Does what replace_path() does for a path `a.b[2]` in a file, where every error is an InputError."""
+def replace_in_file(node: object, path: str, value: object, context: str, folder: Path) -> Any:
+    """Does what replace_path() does for a path `a.b[2]` in a file of `folder`, where every error is an InputError."""
     try:
-        return replace_path(node, split_path(path), value, context)
+        return replace_path(node, split_path(path), value, context, folder)
     except UserError as error:
         raise InputError(str(error)) from error

@@ -14,7 +14,7 @@ from renderer.errors import UserError
 from renderer.lessons import command as lessons
 from renderer.paths import SCENES
 from renderer.plain import printable
-from renderer.system import arguments
+from renderer.system import arguments, trust
 from renderer.system.process import StopFlag
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
+    trust.add_arguments(parser)
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:

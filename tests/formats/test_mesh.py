@@ -147,7 +147,7 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path):
     put(tmp_path, "secret.bin", np.zeros(12, "f4").tobytes())
     (tmp_path / "models").mkdir()
     bad = triangle_glb(buffers=[{"byteLength": 48, "uri": "../secret.bin"}])
-    with pytest.raises(InputError, match="no such file in the folder"):
+    with pytest.raises(InputError, match="must lie in"):
         load_mesh(put(tmp_path / "models", "a.glb", bad))
     mesh = "mtllib secret.mtl\nusemtl a\n" + CUBE
     put(tmp_path, "secret.mtl", "newmtl a\nmap_Kd nothing.png\n")

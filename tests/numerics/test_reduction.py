@@ -120,7 +120,7 @@ def pyramid(gl, source, operation="mean", size=(360, 240)):
     """The drawn pyramid, its picture, and the rectangles of its levels."""
     picture = reduction_picture.Picture(DeviceContext(gl=gl))
     settings = from_table(
-        reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings"
+        reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings", None
     )
     assert picture.sample_count(settings, size) >= 1
     return picture.draw(settings, size, 0.0).read(), picture

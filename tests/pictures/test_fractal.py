@@ -164,4 +164,4 @@ def test_mistakes_are_told():
         ({"view": {"height": 0}}, "height"),
     ]:
         with pytest.raises(InputError, match=words):
-            from_table(Settings, table, "x.toml: settings")
+            from_table(Settings, table, "x.toml: settings", None)

@@ -322,7 +322,7 @@ def test_more_samples_come_closer_to_the_mean(picture):
 @pytest.mark.parametrize("name", ["cornell", "mirrors", pytest.param("sphereflake", marks=pytest.mark.slow), "menger"])
 def test_scene_files_draw(picture, name):
     scene = load(SCENES / f"{name}.toml")
-    assert from_table(Settings, to_table(scene.settings), "again") == scene.settings
+    assert from_table(Settings, to_table(scene.settings), "again", None) == scene.settings
     frame = render(picture, scene.settings, (48, 36), 2)
     assert np.isfinite(frame).all()
     assert 0.02 < frame[..., :3].mean() < 2 and frame[..., :3].std() > 0.05
@@ -365,7 +365,7 @@ def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
 def test_every_material_has_a_file_and_is_selectable():
     assert {"diffuse", "mirror", "glass", "emitter"} <= set(MATERIALS)
     with pytest.raises(InputError, match="allowed are .*mirror"):
-        from_table(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
+        from_table(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings", None)
 
 
 WRONG = {
@@ -385,7 +385,7 @@ WRONG = {
 def test_invalid_settings_are_reported(case):
     table, words = WRONG[case]
     with pytest.raises(InputError, match=words):
-        from_table(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings", None)
 
 
 def test_an_invalid_mesh_is_reported_when_drawn(picture, tmp_path):

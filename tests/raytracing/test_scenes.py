@@ -192,7 +192,7 @@ def test_key_frames_of_instances_blur_while_the_shutter_is_open():
             "film",
             "raytrace",
             settings,
-            animation=read_animation({"keyframes": keys}, settings, "f"),
+            animation=read_animation({"keyframes": keys}, settings, "f", Path()),
         )
         shown = settings_at(film, 0.5)
         assert shown.instances[0].position == (2.0, 0.0, 0.0)
@@ -320,5 +320,5 @@ def test_rays_reach_the_bulb_and_stop_before_it(picture, power, iterations):
 )  # fmt: skip
 def test_invalid_scenes_are_reported_in_one_sentence(table, told):
     with pytest.raises(InputError) as error:
-        from_table(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings", None)
     assert told in str(error.value) and "scene.toml: settings" in str(error.value)

@@ -35,7 +35,7 @@ class Settings(PictureSettings):
 
 
 def scene(keys, **more):
-    animation = read_animation({"keyframes": keys, **more}, Settings(), "x.toml: animation")
+    animation = read_animation({"keyframes": keys, **more}, Settings(), "x.toml: animation", Path())
     return Scene(Path("x.toml"), "x", "x", Settings(), animation=animation)
 
 
@@ -99,7 +99,7 @@ def test_a_loop_leads_back():
 )
 def test_mistakes_are_reported(table, told):
     with pytest.raises(InputError, match=told):
-        read_animation(table, Settings(), "x.toml: animation")
+        read_animation(table, Settings(), "x.toml: animation", Path())
 
 
 def random_keys(rng) -> list[dict]:
@@ -123,7 +123,7 @@ def random_keys(rng) -> list[dict]:
 @pytest.mark.parametrize("round_", range(10))
 def test_a_written_animation_is_read_back(rng, round_):
     moving = scene(random_keys(rng), duration=5.0, loop=bool(rng.integers(2)))  # some keys share a time: jumps
-    again = read_animation(write_animation(moving.animation), Settings(), "again")
+    again = read_animation(write_animation(moving.animation), Settings(), "again", Path())
     assert {track.path: track for track in again.tracks} == {track.path: track for track in moving.animation.tracks}
     assert (again.duration, again.loop) == (5.0, moving.animation.loop)
 

@@ -32,7 +32,7 @@ class Settings(PictureSettings):
     loud: bool = False
     balls: tuple[Ball, ...] = ()
     named: dict[str, Ball] = setting(MappingProxyType({}))
-    mesh: str = setting("", file=True)
+    mesh: str = setting("", file=(".obj",))
 
 
 ball = st.builds(Ball, st.tuples(*[st.floats(-1e6, 1e6)] * 3), st.floats(0, 1e6))
@@ -44,7 +44,7 @@ settings = st.builds(
 
 @given(settings)
 def test_write_then_read_is_the_same(value):
-    assert from_table(Settings, to_table(value), "x.toml") == value
+    assert from_table(Settings, to_table(value), "x.toml", None) == value
 
 
 def test_defaults_are_not_written():
@@ -75,15 +75,15 @@ def test_defaults_are_not_written():
 )
 def test_mistakes_are_told(table, told):
     with pytest.raises(InputError, match=told):
-        from_table(Settings, table, "x.toml")
+        from_table(Settings, table, "x.toml", None)
 
 
 def test_paths_are_relative_to_the_scene_file(tmp_path):
     (tmp_path / "a").mkdir()
-    (tmp_path / "b.obj").touch()
-    value = from_table(Settings, {"mesh": "../b.obj"}, "x.toml", tmp_path / "a")
-    assert value.mesh == str((tmp_path / "b.obj").resolve())
-    assert to_table(value, tmp_path / "a") == {"mesh": "../b.obj"}
+    (tmp_path / "a" / "b.obj").touch()
+    value = from_table(Settings, {"mesh": "a/b.obj"}, "x.toml", tmp_path)
+    assert value.mesh == str((tmp_path / "a" / "b.obj").resolve())
+    assert to_table(value, tmp_path / "c") == {"mesh": "../a/b.obj"}
 
 
 def test_assign_reaches_inwards():

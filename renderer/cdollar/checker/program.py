@@ -23,7 +23,8 @@ from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Node, Range, Runt
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
-from renderer.plain import printable
+from renderer.errors import InputError
+from renderer.system.trust import named_file
 
 # Numbers known to the host
 
@@ -123,22 +124,24 @@ class Program:
         self.host = HostEvaluator(make_target(self.dag))
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered
-        self.folder = folder or Path()
+        self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
         self.declared: dict[Span, Value] | None = None  # by the span of a name, the value of the variable: for editors
 
     def open_file(self, name: str, span: Span) -> FunctionValue:
         """`file("big.npy")`: a function of its indices; nothing is read yet.
 
-        Paths are relative to the program's folder, then to the current one.
+        Paths are relative to the program's folder, then to the current one. A folder of None is that of a program that
+        the user types.
         """
         if name not in self.opened_files:
-            paths = [Path(name)] if Path(name).is_absolute() else [self.folder / name, Path(name)]
-            path = next((p for p in paths if os.path.isfile(p)), None)
-            if path is None:
-                searched = printable(", ".join(dict.fromkeys(map(str, paths))))
-                message = f"the file {printable(name)} does not exist"
-                raise ProgramError("CS0502", span, message, f"looked at {searched}")
+            try:
+                path = named_file(name, self.folder, (".npy",), "the file")
+            except InputError as error:
+                try:
+                    path = named_file(os.path.abspath(name), self.folder, (".npy",), "the file")
+                except (InputError, ValueError):
+                    raise ProgramError("CS0502", span, str(error)) from None
             self.opened_files[name] = open_array(self.dag, path, None, name, span)
         return self.opened_files[name]
 

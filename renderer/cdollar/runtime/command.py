@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
+from renderer.system import trust
 from renderer.system.outputs import claimed
 from renderer.system.process import supervise
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class Repl:
 
     def __init__(self, make_target: TargetFactory, show: Callable[[str], object] = print) -> None:
         """Start with the prelude; `show` prints a text."""
-        self.compilation = new_compilation(SourceFile("<prompt>", ""), make_target, Path())
+        self.compilation = new_compilation(SourceFile("<prompt>", ""), make_target)
         self.functions = self.compilation.program.functions
         self.functions.prelude_functions = set(self.functions.all())
         self.show, self.input_count = show, 0

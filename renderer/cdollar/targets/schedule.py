@@ -18,6 +18,7 @@ from pathlib import Path
 from renderer.errors import InputError
 from renderer.plain import format_value
 from renderer.system.files import read_toml
+from renderer.system.trust import named_file
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def read_schedules(path: Path) -> dict[str, Schedule]:
     """Read a schedule file: schedules by KernelPlan.key, {} if the file does not exist. Raises InputError."""
     if not os.path.exists(path):
         return {}
-    table = read_toml(path)
+    table = read_toml(named_file(path.name, path.parent, (".toml",), "the schedule"))  # it may be a link
     kernels = table.get("kernels", {})
     if not isinstance(kernels, dict) or table.keys() - {"kernels"}:
         raise InputError(f"{path}: found {', '.join(table)}; allowed are tables [kernels.KEY]")

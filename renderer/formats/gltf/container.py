@@ -20,6 +20,7 @@ from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED
 from renderer.plain import Json, format_value, is_finite_number
 from renderer.system.files import file_stamp, parse_json, read_file, resolve
+from renderer.system.trust import named_file
 
 MAX_FILE_BYTES = 1 << 30  # bytes
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
@@ -29,6 +30,8 @@ COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5
 INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 MAX_DECODED_BYTES = 1 << 30  # bytes of all compressed buffer views
+BUFFER_SUFFIXES = (".bin", ".glbin", ".glbuf")  # the first three of the media types' registrations
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".ktx2")
 MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
 BINARY_CHUNK = 0x004E4942
 
@@ -171,17 +174,10 @@ class Container:
         name = urllib.parse.unquote(uri)
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri) or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
-        folder = resolve(self.path.parent)
-        try:
-            target = resolve(folder / name)
-            if not target.is_relative_to(folder) or not target.is_file():
-                self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
-            self.linked[target] = file_stamp(target)
-            return read_file(target, MAX_FILE_BYTES)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"
-            ) from error
+        suffixes = IMAGE_SUFFIXES if item.startswith("images") else BUFFER_SUFFIXES
+        target = named_file(name, self.path.parent, suffixes, f"{self.path}: {item}: its uri")
+        self.linked[target] = file_stamp(target)
+        return read_file(target, MAX_FILE_BYTES)
 
     def lacks(self, uri: object) -> bool:
         """True if a URI names a missing file in the glTF file's folder or below; the file is then watched for."""

@@ -6,6 +6,7 @@ illum 4, 6, 7 and 9 make glass of index Ni and color Tf. The ambient color Ka is
 light that a path tracer computes.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -17,11 +18,12 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.images import read_pixels
+from renderer.formats.images import IMAGE_SUFFIXES, read_pixels
 from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
 from renderer.plain import format_value
-from renderer.system.files import file_stamp, read_file, resolve
+from renderer.system.files import file_stamp, read_file
+from renderer.system.trust import named_file
 
 MAX_LIBRARY_BYTES = 64 << 20
 MAX_LIBRARIES = 64
@@ -39,6 +41,7 @@ ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "
 SILENT = ("Ka", "map_Ka", "sharpness", "map_aat", "name")
 OPTION_SIZES = {"-blendu": 1, "-blendv": 1, "-cc": 1, "-clamp": 1, "-mm": 2, "-o": 3, "-s": 3, "-t": 3, "-texres": 1,
                 "-bm": 1, "-imfchan": 1, "-boost": 1, "-type": 1, "-colorspace": 1}  # fmt: skip
+LIBRARIES, PICTURES = (".mtl",), (*IMAGE_SUFFIXES, ".tga", ".dds", ".exr", ".hdr", ".psd")  # some unreadable
 SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
 
 
@@ -81,8 +84,8 @@ def read_libraries(names: list[str], path: Path) -> Library:
     reader = _Maps(path.parent, out)
     for name in dict.fromkeys(names[:MAX_LIBRARIES]):
         # `mtllib a b.mtl` names one file with a space or two files: one, if it exists.
-        for each in [name] if find_beside(path.parent, name) else name.split():
-            file = find_beside(path.parent, each)
+        for each in [name] if find_beside(path.parent, name, LIBRARIES) else name.split():
+            file = find_beside(path.parent, each, LIBRARIES)
             if file is None:
                 out.ignored[f"missing {each} files"] += 1
                 out.linked[_beside(path.parent, each)] = None
@@ -96,10 +99,10 @@ def read_libraries(names: list[str], path: Path) -> Library:
     return out
 
 
-def find_beside(folder: Path, name: str) -> Path | None:
+def find_beside(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path | None:
     """Finds a file by relative path in `folder` or below, else by file name in `folder`; None if neither exists.
 
-    Letter case is ignored, since most such files come from Windows. Paths that lead out of `folder` are not followed.
+    Letter case is ignored, since most such files come from Windows. What named_file() refuses is not found.
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts or "\0" in name:
@@ -109,9 +112,9 @@ def find_beside(folder: Path, name: str) -> Path | None:
         for part in wanted:
             path = _find_entry(path, part) if path and part != ".." else None
         try:
-            if path and path.is_file() and resolve(path).is_relative_to(resolve(folder)):
+            if path and path.is_file() and named_file(os.path.abspath(path), folder, suffixes, name):
                 return path
-        except OSError:
+        except (OSError, InputError):
             continue
     return None
 
@@ -292,7 +295,7 @@ class _Maps:
 
     def _read(self, name: str) -> np.ndarray | None:
         """Reads a picture beside the library, once; None, and a count in Library.ignored, if it cannot be read."""
-        file = find_beside(self._folder, name)
+        file = find_beside(self._folder, name, PICTURES)
         if file is None:
             self._library.ignored[f"missing {name} files"] = 1
             self._library.linked[_beside(self._folder, name)] = None

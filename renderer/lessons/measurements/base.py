@@ -132,5 +132,5 @@ def vary(scene: Scene, values: Mapping[str, Any], context: str = "") -> Scene:
     """Returns the scene with changed settings; InputError, beginning with `context`, for unknown settings."""
     settings = scene.settings
     for key, value in values.items():
-        settings = replace_in_file(settings, key, value, f"{context}: {key}" if context else key)
+        settings = replace_in_file(settings, key, value, f"{context}: {key}" if context else key, scene.path.parent)
     return replace(scene, settings=settings)

@@ -12,6 +12,7 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import balls_and_tubes
+from renderer.formats.mesh import SUFFIXES
 from renderer.formats.models import load_model
 from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.raytracing.textures import (
@@ -37,7 +38,7 @@ MIN_INSTANCED_TRIANGLES = 20_000  # least triangles, in all copies of a mesh, fo
 class ModelShape:
     """A glTF file with its own materials and textures, scaled, then rotated, then moved."""
 
-    file: str = required_file()
+    file: str = required_file((*SUFFIXES, ".gltf"))
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)

@@ -18,6 +18,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, to_plain, to_table
 from renderer.scene.toml_text import TextError
 from renderer.system.files import parse_toml, read_text, resolve
+from renderer.system.trust import trusting
 
 MAX_MATCHED = 2000  # items that difflib matches; changed ranges longer than this are replaced as one
 KEYFRAMES = ("animation", "keyframes")
@@ -33,7 +34,8 @@ class SceneText:
     @cached_property
     def scene(self) -> Scene:
         """The scene that the text says."""
-        return scene_of_table(parse_toml(self.text), self.path)
+        with trusting():  # the user has opened or chosen the files that the text names
+            return scene_of_table(parse_toml(self.text), self.path)
 
     def comments(self, group: str) -> list[str]:
         """The comments beside the headers of the items of a list of settings; [] where the list has another form."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from renderer.errors import UserError
+from renderer.system import trust
 from renderer.system.process import module_child
 
 MAX_LINE = 300  # characters of an error that are shown
@@ -20,6 +21,7 @@ class CommandChild:
         """Starts the command, or raises UserError. `doing`, such as "the export", is the subject of error sentences."""
         self._folder, self._doing = folder, doing
         command, environment = module_child("renderer")
+        arguments = arguments + trust.options()
         try:
             with open(self._file("out"), "wb") as out, open(self._file("err"), "wb") as err:
                 self._process = subprocess.Popen(

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import Field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import UserError
+from renderer.formats.images import IMAGE_SUFFIXES
+from renderer.formats.mesh import SUFFIXES
 from renderer.scene.animation import insert_keyframe, remove_track
 from renderer.scene.schema import replace_path, split_path
 from renderer.system.files import resolve
@@ -22,19 +23,7 @@ from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.open_files import scene_folder
 
-MESH_SUFFIXES = (".obj", ".ply", ".stl", ".off")
-MODEL_SUFFIXES = (".glb", ".gltf")
-SHAPE_SUFFIXES = MESH_SUFFIXES + MODEL_SUFFIXES
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
-SETTING_SUFFIXES = {  # class and field of a setting -> suffixes of its file
-    "MeshShape.file": MESH_SUFFIXES, "ModelShape.file": MODEL_SUFFIXES,
-    "Environment.file": (".exr", ".hdr"), "PointLight.file": (".ies",), "Volume.file": (".npy",),
-    "TextureFile.file": IMAGE_SUFFIXES, "ToneMapping.lut": (".cube",),
-}  # fmt: skip
-ANY_SUFFIX = (
-    ".png", ".jpg", ".exr", ".hdr", ".npy", ".npz", ".zip", ".obj", ".ply", ".stl", ".glb", ".gltf", ".cb", ".flame",
-    ".toml", ".cube", ".ies",
-)  # fmt: skip
+SHAPE_SUFFIXES = (*SUFFIXES, ".gltf")
 Command = Callable[[Document], Document]
 
 
@@ -171,10 +160,7 @@ def rename(app: AppState, panel: Panel, path: str, name: str) -> None:
 
 def browse(app: AppState, panel: Panel, path: str, f: Field, value: str) -> None:
     """Asks for the file of a setting."""
-    owner: Any = panel.scene.settings
-    for name in split_path(path)[:-1]:
-        owner = owner[int(name)] if isinstance(owner, tuple) else getattr(owner, name, owner)
-    suffixes = SETTING_SUFFIXES.get(f"{type(owner).__name__}.{f.name}", ANY_SUFFIX)
+    suffixes = tuple(suffix for suffix in f.metadata["file"] if suffix)
     what = f.name.replace("_", " ")
     start = Path(value).parent if value else scene_folder(app)
     app.ask_file(f"Choose the {what}", start, suffixes, lambda file: set_file(app, panel, path, file))

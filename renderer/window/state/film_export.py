@@ -68,6 +68,7 @@ class FilmExport:
         arguments += ["--size", f"{options.width}x{options.height}", "--fps", str(options.fps)]
         arguments += ["--frames", f"1-{options.frames}", "--samples", str(options.samples), "--device", device]
         arguments += ["--denoise"] if options.denoise else []
+        arguments += [word for file in panel.scene.files for word in ("--allow", str(file))]  # the text lies elsewhere
         return cls(output, options, CommandChild(folder, arguments, "the export"))
 
     @property

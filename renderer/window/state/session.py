@@ -24,6 +24,7 @@ from renderer.plain import format_value, printable
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
 from renderer.system.outputs import atomic_write
+from renderer.system.trust import trusting
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
@@ -248,5 +249,6 @@ def _read_scene(table: dict[str, Any], path: Path) -> Scene:
     origin, time = table.pop("path", None), table.pop("time", 0.0)
     if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:
         raise InputError(f"{path}: time is {format_value(time)}; it must be a number of at least 0")
-    scene = replace(scene_of_table(table, path), time=float(time))
+    with trusting():  # this program wrote the session, with the files that the user had opened
+        scene = replace(scene_of_table(table, path), time=float(time))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene

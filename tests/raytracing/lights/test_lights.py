@@ -563,4 +563,4 @@ def test_invalid_exr_files_are_reported(tmp_path, rng):
 )  # fmt: skip
 def test_invalid_lights_and_materials_are_reported(table, words):
     with pytest.raises(InputError, match=f"scene.toml: settings.*{words}"):
-        from_table(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings", None)
