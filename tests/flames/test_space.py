@@ -9,11 +9,14 @@ import math
 import numpy as np
 import pytest
 
-from renderer.flames.camera import FlameView, plane_to_buckets, space_to_buckets
+from renderer.errors import InputError
+from renderer.flames.camera import FlameView, bucket_transform, plane_to_buckets, space_to_buckets
 from renderer.flames.chaos_game import BucketRect
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.read import parse_flames
 from renderer.flames.xml.write import to_xml
+from renderer.pictures import load
 from tests.flames.games import run_chaos_game
 
 SIZE = (200, 160)
@@ -173,3 +176,32 @@ def test_blur_curve_scales_the_blur_by_the_squared_distance_from_the_middle():
     assert np.allclose((found**2).sum(0), 100 * (across**2 + down**2) / (4 * 45))
     plain = space_to_buckets(VIEW, Flame(cam_pitch=0.4, cam_dof=0.3), "down", SIZE, 2, 8)
     assert plain[32:].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_no_number_that_a_file_may_hold_overflows_the_camera(tmp_path, rng):
+    """Numbers up to MAX_NUMBER and down to the smallest, in any combination; NumPy's warnings are errors."""
+    names = (
+        "scale zoom rotate cam_pitch cam_yaw cam_roll cam_persp cam_zpos cam_pos_x cam_pos_z cam_dof cam_xfocus".split()
+    )
+    names += "cam_dof_area cam_dof_exponent cam_zdimish cam_zdimdist blur_curve new_dof".split()
+    words, path, drawn = (
+        ["0", "1", "-1", "1e30", "-1e30", "1e-30", "5e-324", "1e4", "-100", "30"],
+        tmp_path / "a.flame",
+        0,
+    )
+    for _ in range(400):
+        chosen = {name: rng.choice(words) for name in rng.choice(names, 4)} | {"center": " ".join(rng.choice(words, 2))}
+        attributes = " ".join(f'{name}="{word}"' for name, word in chosen.items())
+        version = rng.choice(["EMBER-1.0", "Apophysis 7X", "JWF 1.0"])
+        xform = '<xform weight="1" linear="1" coefs="1 0 0 1 0 0"/>'
+        path.write_text(f'<flame version="{version}" {attributes}>{xform}</flame>')
+        try:
+            settings = load(path).settings
+        except InputError:
+            continue
+        drawn += 1
+        with np.errstate(all="raise", under="ignore"):
+            for sample in make_temporal_samples(settings, 0.0)[0]:
+                camera = bucket_transform(sample.view, sample.flame, settings.y_axis, (16, 12), 1, 3)
+                assert np.isfinite(camera).all(), chosen
+    assert drawn > 50

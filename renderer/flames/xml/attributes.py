@@ -3,13 +3,13 @@
 The other modules of xml/ share one AttributeParser for each file, which collects warnings.
 """
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
 from renderer.errors import InputError
 from renderer.plain import format_value
+from renderer.scene.schema import MAX_NUMBER
 
 
 class AttributeParser:
@@ -34,19 +34,22 @@ class AttributeParser:
             self.warnings.append(sentence)
 
     def numbers(self, name: str, text: str, count: int | None = None) -> list[float]:
-        """The finite numbers of an attribute, separated by white space; fails unless there are `count`, if given."""
+        """The numbers of an attribute, separated by white space; fails unless there are `count`, if given.
+
+        Numbers beyond MAX_NUMBER fail as in scene files: products of three fit into float64, as camera.py forms them.
+        """
         try:
             values = [_number(word) for word in text.split()]
         except ValueError:
             self.fail(f"{name} is {format_value(text)}; it must be {'a number' if count == 1 else 'numbers'}")
         if count is not None and len(values) != count:
             self.fail(f"{name} is {format_value(text)}; it must be {count} number{'s' * (count > 1)}")
-        if not all(math.isfinite(value) for value in values):
-            self.fail(f"{name} is {format_value(text)}; it must be finite")
+        if not all(abs(value) <= MAX_NUMBER for value in values):  # NaN is not
+            self.fail(f"{name} is {format_value(text)}; it must be finite, at most {MAX_NUMBER:g} in size")
         return values
 
     def number(self, name: str, text: str) -> float:
-        """The finite number of an attribute; fails if there is not exactly one."""
+        """The number of an attribute; fails if there is not exactly one."""
         return self.numbers(name, text, 1)[0]
 
 

@@ -9,7 +9,7 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
 DRAW_SECONDS = 0.03  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
-SAVE_INTERVAL = 1.0  # seconds between two saves of a session that changes all the time, at most
+SAVE_INTERVAL = 0.5  # seconds between two saves of a session that changes all the time, at most
 SAVE_PAUSE = 20.0  # between two saves, in the time that a save takes: at most 5 % of the time is spent on them
 Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
 
@@ -60,7 +60,7 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
             panel.draw_loop.poll()
             panel.tick(seconds)
             panel.display.update(panel.scene.tone)
-    _save(app, now)
+    _save(app, now, seconds)
     _draw_panels(app, now, pixels)
     lost = next((panel for panel in app.panels if panel.device_lost), None)
     if lost:
@@ -71,9 +71,12 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
         app.record_change()
 
 
-def _save(app: AppState, now: float) -> None:
-    """Saves the session if it changed, before panels are drawn: a draw may block for long, and end the process."""
-    if now < app.loop.next_save:
+def _save(app: AppState, now: float, seconds: float) -> None:
+    """Saves the session if it changed, before panels are drawn: a draw may block for long, or end the process.
+
+    `seconds` is the time of the last frame: a save that could only be late in the next frame is made in this one.
+    """
+    if now + seconds < app.loop.next_save:
         return
     start = app.now()
     app.save()
