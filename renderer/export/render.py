@@ -27,6 +27,7 @@ from renderer.system.files import resolve
 from renderer.system.process import stop_signals
 from renderer.system.profile import stage
 from renderer.system.progress import Progress
+from renderer.system.trust import about
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
@@ -88,6 +89,7 @@ class RenderJob:
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
     layers: bool = False  # draw the layers of an .exr file too
+    gives_up: bool = False  # ends as soon as the estimate exceeds the deadline: a part is of no use
     stop: InterruptHandler | None = None  # ends drawing after Ctrl-C
     denoise: bool = False
     transfer: str = "srgb"  # of the file: srgb or pq
@@ -151,7 +153,11 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
             if first is None:  # the first draw may include compilation and warm-up
                 first = waited, picture.fraction_done(drawn, job.samples)
             elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
-                print_eta(job, waited - first[0], first[1], picture.fraction_done(drawn, job.samples))
+                done = picture.fraction_done(drawn, job.samples)
+                print_eta(job, waited - first[0], first[1], done)
+                needed = (waited - first[0]) * ((1 - first[1]) * len(job.tiles()) - done + first[1])
+                if job.gives_up and needed > (done - first[1]) * (job.deadline - waited):
+                    break
                 first = (0.0, 0.0)
         if job.stop is not None and job.stop.requested:
             break
@@ -189,7 +195,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     image, fewest = TiledImage(job.size), job.samples
     picture.prepare_export(job.scene.tone)
     for tile in job.tiles():
-        with stage("rendering"):
+        with stage("rendering"), about(job.scene.path):
             frame, drawn = draw(picture, job, tile, progress)
         if job.stop is not None and job.stop.requested and len(job.tiles()) > 1:
             raise KeyboardInterrupt  # the other tiles have no samples yet

@@ -82,8 +82,13 @@ def _run(options: ExportOptions) -> int:
     return 0 if finished else 130 if interrupt.requested else 3
 
 
-def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tuple[int, str, Json, bool]:
-    """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done."""
+def carry_out(
+    plan: ExportPlan, start: float, interrupt: InterruptHandler, gives_up: bool = False
+) -> tuple[int, str, Json, bool]:
+    """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done.
+
+    `gives_up`: end a still as soon as it will take longer than --time-limit.
+    """
     options = plan.options
     if options.farm:
         from renderer.export.farm import render_on_farm
@@ -97,7 +102,7 @@ def carry_out(plan: ExportPlan, start: float, interrupt: InterruptHandler) -> tu
         samples *= NOISE_SAMPLES
     deadline = start + options.time_limit if options.time_limit else float("inf")
     if plan.numbers is None:
-        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
+        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt, gives_up)
     else:
         device, finished = _export_frames(plan, picture, samples, deadline)
     return samples, device, picture.report() if options.json else {}, finished
@@ -151,11 +156,11 @@ def export_light_field(options: ExportOptions) -> int:
 
 
 def _export_still(
-    plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float, interrupt: InterruptHandler
+    plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float, interrupt: InterruptHandler, gives_up: bool
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
     noise = None if plan.options.noise is None else NoiseTarget(plan.options.noise)
-    job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise)
+    job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=gives_up)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.frame_depth)

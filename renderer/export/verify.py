@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.errors import IncompleteError
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
 from renderer.export.render import InterruptHandler
@@ -15,9 +16,11 @@ from renderer.export.run import carry_out, ignored_statements, print_ignored
 from renderer.formats.images import read_digest, read_recipe, read_samples, sample_digest
 from renderer.paths import temporary_directory
 from renderer.plain import Json
-from renderer.system import trust
+from renderer.system import arguments, trust
 from renderer.system.files import open_input
 from renderer.system.process import INTERRUPTED, supervise
+
+TIME_LIMIT = 600.0  # seconds
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -27,8 +30,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT")
     add("--insecure", action="store_true", help="allow a tcp:// farm, where whoever reaches it can run code")
+    limit = f"give up, with exit code 3, when drawing will take longer (default {TIME_LIMIT:g})"
+    add("--time-limit", type=arguments.duration, default=TIME_LIMIT, metavar="SECONDS", help=limit)
     add("--json", action="store_true", help="print exactly one JSON object")
-    trust.add_arguments(command)
+    trust.add_arguments(command, has_limits=True)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -36,7 +41,7 @@ def command(args: argparse.Namespace) -> int:
     if args.farm:
         supervise()
     interrupt = InterruptHandler()
-    answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure)
+    answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure, args.time_limit)
     if interrupt.requested:
         return INTERRUPTED
     print_ignored(args.picture, answer["ignored"])
@@ -48,10 +53,18 @@ def command(args: argparse.Namespace) -> int:
     return 0 if answer["same"] else 1
 
 
-def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandler, insecure: bool = False) -> Json:
+def verify(
+    path: Path,
+    device: str,
+    farm: str | None,
+    interrupt: InterruptHandler,
+    insecure: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Json:
     """Draws the recipe of a picture again; returns the keys of compare(), digests, devices and seconds.
 
-    `intact` is False if the samples differ from the digest in the file. Raises UserError or InputError.
+    `intact` is False if the samples differ from the digest in the file. Raises UserError or InputError, and
+    IncompleteError as soon as the drawing will take longer than `time_limit` seconds.
     """
     start = time.monotonic()
     open_input(path).close()
@@ -68,10 +81,23 @@ def verify(path: Path, device: str, farm: str | None, interrupt: InterruptHandle
             insecure=insecure,
             bit_depth=bit_depth,
             denoise=denoise,
+            time_limit=None if farm else time_limit,
             transfer="pq" if recipe.get("transfer") == "pq" else "srgb",
         )
         plan = make_plan(options)
-        _, drawn_on, _, _ = carry_out(plan, start, interrupt)
+        shapes = [list(samples.shape), [plan.size[1], plan.size[0], samples.shape[2]]]
+        if shapes[0] != shapes[1]:  # nothing needs to be drawn
+            answer = compare(samples, np.broadcast_to(samples[:1, :1], shapes[1]))
+            return answer | {
+                "intact": noted == found if noted else None,
+                "device": "none",
+                "seconds": 0.0,
+                "ignored": [],
+            }
+        _, drawn_on, _, is_finished = carry_out(plan, start, interrupt, gives_up=True)
+        if not is_finished and not interrupt.requested:
+            allowed = f"--time-limit is {time_limit:g} s; a larger one allows more"
+            raise IncompleteError(f"{path}: its {plan.samples} samples take longer to draw again; {allowed}")
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}
     answer |= {"intact": noted == found if noted else None, "device": drawn_on, "device_before": recipe.get("device")}

@@ -20,10 +20,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.errors import InputError, import_optional, reading
+from renderer.errors import InputError, UserError, import_optional, reading
 from renderer.plain import Json
 from renderer.system.files import file_size, open_input, parse_json
 from renderer.system.outputs import atomic_write
+from renderer.system.trust import check_memory
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
@@ -253,10 +254,11 @@ def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
             width, height = picture.size
             if width * height > max_pixels:
                 raise InputError(f"{path}: {width} x {height} pixels are more than the {max_pixels} allowed")
+            check_memory(16 * width * height, f"{path}: {width} x {height} pixels")
             yield picture
     except UnidentifiedImageError as error:
         raise InputError(f"{path}: not an image that can be read; allowed are {', '.join(IMAGE_FORMATS)}") from error
-    except (InputError, AssertionError, MemoryError):
+    except (UserError, AssertionError, MemoryError):
         raise
     except Exception as error:  # Pillow documents no closed set
         raise InputError(f"{path}: the image is damaged: {error or type(error).__name__}") from error

@@ -24,6 +24,7 @@ from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.scene.cameras import View
 from renderer.scene.schema import PictureSettings, required_file, setting
+from renderer.system.trust import check_memory
 
 FILE = "images/diffusion_dof.cu"
 KERNELS = (
@@ -230,6 +231,7 @@ def assemble_gather_matrix(diameters: np.ndarray, scale: float) -> np.ndarray:
     n = major * minor
     if (2 * minor + 1) * n * 4 > MAX_MATRIX_BYTES:
         raise InputError(f"focus: {width} x {height} pixels are too many for show = full; separable has no limit")
+    check_memory(4 * (8 * minor + 3) * n, f"settings: show is full; {width} x {height} pixels")
     weight = scale * cells * cells
     ab = np.zeros((2 * minor + 1, n), "f4")
     diagonal = np.ones_like(cells)

@@ -21,6 +21,7 @@ from renderer.pictures.picture import AccumulatingPicture, Size, Tile
 from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
+from renderer.system.trust import check_memory
 
 FILE = "images/ink.cu"
 BAR_FLOATS = 8  # of the overlay's bars: fraction of rows interchanged, time of each phase of a step, spare
@@ -124,6 +125,8 @@ def assemble_matrix(cells: FlowGrid, settings: Settings) -> np.ndarray:
     Boundary conditions: zero density where the wind blows in, zero gradient elsewhere.
     """
     m, n, h, dt = cells.minor, cells.unknowns, cells.spacing, settings.time_step
+    what = f"settings: grid is {settings.grid}; a band matrix of {n} unknowns and {2 * m + 1} diagonals"
+    check_memory(4 * (8 * m + 3) * n, what)  # with LAPACK's factors, which have 3 m + 1 rows and a copy
     u, v = velocity_field(cells, settings)
     along, across = (u, -v) if cells.wide else (-v, u)  # in the direction of growing indices: rows go down
     ab = np.zeros((2 * m + 1, n), "f4")

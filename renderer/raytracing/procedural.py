@@ -15,6 +15,17 @@ from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
 MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 
+COUNTS: dict[str, Callable[[int], int]] = {
+    "sphereflake": lambda level: (9 ** (level + 1) - 1) // 8,
+    "menger": lambda level: 4 * 20**level + 8 * 8**level,
+    "tetra": lambda level: 4 ** max(level, 1),
+    "mount": lambda level: 2 * 4**level,
+    "gears": lambda level: 576 * max(level, 1) ** 3,
+    "rings": lambda level: 165 * max(level, 1) * (max(level, 1) + 1) * (2 * max(level, 1) + 1),
+    "tree": lambda level: 33 * (2 ** (level + 1) - 1),
+}  # primitives by kind and level
+
+
 def generate(kind: str, level: int) -> np.ndarray:
     """Returns the primitives (m,) PRIMITIVE of a GENERATORS kind at a level, about the origin, of material 0."""
     return GENERATORS[kind](level)

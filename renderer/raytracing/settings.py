@@ -297,7 +297,7 @@ class Settings(PictureSettings):
             raise ValueError(f"two materials have one name; the names are {format_names(names)}")
         check_maps(self.materials, self.textures)
         mapped = {material.name for material in self.materials if material.has_maps}
-        for where, shape in self._items("distance_fields"):
+        for where, shape in self.items("distance_fields"):
             if shape.material in mapped:
                 raise ValueError(
                     f"{where}: material {shape.material!r} has maps or an alpha, but a distance field has no texture "
@@ -307,12 +307,12 @@ class Settings(PictureSettings):
             raise ValueError("integrator is whitted, which takes no guiding_photons; it must be path, or they 0")
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
-        for where, shape in self._items(*SHAPE_GROUPS, "distance_fields"):
+        for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
                 raise ValueError(f"{where}: material is {shape.material!r}; allowed are {format_names(names)}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
-        shapes = {shape.name for _, shape in self._items(*SHAPE_GROUPS, "models")}
+        shapes = {shape.name for _, shape in self.items(*SHAPE_GROUPS, "models")}
         self._check_instances(shapes - {""}, names)
         sources = {
             "environment.file": self.environment.file,
@@ -325,11 +325,11 @@ class Settings(PictureSettings):
         self._check_shadow_catchers()
         self._check_volumes(given)
         emissive = {material.name for material in self.materials if any(material.emission)}
-        for where, quad in self._items("quads"):
+        for where, quad in self.items("quads"):
             if quad.material in emissive and not np.linalg.norm(_quad_normals(quad), axis=1).sum() > 0:
                 raise ValueError(f"{where}: a light of zero area; its four corners must span a surface")
 
-    def _items(self, *groups: str) -> Iterator[tuple[str, Any]]:
+    def items(self, *groups: str) -> Iterator[tuple[str, Any]]:
         """Yields the items of the named lists, each after its name for error messages: `quads[2]`."""
         return ((f"{group}[{i}]", item) for group in groups for i, item in enumerate(getattr(self, group)))
 
@@ -364,7 +364,7 @@ class Settings(PictureSettings):
             return
         if self.direct_lighting == "bsdf":
             raise ValueError("direct_lighting is bsdf; a shadow_catcher needs mis or nee")
-        for where, shape in self._items(*SHAPE_GROUPS, "distance_fields", "instances", "scattered"):
+        for where, shape in self.items(*SHAPE_GROUPS, "distance_fields", "instances", "scattered"):
             is_ground = isinstance(shape, Quad) and not shape.name and _is_level_and_faces_up(shape)
             if shape.material in catchers and not is_ground:
                 raise ValueError(
@@ -375,7 +375,7 @@ class Settings(PictureSettings):
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""
         allowed_shapes = format_names(sorted(shapes)) or "none: no shape has a name"
-        for where, instance in self._items("instances", "shutter_close", "scattered"):
+        for where, instance in self.items("instances", "shutter_close", "scattered"):
             for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
                 if name not in shapes:
                     raise ValueError(f"{where}: shape is {name!r}; allowed are {allowed_shapes}")

@@ -16,6 +16,7 @@ from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
+from renderer.raytracing.instances import Scattered
 from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.models.gltf_shapes import (
     ModelShape,
@@ -25,7 +26,7 @@ from renderer.raytracing.models.gltf_shapes import (
     mesh_arrays,
 )
 from renderer.raytracing.models.motion import Poses
-from renderer.raytracing.settings import Attractor, MeshShape, Procedural, Quad, Settings
+from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
 from renderer.raytracing.textures import (
     BASE_FLOAT4S,
     FULL_FLOAT4S,
@@ -34,11 +35,15 @@ from renderer.raytracing.textures import (
     write_colors,
     write_texcoords,
 )
+from renderer.system.trust import check_memory
 
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
 MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; fewer are rebuilt with the moving ones
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of a quad's corners; v runs downwards
+# Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
+# takes with normals, texture coordinates and colors, and that an instance takes.
+PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, 512, 1024
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
 
 
@@ -64,19 +69,25 @@ class SceneShapes:
 
     def __init__(self, settings: Settings, poses: list[Poses]):
         """`poses` are the poses of settings.models at one time, no matter which."""
-        index = material_indices(settings)
+        check_generated(settings)
+        index, asked = material_indices(settings), 0
         mapped = {material.name for material in settings.materials if material.has_maps}
         by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
         for group, make in MAKERS.items():
             for shape in getattr(settings, group):
                 # An instance of a named shape may have another material.
                 has_maps = shape.material in mapped or bool(shape.name and mapped)
+                if isinstance(shape, MeshShape):
+                    asked += MESH_BYTES * len(load_part(Path(shape.file)).faces)
+                    check_memory(asked, f"{shape.file} and the meshes before it")
                 by_name.setdefault(shape.name, []).append(make(shape, index[shape.material], has_maps))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
         material = len(settings.materials)
         for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
             self._models.append(_ModelNodes(shape, pose, number, material))
+            asked += MESH_BYTES * self._models[-1].triangles
+            check_memory(asked, f"{shape.file} and the meshes before it")
             self._models[-1].add_static(pose.opening, by_name)
             material += len(materials_of(pose.opening))
         static = sum(len(primitives) for primitives, _ in by_name[""])
@@ -141,9 +152,11 @@ class _ModelNodes:
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
             moves, deforms = (rows[model.node_rows] for rows in motion_bounds(model, pose.animation))
+        self.triangles = 0  # that are not instances
         self.instanced, self.moving, self._static = set[int](), list[int](), set[int]()  # indices of mesh_nodes
         for k, (mesh, _) in enumerate(model.mesh_nodes):
             size = sum(len(part.faces) for part in model.meshes[mesh])
+            self.triangles += 0 if mesh in repeated else size
             is_rigid = moves[k] and not deforms[k] and size >= MIN_MOVING_TRIANGLES
             is_rigid = is_rigid and is_of_triangles(model.meshes[mesh])
             if mesh in repeated or (is_rigid and not shape.name):
@@ -181,6 +194,24 @@ class _ModelNodes:
             for mesh, matrix in nodes
         ]
         return np.concatenate([primitives for primitives, _ in arrays]), joined_attributes([rows for _, rows in arrays])
+
+
+def check_generated(settings: Settings) -> None:
+    """Raises InputError or UnavailableError if shapes that no file holds, or instances, take too much memory."""
+    rows = [(_generated_bytes(item), where) for where, item in settings.items(*SHAPE_GROUPS, "instances", "scattered")]
+    total, largest = sum(count for count, _ in rows), max(rows, default=(0, ""))
+    check_memory(total, f"settings: {largest[1]} and {len(rows) - 1} other shapes and instances")
+
+
+def _generated_bytes(item: Any) -> int:
+    """Returns the most bytes that the item takes while its BVH is built; 0 for meshes, whose files tell."""
+    if isinstance(item, Procedural):
+        return PRIMITIVE_BYTES * procedural.COUNTS[item.kind](item.level)
+    if isinstance(item, Attractor):
+        return PRIMITIVE_BYTES * len(item.maps) ** item.level
+    if isinstance(item, Scattered):
+        return INSTANCE_BYTES * item.columns * item.rows
+    return 0 if isinstance(item, MeshShape) else INSTANCE_BYTES
 
 
 def material_indices(settings: Settings) -> dict[str, int]:

@@ -16,6 +16,7 @@ from renderer.formats.npy import open_npy
 from renderer.raytracing.instances import Point
 from renderer.scene.schema import setting
 from renderer.system.files import file_stamp
+from renderer.system.trust import check_memory
 
 SHAPES = {"endless": 0, "box": 1, "ellipsoid": 2}
 FIELDS = {"constant": 0, "falloff": 1, "noise": 2, "cloud": 3, "grid": 4}
@@ -112,6 +113,7 @@ def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
         if grid is not None:
             field = "grid"
             words[3] = row, *grid.shape[::-1]
+            check_memory(8 * grid.size, f"{volume.file if isinstance(volume, Volume) else ''}: {grid.size} densities")
             values = np.pad((grid / np.float32(largest)).ravel(), (0, -grid.size % 4)).reshape(-1, 4)
             cells.append(values)
             row += len(values)

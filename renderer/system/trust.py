@@ -1,29 +1,50 @@
-"""What the file of a stranger may ask: which other files it may name.
+"""What the file of a stranger may ask: which other files it may name, how much memory and time it may take.
 
 named_file() decides for every key, link and statement of a file that names another file. What the user names, on the
-command line or in the window, is not asked about.
+command line or in the window, is not asked about. check_memory() is asked before much is allocated; --max-memory and
+--untrusted bound a whole process, which another one watches.
 """
 
 import argparse
+import math
 import os
+import signal
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from renderer.errors import InputError, UserError
+from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
+from renderer.host import available_memory, fork_child, format_bytes, kill_child, used_memory
 from renderer.paths import ASSETS, SCENES, SHADERS
-from renderer.plain import format_value, printable
+from renderer.plain import format_value, parse_whole, printable
 from renderer.system.files import resolve
+from renderer.system.process import Supervision, stop_signals
 
+UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
+SMALL_BYTES = 1 << 26  # which nobody asks for
+WATCH_SECONDS = 0.02
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
 _chosen: list[Path] = []  # the user's, of --allow
 _allowed: set[Path] = set()  # those, and files that were named by right
 _trusts: ContextVar[bool] = ContextVar("trusts", default=False)
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declares the options of a command that opens files of strangers."""
+class Limits:
+    """What --max-memory and --untrusted ask for in this process."""
+
+    memory: int | None = None  # bytes
+    refuses_programs = False
+
+
+def add_arguments(command: argparse.ArgumentParser, has_limits: bool = False) -> None:
+    """Declares the options of a command that opens files of strangers, with those of limits if it has an end."""
+    if has_limits:
+        command.add_argument("--max-memory", type=memory, metavar="SIZE", help="of the process, such as 2G or 500M")
+        help = f"for files of strangers: no programs, {UNTRUSTED_SECONDS} s and, without --max-memory, 2G at most"
+        command.add_argument("--untrusted", action="store_true", help=help)
     command.add_argument(
         "--allow",
         action="append",
@@ -37,6 +58,68 @@ def apply(args: argparse.Namespace) -> None:
     """Applies the options of add_arguments(), if the command has them, to this process. Raises UserError."""
     for name in getattr(args, "allow", []):
         allow(name)
+    Limits.refuses_programs = getattr(args, "untrusted", False)
+    Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
+    if Limits.memory and Supervision.allowed:
+        _watch(Limits.memory, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf)
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Raises what check_memory() says of settings in the block with the path of the scene's file before it."""
+    try:
+        yield
+    except (InputError, UnavailableError) as error:
+        if not str(error).startswith("settings: "):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+
+
+def memory(text: str) -> int:
+    """Parses a size of memory, a whole number of MiB or GiB such as 500M or 2G, as bytes."""
+    count = parse_whole(text[:-1], 1, 1 << 20)
+    if count is None or text[-1:].upper() not in ("M", "G"):
+        raise argparse.ArgumentTypeError(f"{printable(text, 60)!r} is not a size such as 500M or 2G")
+    return count << (30 if text[-1:].upper() == "G" else 20)
+
+
+def _watch(most: int, seconds: float) -> None:
+    """Goes on in a child, and ends it when it holds more than `most` bytes or runs for more than `seconds`."""
+    child, ends = fork_child(), time.monotonic() + seconds
+    Supervision.allowed = False
+    if not child:
+        return
+    code = 0
+    with stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)):
+        while not code:  # a terminal sends SIGINT to the child too
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                os._exit(os.waitstatus_to_exitcode(status) & 255)
+            if used_memory(child) > most:
+                said, code = f"more than the {format_bytes(most)} of --max-memory", InputError.exit_code
+            elif time.monotonic() > ends:
+                said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
+            time.sleep(WATCH_SECONDS)
+    kill_child(child)
+    print(f"rayfold: the input takes {said}; it was ended", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def check_memory(count: int, what: str) -> None:
+    """Raises InputError if `count` bytes more exceed --max-memory, UnavailableError if they exceed what is free.
+
+    `what` names what asks for them: "settings: procedural[3]". Called before they are allocated.
+    """
+    if count < SMALL_BYTES:
+        return
+    if Limits.memory is not None and used_memory() + count > Limits.memory:
+        most = (
+            f"{format_bytes(Limits.memory)} of --max-memory less the {format_bytes(used_memory())} in use are allowed"
+        )
+        raise InputError(f"{what}: takes about {format_bytes(count)} of memory; {most}")
+    if count > (free := available_memory()):
+        raise UnavailableError(f"{what}: takes about {format_bytes(count)} of memory; {format_bytes(free)} are free")
 
 
 def allow(path: str | Path) -> None:

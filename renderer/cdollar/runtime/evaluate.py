@@ -34,9 +34,11 @@ from renderer.cdollar.runtime.parameters import (
     picture_parameter,
 )
 from renderer.cdollar.targets.open_target import TargetFactory
+from renderer.errors import InputError
 from renderer.paths import SHADERS
 from renderer.system.files import read_text
 from renderer.system.outputs import atomic_write
+from renderer.system.trust import Limits
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
@@ -61,6 +63,8 @@ def read_source(path: Path) -> SourceFile:
 
 def load_program(path: Path, make_target: TargetFactory) -> Compilation:
     """Parse and check a program's file; make_target(dag) gives the target that evaluates it."""
+    if Limits.refuses_programs:
+        raise InputError(f"{path}: is a program, and --untrusted runs none")
     return load_text(read_source(path), make_target, path.parent)
 
 

@@ -31,6 +31,7 @@ from renderer.gpu.opencl.memory import (
 from renderer.gpu.opencl.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.gpu.opening import DeviceInfo
 from renderer.host import locked
+from renderer.system.trust import check_memory
 
 try:
     import pyopencl as cl
@@ -125,6 +126,8 @@ class OpenclDevice(MemoryDevice):
 
     def buffer(self, shape: Shape, dtype: DTypeLike = "f4") -> "OpenclBuffer":
         """Allocate device memory; see Device."""
+        if self._unified:
+            check_memory(int(np.prod(shape, dtype="f8")) * np.dtype(dtype).itemsize, f"{self.name}: a buffer")
         return OpenclBuffer(self, shape, dtype)
 
     def replace_contents(self, buffer: Buffer, array: np.ndarray) -> Buffer:

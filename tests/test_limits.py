@@ -1,0 +1,154 @@
+"""Memory and time that files of strangers ask for: refused before they are taken. The witness is the system's count."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from renderer import cli
+from renderer.errors import InputError, UnavailableError
+from renderer.formats.images import write_png
+from renderer.host import peak_memory, used_memory
+from renderer.paths import ROOT
+from renderer.pictures import scene_of_table
+from renderer.pictures.ink import Settings as Ink
+from renderer.pictures.ink import assemble_matrix, flow_grid
+from renderer.raytracing import procedural
+from renderer.raytracing.settings import Attractor, Instance, Procedural, Scattered, Settings
+from renderer.raytracing.shapes import check_generated
+from renderer.scene.schema import field_types
+from renderer.system import trust
+
+PLAIN = Settings()
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    def set_limit(count):
+        monkeypatch.setattr(trust.Limits, "memory", used_memory() + count)
+
+    return set_limit
+
+
+@pytest.mark.parametrize("kind", procedural.GENERATORS)
+def test_shapes_are_counted_before_they_are_made(kind):
+    for level in range(3):
+        assert procedural.COUNTS[kind](level) == len(procedural.generate(kind, level))
+    assert procedural.COUNTS.keys() == procedural.MAX_LEVELS.keys()
+
+
+@pytest.mark.parametrize("kind", procedural.GENERATORS)
+def test_rows_of_the_largest_shapes_are_refused_at_once(limit, kind):
+    """No primitive is made: the process's peak does not rise."""
+    limit(100 << 20)
+    rows = (Procedural("plain", kind, procedural.MAX_LEVELS[kind]),) * 1000
+    before = peak_memory()
+    with pytest.raises(
+        InputError, match=r"settings: procedural\[\d+\] and 999 other shapes and instances: takes about"
+    ):
+        check_generated(replace(PLAIN, procedural=rows))
+    assert peak_memory() - before < 32 << 20
+
+
+def test_other_generators_are_counted_too(limit):
+    half = (0.5, 0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0)
+    limit(100 << 20)
+    for many in (
+        dict(attractors=(Attractor("plain", (half, half), 17),) * 10),
+        dict(procedural=(Procedural("plain", "tree", 1, name="a"),), scattered=(Scattered(("a",), 1024, 1024),) * 10),
+        dict(procedural=(Procedural("plain", "tree", 1, name="a"),), instances=(Instance("a"),) * (1 << 17)),
+    ):
+        few = {name: rows[:1] for name, rows in many.items() if name != "scattered"}
+        check_generated(replace(PLAIN, **few))
+        with pytest.raises(InputError, match="other shapes and instances"):
+            check_generated(replace(PLAIN, **many))
+
+
+def test_what_the_machine_lacks_is_another_matter(monkeypatch):
+    monkeypatch.setattr(trust, "available_memory", lambda: 1 << 30)
+    trust.check_memory(1 << 30, "x")
+    with pytest.raises(UnavailableError, match=r"x: takes about 1.5 GiB of memory; 1.0 GiB are free"):
+        trust.check_memory(3 << 29, "x")
+
+
+def test_the_largest_grid_is_refused_before_its_matrix(limit):
+    limit(256 << 20)
+    high = next(f for f in Ink.__dataclass_fields__.values() if f.name == "grid").metadata["high"]
+    assert field_types(Ink)["grid"] is int
+    before = peak_memory()
+    with pytest.raises(InputError, match=r"settings: grid is 1024; a band matrix of \d+ unknowns"):
+        assemble_matrix(flow_grid((131072, 1), high), replace(Ink(), grid=high))
+    assert peak_memory() - before < 32 << 20
+    assert assemble_matrix(flow_grid((64, 64), 16), Ink(grid=16)).shape == (33, 256)
+
+
+def test_a_picture_is_measured_before_it_is_decoded(limit, tmp_path):
+    write_png(tmp_path / "a.png", np.zeros((2500, 2500, 3), "u1"))
+    from renderer.formats.images import read_pixels
+
+    limit(64 << 20)
+    with pytest.raises(InputError, match=r"a.png: 2500 x 2500 pixels: takes about 95.4 MiB"):
+        read_pixels(tmp_path / "a.png")
+
+
+CHILD = """
+import sys
+import numpy as np
+from renderer import cli
+from renderer.export import command
+from renderer.host import used_memory
+def export(args):
+    blocks = []
+    while len(blocks) < 4000:  # 4 GB, in blocks that no check sees
+        blocks.append(np.ones(1 << 20, "u1"))
+    return 0
+command.export = export
+cli.run_process()
+"""
+
+
+def test_a_process_that_takes_more_is_ended(tmp_path):
+    """The child counts nothing and allocates for ever; the peak of all children is the system's."""
+    words = ["export", "cornell", "-o", str(tmp_path / "a.png"), "--max-memory", "300M"]
+    code = f"import sys; sys.argv[1:] = {words!r}\n" + CHILD
+    outer = (
+        "import resource, subprocess, sys\nanswer = subprocess.run([sys.executable, '-c', sys.argv[1]])\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)\nsys.exit(answer.returncode)"
+    )
+    answer = subprocess.run([sys.executable, "-c", outer, code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert answer.returncode == 5, answer
+    assert answer.stderr == "rayfold: the input takes more than the 300.0 MiB of --max-memory; it was ended\n"
+    assert 250 < int(answer.stdout) < 2500  # MiB; without a limit it takes 4000
+
+
+def test_a_stranger_runs_no_program(tmp_path, capsys, monkeypatch):
+    (tmp_path / "a.cb").write_text("float main(int x, int y) => x;")
+    (tmp_path / "a.toml").write_text('picture = "cdollar"\n[settings]\nprogram = "a.cb"\n')
+    monkeypatch.setattr(trust.Limits, "memory", None)
+    monkeypatch.setattr(trust.Limits, "refuses_programs", False)
+    for name in ("a.cb", "a.toml"):
+        assert cli.main(["export", str(tmp_path / name), "-o", str(tmp_path / "a.png"), "--untrusted"]) == 5
+        assert capsys.readouterr().err == f"rayfold: {tmp_path}/a.cb: is a program, and --untrusted runs none\n"
+
+
+def test_sizes_of_memory_are_read():
+    assert [trust.memory(text) for text in ("1M", "500m", "2G")] == [1 << 20, 500 << 20, 2 << 30]
+    for text in ("", "G", "2", "-1G", "1.5G", "2T", "9" * 400 + "G"):
+        with pytest.raises(Exception, match="is not a size such as 500M or 2G"):
+            trust.memory(text)
+
+
+def test_verify_compares_sizes_first_and_gives_up_early(tmp_path, capsys):
+    recipe = {"rayfold": 2, "scene": {"picture": "fractal", "settings": {"max_iterations": 50}}, "samples": 1}
+    path = tmp_path / "a.png"
+    write_png(path, np.zeros((3, 4, 3), "u1"), recipe | {"size": [131072, 131072]})
+    assert cli.main(["verify", str(path)]) == 1
+    assert "[3, 4, 3], drawn again [131072, 131072, 3]" in capsys.readouterr().out
+    write_png(path, np.zeros((3, 4, 3), "u1"), recipe | {"size": [4, 3], "samples": 1 << 30})
+    assert cli.main(["verify", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert "this will take about" in said
+    assert f"{path}: its 1073741824 samples take longer to draw again; --time-limit is 600 s" in said
+    assert scene_of_table(recipe["scene"], path).picture == "fractal"
