@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from renderer.bench.records import RecordFile
+from renderer.cdollar.runtime.run_program import run_program
 from renderer.errors import DiskFullError, UserError, is_disk_full
 from renderer.formats.images import write_exr, write_png
 from renderer.paths import ROOT
@@ -110,6 +111,19 @@ def test_records_are_appended_by_one_process(tmp_path):
             RecordFile(Path(device)).add({"a": 1})
 
 
+def test_file_systems_without_nameless_files(tmp_path, monkeypatch):
+    """A named temporary file takes their place, which is gone after success and after failure."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = tmp_path / "a.txt"
+    with atomic_write(path) as temporary:
+        assert temporary.parent == tmp_path and temporary.suffix == ".txt"
+        temporary.write_text("new")
+    with pytest.raises(UserError, match="a.txt: cannot be written: reason"), atomic_write(path) as temporary:
+        temporary.write_text("half")
+        raise OSError("reason")
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["a.txt"]
+
+
 def test_claims_of_one_process_nest(tmp_path):
     path = tmp_path / "a.txt"
     with claimed(path, None, tmp_path, seconds=0), claimed(path, seconds=0):
@@ -200,6 +214,16 @@ def test_a_limit_of_file_sizes_is_told_as_a_full_disk(tmp_path):
         assert (tmp_path / "x.npy").read_text() == "old"
         assert sorted(os.listdir(tmp_path)) == ["band.npz", "p.cb", "rhs.npy", "x.npy"]
     assert is_disk_full(OSError(errno.EDQUOT, "")) and not is_disk_full(OSError(errno.EIO, ""))
+
+
+def test_long_values_in_messages_are_cut(tmp_path):
+    name, program = "x" * 3000, tmp_path / "a.cb"
+    program.write_text(f'float main() => sum(file("{name}"));')
+    with pytest.raises(UserError) as caught:
+        run_program(program, target="numpy")
+    assert 160 < len(str(caught.value)) < 1000 and "CS0502" in str(caught.value)
+    assert str(UserError(f"-o {name}: no; --in {name}: no")).count("x ... x") == 2
+    assert str(UserError(f"-o {name[:159]}: no")) == f"-o {name[:159]}: no"
 
 
 def test_lines_are_appended_behind_a_torn_one(tmp_path):
