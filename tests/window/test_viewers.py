@@ -122,19 +122,19 @@ def test_a_telephone_in_a_real_browser(served, browser, tmp_path):  # noqa: F811
 
 
 def test_who_gets_which_window(monkeypatch):
-    monkeypatch.setattr(viewers_module, "LEFT_SECONDS", 0.15)
-    monkeypatch.setattr(viewers_module, "FORGET_SECONDS", 0.3)
+    clock = [0.0]
+    monkeypatch.setattr(viewers_module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     viewers = Viewers()
     first = viewers.find("a")
     assert first is viewers.first and viewers.find("a") is first
     second = viewers.find("b")
     assert second is not first and viewers.wake.is_set() and viewers.all() == [first, second]
-    time.sleep(0.2)
+    clock[0] += viewers_module.LEFT_SECONDS + 1
     viewers.find("b").touch()
     assert viewers.find("c") is first, "a has left: the first window goes on with c"
     assert viewers.find("a") not in (first, second), "a is back, and c has its window"
     viewers.find("b").touch()
-    time.sleep(0.35)
+    clock[0] += viewers_module.FORGET_SECONDS + 1
     second.touch()
     viewers.forget_gone()
     assert viewers.all() == [first, second], "the first stays although nobody looks"
