@@ -52,7 +52,12 @@ def format_value(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def format_names(names: Iterable[object], most: int = 240) -> str:
+def quoted(text: object) -> str:
+    """A name for a message, in quotes, at most 60 characters long."""
+    return printable(repr(text), 60)
+
+
+def format_names(names: Iterable[object], most: int = 200) -> str:
     """The names for a message, separated by commas; those beyond `most` characters are only counted."""
     known = list(map(str, names))
     ends = list(accumulate(len(name) + 2 for name in known))

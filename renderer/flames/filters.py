@@ -65,7 +65,7 @@ def spatial_filter(flame: Flame) -> np.ndarray:
     width = 2 * support * flame.supersample * flame.filter_radius
     taps = int(width) + 1
     taps += (taps ^ flame.supersample) & 1
-    adjust = support * taps / width if width > 0 else 1.0
+    adjust = support * taps / width if width > 1e-9 else 1.0
     u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
     row = evaluate(u, np.abs(u))
     kernel = np.outer(row, row)

@@ -16,6 +16,7 @@ import numpy as np
 from renderer.flames import palettes
 from renderer.flames.solid import Solid
 from renderer.flames.variations.catalog import parameter_owners, variation_table
+from renderer.plain import format_names, quoted
 from renderer.scene.schema import setting
 
 IDENTITY_2D = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -205,7 +206,8 @@ class Flame:
             if any(after[0] - before[0] < 1e-6 for before, after in pairwise(points)) or len(points) == 1:
                 raise ValueError("curves: the points of a curve must be 2 or more whose x increase")
         if not self.colors and self.palette not in palettes.builtin_names():
-            raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.builtin_names())}")
+            allowed = format_names(palettes.builtin_names())
+            raise ValueError(f"palette is {quoted(self.palette)}; allowed are {allowed}")
         if not self.has_z and any(len(xform.post) == 12 for xform in self.all_xforms):
             raise ValueError("post has 12 numbers; the flame has no z, so it must have 6")
 

@@ -11,7 +11,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.flames.camera import plane_in_space
 from renderer.flames.genome import Flame, Xform, choice_weights
-from renderer.flames.kernel_source import Specialization, xform_signature
+from renderer.flames.kernel_source import FINAL_PADDING, Specialization, xform_signature
 from renderer.flames.variations.catalog import Variation, variation_table
 
 COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/point_attributes.h
@@ -109,7 +109,7 @@ def pack_parameters(
 
     for sample, (flame, camera) in enumerate(zip(flames, packed_cameras, strict=True)):
         arrays.append(camera)
-        padding = (Xform(opacity=0.0),) * (spec.finals - len(flame.final_xforms))
+        padding = (FINAL_PADDING,) * (spec.finals - len(flame.final_xforms))
         for k, xform in enumerate((*flame.final_xforms, *padding, *flame.xforms)):
             record_start = sample * stride + len(camera) + k * spec.record_floats
 

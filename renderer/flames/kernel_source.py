@@ -181,6 +181,9 @@ def header_floats(is_3d: bool, direct_color: bool = False) -> int:
     return affine_floats(is_3d) + 5 + direct_color
 
 
+FINAL_PADDING = Xform(opacity=0.0)  # of flames with fewer final xforms than another one of the same picture
+
+
 def generic_variations() -> dict[str, Variation]:
     """The variations of the generic kernels: flam3's. Flames with others are rare; they get specialized kernels."""
     return {v.name: v for v in variation_table().values() if v.origin == "flam3"}
@@ -189,6 +192,9 @@ def generic_variations() -> dict[str, Variation]:
 def specialize(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
     """The specialization that can run all `flames`, the temporal samples of one picture."""
     signatures = {xform_signature(xform) for flame in flames for xform in flame.all_xforms}
+    counts = {len(flame.final_xforms) for flame in flames}
+    if len(counts) > 1:
+        signatures.add(xform_signature(FINAL_PADDING))
     linear_palette = flames[0].palette_mode == "linear"
     has_z = any(flame.has_z for flame in flames)
     modifiers = tuple(n for n in MODIFIERS[:4] if any(x.modifiers.get(n) for flame in flames for x in flame.all_xforms))
@@ -196,7 +202,7 @@ def specialize(flames: Sequence[Flame], stochastic_rounding: bool) -> Specializa
     recolors = fades or bool(modifiers)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
-        max(len(flame.final_xforms) for flame in flames),
+        max(counts),
         any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
         has_z,
         linear_palette,

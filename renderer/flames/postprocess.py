@@ -33,6 +33,7 @@ ENTRIES = (
 )  # fmt: skip
 DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
+MAX_AREA = 1e36  # buckets in a unit of the plane: float32 holds no more; such a picture shows less than a point
 FLAM3_BRIGHTNESS = 268 / 256
 JWILDFIRE_COLORS = 200 * 255 / 256  # JWildfire plots palette values times 200 / 256
 
@@ -188,7 +189,8 @@ class Postprocess:
             glow = pass_.flame.low_density_brightness * pixels / contrast
         samples = np.uint64(max(game.samples, 1))
         self._kernels["log_density"](
-            count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness), float(glow),
+            count, game.sums, scaled, count, game.bad_value_total, samples, min(float(area), MAX_AREA),
+            float(brightness), float(glow),
         )  # fmt: skip
         return scaled
 

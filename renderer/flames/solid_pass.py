@@ -25,7 +25,11 @@ def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> np.ndarray:
     times depth, row times depth and z are affine in the point; depth is affine in z.
     """
     rows, z = camera[:12].reshape(3, 4), camera[13:17]
-    inverse = np.linalg.inv(np.stack([rows[0, :3], rows[1, :3], z[:3]]))
+    matrix = np.stack([rows[0, :3], rows[1, :3], z[:3]])
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:  # seen from so far that all points are one
+        inverse = np.linalg.pinv(matrix)
     slope = float(rows[2, :3] @ z[:3] / (z[:3] @ z[:3]))
     numbers = (*inverse.ravel(), rows[0, 3], rows[1, 3], z[3], rows[2, 3] - slope * z[3], slope, buckets_per_unit)
     return np.array(numbers, CAMERA)[()]

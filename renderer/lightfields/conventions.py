@@ -14,6 +14,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
 from renderer.formats.xml import parse_xml
+from renderer.plain import quoted
 
 IMAGE_SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)
@@ -140,13 +141,18 @@ def _from_numbers(
     return _view_list(archive, convention, files, (rows, columns))
 
 
-def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid: tuple[int, int]) -> ViewList:
-    """Finds the views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
+def pattern_fields(pattern: str) -> set[str]:
+    """Returns the names in braces of a pattern; ValueError if they place no view."""
     fields = set(re.findall(r"\{(\w+)\}", pattern))
     if fields not in PATTERN_FIELDS or len(fields) != pattern.count("{"):
-        raise InputError(
-            f"pattern {pattern!r}: must name {{row}} and {{col}}, {{v}} and {{u}}, or {{index}}, each once"
-        )
+        needed = "{row} and {col}, {v} and {u}, or {index}, each once"
+        raise ValueError(f"pattern is {quoted(pattern)}; it must name {needed}")
+    return fields
+
+
+def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid: tuple[int, int]) -> ViewList:
+    """Finds the views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
+    fields = pattern_fields(pattern)
     number = r"-?\d+(?:\.\d+)?"
     groups = {f"{{{f}}}": f"(?P<{f}>{number if f in 'uv' else r'[0-9]+'})" for f in fields}
     regex = re.compile("".join(groups.get(part, re.escape(part)) for part in re.split(r"(\{\w+\})", pattern)))

@@ -109,8 +109,8 @@ def _matching_cost(
         wx = x + shift[..., 0, None, None] + dx  # (candidates, views, window, window)
         wy = y + shift[..., 1, None, None] + dy
         inside = (wx >= 0) & (wx <= width - 1) & (wy >= 0) & (wy <= height - 1)
-        ix = np.clip(wx.astype("i4"), 0, max(width - 2, 0))
-        iy = np.clip(wy.astype("i4"), 0, max(height - 2, 0))
+        ix = np.clip(wx, 0, max(width - 2, 0)).astype("i4")
+        iy = np.clip(wy, 0, max(height - 2, 0)).astype("i4")
         fx = np.clip(wx - ix, 0, 1)[..., None].astype("f4")
         fy = np.clip(wy - iy, 0, 1)[..., None].astype("f4")
         right, below = np.minimum(ix + 1, width - 1), np.minimum(iy + 1, height - 1)

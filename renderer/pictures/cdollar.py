@@ -27,7 +27,7 @@ from renderer.images.graph_picture import graph_view
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, from_table, kept_values, setting
+from renderer.scene.schema import PictureSettings, from_table, kept_values, required_file, setting
 
 PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
 
@@ -36,7 +36,7 @@ PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float":
 class Settings(PictureSettings):
     """The settings of all programs; settings_class() adds the parameters of one program."""
 
-    program: str = setting("", help="the .cb file", file=(".cb",))
+    program: str = required_file((".cb",), "the .cb file")
     mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
 
 
@@ -99,9 +99,8 @@ class Picture(BasePicture[Settings]):
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
         """The settings of the program that a table names, from that table. Raises InputError."""
-        common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, context, folder)
-        if not common.program:
-            raise InputError(f"{context}: program is missing; it is the name of a .cb file")
+        rest = {k: v for k, v in table.items() if k == "program"} if isinstance(table, dict) else table
+        common = from_table(Settings, rest, context, folder)
         compilation = load_program(Path(common.program), NumpyTarget)
         return from_table(settings_class(compilation, common.program), table, context, folder)
 

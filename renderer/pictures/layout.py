@@ -13,7 +13,7 @@ from renderer.pictures import SCENE_SUFFIXES, load, open_picture
 from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile, require_untiled
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, setting
+from renderer.scene.schema import PictureSettings, required_file, setting
 
 MAX_PANELS = 16
 BACKGROUND = (0.004, 0.005, 0.007)
@@ -23,7 +23,7 @@ BACKGROUND = (0.004, 0.005, 0.007)
 class Settings(PictureSettings):
     """The scenes, and the grid that they are shown in."""
 
-    panels: tuple[str, ...] = setting((), help="scene files, from left to right, then down", file=SCENE_SUFFIXES)
+    panels: tuple[str, ...] = required_file(SCENE_SUFFIXES, "scene files, from left to right, then down")
     columns: int = setting(0, 0, MAX_PANELS, "panels per row; 0 makes the squarest grid")
     gap: int = setting(6, 0, 200, "pixels between the panels")
 

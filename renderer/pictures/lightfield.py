@@ -25,6 +25,7 @@ from renderer.lightfields.aperture import (
     view_shifts,
     view_weights,
 )
+from renderer.lightfields.conventions import pattern_fields
 from renderer.lightfields.depth_colors import COLOR_COUNT, gray_table, perceptual_table, smoothing_decays
 from renderer.lightfields.device_views import DeviceViews
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
@@ -83,7 +84,9 @@ class Settings(PictureSettings):
     memory_mib: int = setting(0, 0, 1 << 30, "device memory for the light field; 0: most of what the device has")
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a reversed range of disparities."""
+        """Raise ValueError for a reversed range of disparities, and for a pattern that places no view."""
+        if self.pattern:
+            pattern_fields(self.pattern)
         if self.disparity_min > self.disparity_max:
             raise ValueError(
                 f"disparity_min is {self.disparity_min} and disparity_max {self.disparity_max}; "

@@ -19,6 +19,7 @@ import numpy as np
 from renderer.formats import gltf
 from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_pixels, srgb_to_linear
 from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
+from renderer.plain import format_names, quoted
 from renderer.raytracing.material_files import MATERIAL_FILES
 from renderer.scene.schema import required_file, setting
 from renderer.system.files import file_stamp
@@ -107,16 +108,13 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
     """Raises ValueError for a map without a texture or an effect; `materials` are of class settings.Material."""
     names = [texture.name for texture in textures]
     if len(set(names)) < len(names):
-        raise ValueError(f"two textures have one name; the names are {', '.join(names)}")
-    for texture in textures:
-        if not texture.file:
-            raise ValueError(f"the texture {texture.name!r} has no file")
+        raise ValueError(f"two textures have one name; the names are {format_names(names)}")
     for material in materials:
-        where = f"the material {material.name!r}"
+        where = f"the material {quoted(material.name)}"
         for word, name in material.maps.items():
             if name not in names:
-                known = ", ".join(names) or "none: there are no [[textures]]"
-                raise ValueError(f"{where}: {word}_texture is {name!r}; allowed are {known}")
+                known = format_names(names) or "none: there are no [[textures]]"
+                raise ValueError(f"{where}: {word}_texture is {quoted(name)}; allowed are {known}")
             kinds = [name for name, file in MATERIAL_FILES.items() if word in file.maps]
             if material.kind not in kinds:
                 others = [name for name in MATERIAL_FILES if name not in kinds]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.formats.mesh import SUFFIXES
-from renderer.plain import format_names
+from renderer.plain import format_names, quoted
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.instances import Instance, Point, Scattered
@@ -139,7 +139,7 @@ class Attractor:
     name: str = setting("", help=NAME_HELP)
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.maps) ** self.level <= MAX_BALLS:
+        if not self.maps or len(self.maps) ** self.level > MAX_BALLS:
             raise ValueError(f"{len(self.maps)} maps at level {self.level} make more than {MAX_BALLS} spheres, or none")
         for index, row in enumerate(self.maps):
             norm = np.linalg.norm(np.reshape(row, (3, 4))[:, :3], 2)
@@ -300,8 +300,8 @@ class Settings(PictureSettings):
         for where, shape in self.items("distance_fields"):
             if shape.material in mapped:
                 raise ValueError(
-                    f"{where}: material {shape.material!r} has maps or an alpha, but a distance field has no texture "
-                    "coordinates"
+                    f"{where}: material {quoted(shape.material)} has maps or an alpha, but a distance field has no "
+                    "texture coordinates"
                 )
         if self.guiding_photons and self.integrator == "whitted":
             raise ValueError("integrator is whitted, which takes no guiding_photons; it must be path, or they 0")
@@ -309,7 +309,7 @@ class Settings(PictureSettings):
             self._check_panorama(PANORAMAS[self.projection])
         for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
-                raise ValueError(f"{where}: material is {shape.material!r}; allowed are {format_names(names)}")
+                raise ValueError(f"{where}: material is {quoted(shape.material)}; allowed are {format_names(names)}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for _, shape in self.items(*SHAPE_GROUPS, "models")}
@@ -368,8 +368,8 @@ class Settings(PictureSettings):
             is_ground = isinstance(shape, Quad) and not shape.name and _is_level_and_faces_up(shape)
             if shape.material in catchers and not is_ground:
                 raise ValueError(
-                    f"{where}: material {shape.material!r} is a shadow_catcher; allowed are quads without a name whose "
-                    "corners have one y and run counter-clockwise seen from above"
+                    f"{where}: material {quoted(shape.material)} is a shadow_catcher; allowed are quads without a name "
+                    "whose corners have one y and run counter-clockwise seen from above"
                 )
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
@@ -378,9 +378,10 @@ class Settings(PictureSettings):
         for where, instance in self.items("instances", "shutter_close", "scattered"):
             for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
                 if name not in shapes:
-                    raise ValueError(f"{where}: shape is {name!r}; allowed are {allowed_shapes}")
+                    raise ValueError(f"{where}: shape is {quoted(name)}; allowed are {allowed_shapes}")
             if instance.material and instance.material not in materials:
-                raise ValueError(f"{where}: material is {instance.material!r}; allowed are {format_names(materials)}")
+                allowed = format_names(materials)
+                raise ValueError(f"{where}: material is {quoted(instance.material)}; allowed are {allowed}")
         opening, closing = ([i.shape for i in group] for group in (self.instances, self.shutter_close))
         if closing and closing != opening:
             raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")

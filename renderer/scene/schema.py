@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
-from renderer.plain import format_names, format_value, parse_whole, printable, to_float
+from renderer.plain import format_names, format_value, parse_whole, quoted, to_float
 from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
 
@@ -140,8 +140,7 @@ def from_table(Settings: type, table: object, context: str, folder: Path | None)
 def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
     similar = difflib.get_close_matches(key, known, 1)
     hint = f" (did you mean {similar[0]}?)" if similar else ""
-    shown = printable(repr(key), 60)
-    return f"{context}: unknown key {shown}{hint}; allowed are {format_names(known)}"
+    return f"{context}: unknown key {quoted(key)}{hint}; allowed are {format_names(known)}"
 
 
 def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:
@@ -339,7 +338,7 @@ def replace_path(
         )
     if isinstance(node, Mapping):
         if name not in node:
-            raise UserError(f"{context}: unknown key {printable(repr(name), 60)}; allowed are {format_names(node)}")
+            raise UserError(f"{context}: unknown key {quoted(name)}; allowed are {format_names(node)}")
         item = (get_args(_without_none(kind)) or (Any,))[-1]
         new = replace_path(node[name], rest, value, context, folder, item, metadata)
         return types.MappingProxyType({**node, name: new})

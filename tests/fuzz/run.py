@@ -36,11 +36,12 @@ from tests.fuzz.targets import TARGETS, Target, Usage, prepare
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS = 5.0  # of processor time that an input may take
-WALL_SECONDS = 20.0  # for readers that wait instead of computing; other work may slow this machine down
+WALL_SECONDS = 60.0  # for readers that wait instead of computing; other work may slow this machine down
 IDLE_SECONDS = 6.0  # for readers that use no processor time at all
 MEMORY = 1 << 30  # bytes that reading an input may add to the resident memory
 ADDRESS_SPACE = 6 << 30  # bytes beyond those of the process at its start; keeps a mistake from filling the machine
 MAX_MESSAGE = 1000  # characters of an error
+MAX_SENTENCE = 400  # characters of an error beside the names of folders, for inputs that are made
 BATCH = 20_000  # inputs of a process
 COUNTS, COUNTS_AT = struct.Struct("<qdqq"), 2048  # inputs refused, slowest input: seconds and index, memory
 
@@ -99,6 +100,11 @@ def frames_of(error: BaseException) -> tuple[str, str]:
     return ours, last
 
 
+def patience() -> int:
+    """Factor of the limits of time and memory: kernels are compiled on a real device."""
+    return 20 if os.environ.get("RAYFOLD_FUZZ_DEVICE") == "real" else 1
+
+
 def judge(target: Target, path: Path) -> tuple[str, str]:
     """Reads the file: ("", "") if it was read, ("refused", message), or the signature and detail of a finding."""
     noise: list[tuple[str, str]] = []
@@ -112,7 +118,10 @@ def judge(target: Target, path: Path) -> tuple[str, str]:
         target.read(path)
     except UserError as error:
         message = str(error)
-        fault = message_fault(message, target.one_line)
+        shown = message.replace(f"{path.parent}/", "") if target.generate else message
+        fault = message_fault(
+            shown, target.one_line, MAX_SENTENCE if target.generate and target.one_line else MAX_MESSAGE
+        )
         if fault:
             where = " of the parser of arguments" if isinstance(error, Usage) else ""
             return fault + where, f"{frames_of(error)[0]}: {len(message)} characters: {message[:200]!r}"
@@ -125,9 +134,9 @@ def judge(target: Target, path: Path) -> tuple[str, str]:
     return (noise[0][0], noise[0][1][:400]) if noise else ("", "")
 
 
-def message_fault(message: str, one_line: bool) -> str:
+def message_fault(message: str, one_line: bool, most: int) -> str:
     """What is wrong with the message of an error, if anything is."""
-    if len(message) > MAX_MESSAGE:
+    if len(message) > most:
         return "long message"
     if not message.strip():
         return "empty message"
@@ -140,6 +149,8 @@ def message_fault(message: str, one_line: bool) -> str:
 
 def made_input(name: str, seeds: list[tuple[str, bytes]], seed: int, index: int) -> tuple[str, bytes]:
     """The suffix and bytes of input `index`; the first ones are the seeds as they are."""
+    if generate := TARGETS[name].generate:
+        return TARGETS[name].suffix, generate(Random(f"{name}/{seed}/{index}"))
     if index < len(seeds):
         file, data = seeds[index]
     else:
@@ -215,10 +226,10 @@ def work(name: str, make: Any, indices: range, state: mmap, out: int) -> None:
         grown = peak() - base
         if signature not in ("", "refused"):
             tell(index=index, signature=signature, detail=detail)
-        if took > SECONDS:
+        if took > SECONDS * patience():
             tell(index=index, signature="slow", detail=f"{took:.1f} s of processor time")
         COUNTS.pack_into(state, COUNTS_AT, refused, slowest, slowest_index, grown)
-        if grown > MEMORY:
+        if grown > MEMORY * patience():
             tell(index=index, signature="memory", detail=f"+{grown >> 20} MiB")
             tell(done=index + 1)
             os._exit(0)
@@ -292,9 +303,10 @@ def one_batch(name: str, make: Any, part: range, state: mmap) -> Iterator[dict[s
         (now,) = struct.unpack_from("<q", state, 0)
         if now != index:
             index, since, used = now, time.monotonic(), processor_seconds(pid)
-        elif not killed and time.monotonic() - since > SECONDS:
-            seconds, wall = processor_seconds(pid) - used, time.monotonic() - since
-            if seconds > SECONDS + 1 or wall > WALL_SECONDS or (wall > IDLE_SECONDS and seconds < 0.1):
+        elif not killed and time.monotonic() - since > SECONDS * patience():
+            seconds, wall, more = processor_seconds(pid) - used, time.monotonic() - since, patience()
+            idle = wall > IDLE_SECONDS * more and seconds < 0.1
+            if seconds > SECONDS * more + 1 or wall > WALL_SECONDS * more or idle:
                 killed = f"killed after {seconds:.1f} s of processor time, {wall:.0f} s of waiting"
                 os.kill(pid, signal.SIGKILL)
     os.close(read)
@@ -422,13 +434,15 @@ def main() -> int:
     parser.add_argument("--kept", action="store_true", help="with --corpus: leave out the large inputs")
     parser.add_argument("--large", action="store_true", help="with --corpus: the large inputs alone")
     parser.add_argument("--only", help="with --corpus: names that match")
+    help_ = "what accepted inputs are drawn on: host computes nothing, and is fast; real: kernels are compiled and run"
+    parser.add_argument("--device", choices=("host", "real"), default="host", help=help_)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     args = parser.parse_args()
     names = list(TARGETS) if args.names == ["all"] else args.names
     unknown = [name for name in names if name not in TARGETS]
     if unknown:
         parser.error(f"no target {unknown[0]}; there are {', '.join(TARGETS)}")
-    os.environ["RAYFOLD_FUZZ"] = "1"
+    os.environ |= {"RAYFOLD_FUZZ": "1", "RAYFOLD_FUZZ_DEVICE": args.device}
     prepare(names)
     answer: dict[str, Any] = {}
     failed = False
@@ -449,7 +463,8 @@ def main() -> int:
             args.folder.mkdir(parents=True, exist_ok=True)
             (args.folder / f"{name}_{args.show}{suffix}").write_bytes(data)
         else:
-            inputs = max(20, round(args.inputs * TARGETS[name].weight)) if args.names == ["all"] else args.inputs
+            least = 5 if TARGETS[name].generate else 20
+            inputs = max(least, round(args.inputs * TARGETS[name].weight)) if args.names == ["all"] else args.inputs
             report = fuzz(name, inputs, args.seed, args.first)
         failed |= bool(report.findings)
         answer[name] = {"line": report.line(), "findings": as_json(report.findings.values())}

@@ -5,6 +5,7 @@ here by the project's own writers; none is copied from elsewhere.
 """
 
 import argparse
+import atexit
 import base64
 import contextlib
 import gzip
@@ -13,7 +14,9 @@ import io
 import json
 import os
 import re
+import shutil
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -28,7 +31,7 @@ import numpy as np
 from renderer.errors import UserError
 from renderer.formats import matrices
 from renderer.lightfields import light_field
-from tests.fuzz import mutate
+from tests.fuzz import draws, mutate, structured
 from tests.fuzz.mutate import TEXT, Mutator, nested
 
 SCENES = Path(__file__).parents[2] / "scenes"
@@ -46,6 +49,8 @@ class Target:
     modules: tuple[str, ...] = ()
     one_line: bool = True  # an error is one line; C$ shows the source line and a caret too
     weight: float = 1.0  # of the inputs of a quick run, 1 for 1,000 inputs a second
+    generate: Callable[[Random], bytes] | None = None  # makes inputs instead of mutations; their suffix is `suffix`
+    suffix: str = ""
 
 
 TARGETS: dict[str, Target] = {}
@@ -81,8 +86,6 @@ def packed(**arrays: np.ndarray) -> bytes:
 
 def written(name: str, write: Callable[[Path], object]) -> bytes:
     """What a writer of the project puts into a file of this name."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         write(path)
@@ -1134,6 +1137,12 @@ def read_manifest(path: Path) -> None:
 # ---- events of the window in a browser
 
 
+class Connection(SimpleNamespace):
+    """A socket by its methods; a key of the server's tables."""
+
+    __hash__ = object.__hash__
+
+
 def request(body: bytes, line: bytes = b"POST /events HTTP/1.1", **headers: str) -> bytes:
     fields = {"Host": "127.0.0.1:8377", "Authorization": "Bearer a", "Content-Length": str(len(body)), **headers}
     return line + b"\r\n" + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode() + b"\r\n" + body
@@ -1185,14 +1194,17 @@ def read_request(path: Path) -> None:
     viewers.LONG_POLL_SECONDS = 0.0
     shared = viewers.Viewers()
     data = io.BytesIO(path.read_bytes())
-    connection = SimpleNamespace(
+    connection = Connection(
         makefile=lambda mode, size=-1: io.BytesIO(),
         recv_into=lambda buffer, count: data.readinto(buffer[:count]),
         sendall=lambda sent: None,
         settimeout=lambda seconds: None,
         setsockopt=lambda *option: None,
     )
-    server = SimpleNamespace(viewers=shared, access=handler.Access("a", frozenset({"localhost"})))
+    connections = handler.Connections()
+    connections.add(connection, "127.0.0.1")  # type: ignore[arg-type]
+    access = handler.Access("a", frozenset({"localhost"}))
+    server = SimpleNamespace(viewers=shared, access=access, connections=connections)
     handler.Handler(connection, ("127.0.0.1", 1), server)  # type: ignore[arg-type]
     for kept in shared.all():
         inject_all(kept.take_events())
@@ -1207,7 +1219,9 @@ def read_events(path: Path) -> None:
 
 
 def prepare(names: list[str]) -> None:
-    """Imports what the readers import, so that forked processes need not."""
+    """Imports what the readers import, so that forked processes need not; makes the files that scenes name."""
+    if any(TARGETS[name].generate for name in names):
+        good_files()
     for name in names:
         for module in TARGETS[name].modules:
             importlib.import_module(module)
@@ -1251,3 +1265,80 @@ def read_formula(path: Path) -> None:
     from renderer.flames.variations.formulas import program
 
     program(path.read_bytes().decode("utf-8", "replace"), ("x", "y", "z"), {"param_a": 1.0})
+
+
+# ---- structured inputs, which are drawn if they are accepted
+
+
+@cache
+def good_files() -> Path:
+    """The folder of the files that generated scenes name; it goes when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-pool-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    structured.pool(folder)
+    return folder
+
+
+def structured_target(name: str, suffix: str, generate: Callable[[Random], bytes], *modules: str, **more):
+    """Enters a reader of generated inputs, which are read beside the files that they name, and drawn."""
+
+    def enter(read: Callable[[Path], object]) -> Callable[[Path], object]:
+        def read_beside_files(path: Path) -> object:
+            if not (path.parent / "picture.png").exists():
+                structured.pool(path.parent)
+            return read(path)
+
+        TARGETS[name] = Target(
+            read_beside_files, dict, (), modules, weight=0.01, generate=generate, suffix=suffix, **more
+        )
+        return read
+
+    return enter
+
+
+def read_and_draw(path: Path) -> None:
+    """Reads a scene, a flame, a model or a program, and draws it at two times."""
+    from renderer.pictures import load
+
+    draws.draw(load(path), (0.0, 0.7))
+
+
+DRAWN = ("band_lu", "flame", "flame3d", "flame_sheet", "focus", "fractal", "laplacian", "layout", "lightfield",
+         "raytrace", "reduction", "cdollar", "ink")  # fmt: skip
+for kind in DRAWN:
+    structured_target(
+        f"draw_{kind}", ".toml", lambda rng, kind=kind: structured.scene_text(kind, rng, good_files()),
+        f"renderer.pictures.{kind}",
+    )(read_and_draw)  # fmt: skip
+structured_target("draw_flames", ".flame", structured.flame_text, "renderer.pictures.flame")(read_and_draw)
+structured_target("draw_models", ".glb", structured.model_bytes, "renderer.pictures.raytrace")(read_and_draw)
+structured_target(
+    "draw_programs", ".cb", lambda rng: structured.Program(rng).text(), "renderer.pictures.cdollar", one_line=False
+)(read_and_draw)
+
+
+@structured_target("draw_sessions", ".json", lambda rng: structured.session_text(rng, good_files()), *SCENE_MODULES,
+                   "renderer.window.state.session")  # fmt: skip
+def draw_session(path: Path) -> None:
+    """Restores a session, and draws every panel."""
+    from renderer.window.state import session
+
+    for scene in session.restore(path).scenes:
+        draws.draw(scene, (scene.time,))
+
+
+@structured_target("draw_lessons", ".lesson", lambda rng: structured.lesson_files(rng, good_files()), *SCENE_MODULES,
+                   "renderer.lessons.page")  # fmt: skip
+def draw_lesson(path: Path) -> None:
+    """Reads a lesson, and draws the panels of every step."""
+    from renderer.lessons.lesson import read_lesson
+
+    folder = path.with_suffix(".folder")
+    folder.mkdir(exist_ok=True)
+    toml, _, words = path.read_bytes().partition(LESSON_PARTS)
+    (folder / "lesson.toml").write_bytes(toml)
+    (folder / "lesson.md").write_bytes(words)
+    lesson = read_lesson(folder)
+    for number in range(len(lesson.steps)):
+        for name in lesson.shown(number):
+            draws.draw(lesson.scene(number, name))

@@ -24,6 +24,7 @@ from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, Node
 from renderer.cdollar.ir.operations import OPERATIONS
 from renderer.cdollar.lowering.functions import operation_as_function, promote
+from renderer.plain import format_names
 
 BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
@@ -72,7 +73,7 @@ def conversion_cost(body: Body, value: Argument, target: ty.Type, promote: bool 
 
 def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[Argument], span: Span) -> NoReturn:
     """Raises CS0411: no overload takes the values."""
-    given = ", ".join("(blank)" if isinstance(v, Omitted) else describe(v) for v in values)
+    given = format_names("(blank)" if isinstance(v, Omitted) else describe(v) for v in values)
     generics = body.program.functions.generics.get(name)
     if not overloads and generics:
         message = f"the generic function {name} does not take ({given})"

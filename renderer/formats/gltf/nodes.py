@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import InputError
 from renderer.formats.gltf.animation import read_animations
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.draco import decompress
@@ -34,7 +34,7 @@ def build_model(file: Container, variant: str = "") -> Model:
     variants = _variants(file)
     if variant and variant not in variants:
         known = f"there are {', '.join(variants)}" if variants else "it has none"
-        raise UserError(f"{file.path}: has no variant {format_value(variant)}; {known}")
+        raise InputError(f"{file.path}: has no variant {format_value(variant)}; {known}")
     chosen = variants.index(variant) if variant else -1
     ignored = unread(file.tree)
     missing: set[int] = set()
