@@ -168,8 +168,33 @@ class ReadbackBuffer(Protocol):
 class Timestamp(Protocol):
     """A point in time in the queue of a device."""
 
+    @property
+    def has_passed(self) -> bool:
+        """True if the device has reached it; does not wait. Raises KernelError if an earlier kernel failed."""
+
     def seconds_since(self, earlier: Self) -> float:
         """Returns the device time in seconds between two timestamps of one device; waits for both."""
+
+
+class Timer:
+    """The device time from construction to stop(), by two timestamps in the device's queue; nothing waits for it."""
+
+    def __init__(self, device: "Device") -> None:
+        self._device = device
+        self._start = self._end = device.timestamp()
+
+    def stop(self) -> None:
+        """Ends the timed work."""
+        self._end = self._device.timestamp()
+
+    @property
+    def is_done(self) -> bool:
+        """True if the device has done the work; raises KernelError if a kernel failed."""
+        return self._end.has_passed
+
+    def seconds(self) -> float:
+        """Waits for the work; returns its device time in seconds. Raises KernelError if a kernel failed."""
+        return self._end.seconds_since(self._start)
 
 
 class VendorBlas(Protocol):
@@ -255,6 +280,10 @@ class Device(Protocol):
 
     def timestamp(self) -> Timestamp:
         """Record a timestamp in the current queue."""
+
+    def start_timer(self) -> Timer:
+        """Starts to time the work that is launched until the timer's stop()."""
+        return Timer(self)
 
     def dlpack_device(self) -> tuple[int, int]:
         """The DLPack device type and index of the memory that export() shares."""

@@ -101,21 +101,46 @@ class GlContext:
         self.ctx.finish()
         self.ctx.gc()
 
-    def time_seconds(self, work: Callable[..., None]) -> float:
-        """Times what work() draws, in seconds: by a timer query, or by the wall clock on software GL.
+    def start_timer(self) -> "GlTimer":
+        """Starts to time what is drawn until the timer's stop(); timers do not overlap."""
+        return GlTimer(self)
 
-        Timer queries of software GL return wrong times.
-        """
+    def time_seconds(self, work: Callable[..., None]) -> float:
+        """Times what work() draws, in seconds: by a timer query, or by the wall clock on software GL."""
         self.ctx.finish()
-        if self.software:
-            start = time.perf_counter()
-            work()
-            self.ctx.finish()
-            return time.perf_counter() - start
-        query = self.ctx.query(time=True)
-        with query:
-            work()
-        return query.elapsed * 1e-9
+        timer = self.start_timer()
+        work()
+        timer.stop()
+        return timer.seconds()
+
+
+class GlTimer:
+    """The time of draws by a timer query; on software GL, whose queries return wrong times, by the host's clocks.
+
+    There it is the wall clock, or the processor time of this process if that is less: other processes took the rest.
+    It has the methods of renderer.gpu.device.Timer.
+    """
+
+    is_done = True  # moderngl cannot ask without waiting: seconds() waits
+
+    def __init__(self, gl: GlContext) -> None:
+        self._gl, self._started, self._seconds = gl, (time.perf_counter(), time.process_time()), 0.0
+        self._query: Any = None if gl.software else gl.ctx.query(time=True)
+        if self._query:
+            self._query.__enter__()  # type: ignore[no-untyped-call]
+
+    def stop(self) -> None:
+        """Ends the timed draws; software GL finishes them now."""
+        if self._query:
+            self._query.__exit__(None, None, None)
+        else:
+            self._gl.ctx.finish()
+            wall, processor = self._started
+            self._seconds = min(time.perf_counter() - wall, time.process_time() - processor)
+
+    def seconds(self) -> float:
+        """Waits for the draws; returns their time in seconds."""
+        return self._query.elapsed * 1e-9 if self._query else self._seconds
 
 
 class Texture:

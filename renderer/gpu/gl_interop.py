@@ -3,6 +3,8 @@
 The only module that uses both APIs. Measured on an H200, 1920 x 1080 float32: 0.41 ms by interop, 6.25 ms by the host.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ class GlInterop:
         self.transfer = "GL texture"
         self._texture: Texture | None = None
         self._resource: tuple[Any, Any] | None = None
+        self._queue: Any = None  # of copies into the texture, beside the kernels of later frames
+        self._idle: list[Any] = []  # copies of frames of this size on the device, to be used again
         self._interop_error = ""
 
     def texture(self, frame: Any) -> Texture:
@@ -33,18 +37,58 @@ class GlInterop:
         if isinstance(frame, Texture):
             self.transfer = "GL texture"
             return frame
-        height, width, channels = frame.shape
-        target = self._allocate_texture((width, height), channels, frame.dtype)
-        if self._register(frame):
+        target, is_registered = self._target_of(frame)
+        if is_registered:
             self._copy_on_device(frame)
-            self.transfer = "CUDA-GL interop"
         else:
             target.write(frame.read())
-            self.transfer = f"through host memory{self._interop_error}"
         return target
+
+    def start(self, frame: Any) -> Callable[[], Texture]:
+        """Starts to copy a frame that later work of its device overwrites; the returned function is texture().
+
+        The copy runs behind the device's present work. Call the function when that work is done: it does not wait for
+        later work.
+        """
+        if isinstance(frame, Texture):
+            return partial(self.texture, frame)
+        target, is_registered = self._target_of(frame)
+        if is_registered:
+            copied, read = self._idle.pop() if self._idle else (frame.device.buffer(frame.shape, frame.dtype), None)
+            if read is not None:
+                frame.device.wait_event(read)
+            copied.copy_from(frame)
+            return partial(self._from_copy, copied)
+        readback = self._idle.pop() if self._idle else frame.device.readback_buffer(frame.nbytes)
+        readback.buffer.copy_from(frame)
+        readback.start_copy()
+        return partial(self._from_readback, readback, target)
+
+    def _from_copy(self, copied: Any) -> Texture:
+        """Copies on a second queue, which does not wait for later kernels."""
+        target, _ = self._target_of(copied)
+        self._queue = self._queue or copied.device.priority_queue()
+        with self._queue:
+            self._copy_on_device(copied)
+            self._idle.append((copied, copied.device.record_event()))
+        return target
+
+    def _from_readback(self, readback: Any, target: Texture) -> Texture:
+        target.write(readback.wait().view(target.dtype).reshape(target.shape))
+        self._idle.append(readback)
+        return target
+
+    def _target_of(self, frame: Any) -> tuple[Texture, bool]:
+        """The texture of a buffer's size, and True if it is registered with the buffer's CUDA device."""
+        height, width, channels = frame.shape
+        target = self._allocate_texture((width, height), channels, frame.dtype)
+        is_registered = self._register(frame)
+        self.transfer = "CUDA-GL interop" if is_registered else f"through host memory{self._interop_error}"
+        return target, is_registered
 
     def release(self) -> None:
         """Unregisters the texture from CUDA; call before the GL context is destroyed."""
+        self._idle = []
         if self._resource is not None:
             (device, resource), self._resource = self._resource, None
             with device:
@@ -80,7 +124,7 @@ class GlInterop:
         device, resource = self._resource
         height, width, channels = frame.shape
         with device:
-            check(cu.cuGraphicsMapResources(1, resource, 0))
+            check(cu.cuGraphicsMapResources(1, resource, device.stream_handle))
             try:
                 copy = cu.CUDA_MEMCPY2D()
                 copy.srcMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_DEVICE
@@ -89,6 +133,6 @@ class GlInterop:
                 copy.Height = height
                 copy.dstMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_ARRAY
                 copy.dstArray = check(cu.cuGraphicsSubResourceGetMappedArray(resource, 0, 0))
-                check(cu.cuMemcpy2D(copy))
+                check(cu.cuMemcpy2DAsync(copy, device.stream_handle))
             finally:
-                check(cu.cuGraphicsUnmapResources(1, resource, 0))
+                check(cu.cuGraphicsUnmapResources(1, resource, device.stream_handle))

@@ -205,6 +205,8 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
     """cuda.bindings.driver: functions that answer (status, value)."""
     schedule = emulation.schedule
 
+    not_ready = SimpleNamespace(name="CUDA_ERROR_NOT_READY")
+
     def answered(function):
         def answer(*arguments):
             try:
@@ -220,6 +222,12 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         if stream.device != event.device:
             raise DriverError(f"an event of device {event.device} recorded on device {stream.device}")
         event.operation = stream.add(event.reached)
+
+    def query(event: Event) -> tuple:
+        if event.operation and not event.operation.done:
+            return (not_ready,)
+        emulation.raise_failures()
+        return SUCCESS, None
 
     def hold(handle, event: Event, flags) -> None:
         stream = emulation.stream(handle)
@@ -286,7 +294,9 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         emulation.launch(function, (gx, gy, gz), (bx, by, bz), packed, emulation.stream(handle))
 
     return SimpleNamespace(
-        CUresult=SimpleNamespace(CUDA_SUCCESS=SUCCESS, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=None),
+        CUresult=SimpleNamespace(
+            CUDA_SUCCESS=SUCCESS, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=None, CUDA_ERROR_NOT_READY=not_ready
+        ),
         CUdevice_attribute=SimpleNamespace(
             CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT=UNITS,
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=LOCAL_BYTES,
@@ -332,6 +342,7 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         cuEventCreate=answered(lambda flags: Event(emulation.device)),
         cuEventDestroy=answered(lambda event: None),
         cuEventRecord=answered(record),
+        cuEventQuery=query,
         cuEventSynchronize=answered(lambda event: emulation.synchronize(event.operation)),
         cuEventElapsedTime=answered(elapsed),
         cuGraphInstantiate=answered(lambda graph, flags: graph),

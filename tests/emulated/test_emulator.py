@@ -11,6 +11,7 @@ import pytest
 
 from renderer.errors import KernelError
 from renderer.gpu import self_test
+from renderer.gpu.gl_interop import GlInterop
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.numerics.band_lu import BandedLU
 from tests import emulated
@@ -270,3 +271,22 @@ def test_suite_runs_on_it():
         [sys.executable, "-m", "pytest", "-vv", test], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0 and "[cuda:0] PASSED" in done.stdout and "RAYFOLD_EMULATED_SEED" in done.stdout
+
+
+def test_a_copied_frame_survives_the_next_draw_and_timers_do_not_wait(gl):
+    """The way of a window's draws: a timer, a copy behind the draw, the next draw over the same memory."""
+    device = emulated.cuda_machine(1).CudaDevice(0)
+    frame, interop = device.buffer((4, 8, 4)).fill(0), GlInterop(gl)
+    first, copies = device.start_timer(), []
+    for byte in (1, 2):
+        frame.fill(byte)
+        copies.append(interop.start(frame))
+        if byte == 1:
+            first.stop()
+            assert first.is_done in (True, False), "asking does not wait"
+    frame.fill(3)
+    for byte, copied in zip((1, 2), copies, strict=True):
+        assert set(copied().read().tobytes()) == {byte}
+    device.finish()
+    assert first.is_done and first.seconds() >= 0
+    assert set(interop.start(frame)().read().tobytes()) == {3}, "the memory of a copy is used again"

@@ -262,7 +262,8 @@ class LiveWindow:
 
 
 def _works(panel) -> bool:
-    return panel.draw_loop.busy or not panel.draw_loop.shows_full_sample or panel.tiles.done > 0
+    loop, is_whole = panel.draw_loop, panel.tiles.done == 0
+    return loop.busy or not is_whole or not loop.shows_full_sample or loop.displayed_samples != panel.measured.samples
 
 
 def _progress(panel) -> float:

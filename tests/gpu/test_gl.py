@@ -58,6 +58,10 @@ def test_bridge_carries_a_buffer_bit_for_bit_and_says_how(gl, device, rng):
         image = rng.standard_normal((size[1], size[0], 4)).astype("f4")
         frame = device.buffer(image.shape).write(image)
         assert np.array_equal(bridge.texture(frame).read(), image)
+        copied = bridge.start(frame)
+        frame.fill(0)  # as the next draw does
+        device.finish()
+        assert np.array_equal(copied().read(), image)
     assert bridge.transfer in ("CUDA-GL interop", "through host memory") or bridge.transfer.startswith(
         "through host memory ("
     )

@@ -47,6 +47,8 @@ class NoopKernel(Kernel):
 class Moment:
     """A mark in a queue in which nothing takes time."""
 
+    has_passed = True
+
     def seconds_since(self, earlier: Any) -> float:
         return 1e-6
 

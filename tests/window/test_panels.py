@@ -12,6 +12,7 @@ import pytest
 
 from renderer.formats.images import read_pixels
 from renderer.gpu import DeviceContext
+from renderer.gpu.device import Timer
 from renderer.gpu.gl import Texture
 from renderer.images.metrics import psnr
 from renderer.paths import ROOT
@@ -163,14 +164,15 @@ def test_a_compute_picture_does_not_block_the_window(gl, gpu, monkeypatch):
         draw_samples(screen, 3)
         assert not panel.error and panel.measured.transfer and panel.measured.report["active rays"]
         assert panel.measured.device == gpu.device.name
-        works, finish_device = threading.Event(), type(gpu.device).finish
+        works, seconds = threading.Event(), Timer.seconds
 
-        def slow(device):
+        def slow(timer):
             assert works.wait(60)
-            finish_device(device)
+            return seconds(timer)
 
         with monkeypatch.context() as slowed:
-            slowed.setattr(type(gpu.device), "finish", slow)
+            slowed.setattr(Timer, "seconds", slow)
+            slowed.setattr(Timer, "is_done", property(lambda timer: works.is_set()))
             panel_actions.step_setting(screen.app, "max_depth", -1)
             for _ in range(5):  # frames that do not wait for the device
                 screen.app.now.seconds += 0.1

@@ -67,6 +67,12 @@ class Event:
         """Wait on the host until the event has happened."""
         check(cu.cuEventSynchronize(self._event))
 
+    @property
+    def has_passed(self) -> bool:
+        """True if the event has happened; does not wait."""
+        status = cu.cuEventQuery(self._event)
+        return status[0] != cu.CUresult.CUDA_ERROR_NOT_READY and check(status, "a kernel failed") is None
+
     def seconds_since(self, earlier: "Event") -> float:
         """Device time in seconds between two timed events; waits for this one."""
         self.synchronize()
@@ -98,6 +104,12 @@ class CudaTimestamp:
         with device:
             self._event = Event(timed=True)
             self._event.record(device._stream)
+
+    @property
+    def has_passed(self) -> bool:
+        """See Timestamp."""
+        with self.device:
+            return self._event.has_passed
 
     def seconds_since(self, earlier: "CudaTimestamp") -> float:
         """Device time in seconds between two timestamps; waits for both."""

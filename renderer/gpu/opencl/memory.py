@@ -171,12 +171,19 @@ class OpenclTimestamp:
 
     def __init__(self, device: MemoryDevice) -> None:
         self._device, self._event = device, cl.enqueue_marker(device._queue)
+        device._queue.flush()
+
+    @property
+    def has_passed(self) -> bool:
+        """See Timestamp; a failed kernel is reported by seconds_since()."""
+        return bool(self._event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
     def seconds_since(self, earlier: OpenclTimestamp) -> float:
         """Device time in seconds between two timestamps; waits for both."""
         self._device.wait_for_compiler()
-        cl.wait_for_events([earlier._event, self._event])
-        return (self._event.profile.end - earlier._event.profile.end) * 1e-9
+        with convert_errors(cl.Error, f"{self._device.name}: a kernel failed"):
+            cl.wait_for_events([earlier._event, self._event])
+            return (self._event.profile.end - earlier._event.profile.end) * 1e-9
 
 
 class OpenclReadback(ReadbackBuffer):

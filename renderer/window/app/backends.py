@@ -27,6 +27,8 @@ from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
 from renderer.window.state import edit_actions, main_loop, open_files, save_files
 from renderer.window.state.app_state import AppState
 
+FRAME_SHARE = 0.02  # of the time, for frames while panels refine: software GL draws both with the same cores
+MAX_DISPLAY_INTERVAL = 3.0  # seconds
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
 MAX_FAILED_FRAMES = 3  # this many failed frames in a row end the window
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
@@ -100,11 +102,14 @@ class UiContext:
         if imgui.get_current_context().within_frame_scope:
             imgui.end_frame()  # the last frame failed before its end
         new_frame()
-        io = imgui.get_io()
+        io, began = imgui.get_io(), self.app.now()
         pixels = io.display_framebuffer_scale.x or 1.0
         self.main_window.draw(io.display_size.x, io.display_size.y)
         imgui.render()
         render(framebuffer)
+        if self.gl.software:
+            self.gl.ctx.finish()
+            self.app.loop.display_interval = min((self.app.now() - began) / FRAME_SHARE, MAX_DISPLAY_INTERVAL)
         self._write_window_screenshot(int(io.display_size.x * pixels), int(io.display_size.y * pixels))
         now = self.app.now()
         main_loop.advance(self.app, now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)

@@ -1,6 +1,6 @@
-"""Waiting without blocking the window: for compute devices on a thread, for compilers by suspended work.
+"""Waiting without blocking the window: for compilers by suspended work.
 
-DrawLoop waits for the device with finish_time(); panels and AppState run work that may compile as SuspendableWork.
+Panels and AppState run work that may compile as SuspendableWork.
 """
 
 import time
@@ -10,12 +10,6 @@ from renderer.gpu.compilation import Task
 from renderer.gpu.device import Device
 
 Clock = Callable[[], float]  # seconds
-
-
-def finish_time(device: Device, now: Clock) -> float:
-    """Blocks until the device has finished; returns the timestamp."""
-    device.finish()
-    return now()
 
 
 def responds(device: Device) -> bool:

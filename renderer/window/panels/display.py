@@ -7,8 +7,6 @@ from renderer.gpu.gl import GlContext, Texture
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.scene.scene import ToneMapping
 
-PREVIEW_INTERVAL = 0.1  # seconds between two displays of a sample whose tiles are being drawn
-
 
 class Display:
     """The displayed picture of one panel; it stays while the next picture is opened."""
@@ -20,15 +18,16 @@ class Display:
         self._tone_mapper: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None  # in the texture
         self._mapped_at = 0.0  # seconds of the clock
+        self.is_new = False  # the window has not drawn the texture, or an error over it, yet
 
     def reset(self) -> None:
         """Drops the frame, and compiles tone mapping again for the next one; the texture stays."""
         self.frame, self._tone_mapper, self._applied_tone = None, GlToneMapper(self._gl), None
 
-    def show(self, frame: Texture, tone: ToneMapping, now: float, is_complete: bool = True) -> None:
-        """Displays a frame; one whose sample is not complete only if PREVIEW_INTERVAL has passed."""
+    def show(self, frame: Texture, tone: ToneMapping, now: float, interval: float = 0.0) -> None:
+        """Displays a frame, if `interval` seconds have passed since the last one."""
         self.frame = frame
-        if is_complete or now - self._mapped_at > PREVIEW_INTERVAL:
+        if now - self._mapped_at >= interval:
             self._applied_tone, self._mapped_at = None, now
             self.update(tone)
 
@@ -39,4 +38,5 @@ class Display:
         if self.texture is None or self.texture.size != self.frame.size:
             self.texture = self._gl.texture(self.frame.size, 4, "f1")
         self._tone_mapper(self.frame, tone, self.texture)
+        self.is_new = True
         self._applied_tone = tone

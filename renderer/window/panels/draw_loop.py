@@ -1,25 +1,56 @@
 """The draw loop of one panel: the key, resolution and tiles of the next draw, and its completion.
 
 The main loop (state/main_loop.py) calls needs_draw(), draw() and poll(). Compute devices work while the window stays
-responsive: a thread waits for the queue, and poll() displays the frame when it is complete. GL passes run in the
-window's own context. While the user interacts, a slow picture is drawn at a lower resolution; at rest it is drawn in
-tiles of rows, each short enough for the window to respond and for a change to interrupt the sample.
+responsive: up to two draws are in flight, so that a device never waits for the window, and poll() takes over those that
+are done. At rest a draw has as many samples as fit in its budget, by the device's own clock. Not every draw is
+displayed; the frame of one that is displayed is copied behind it, because the next draw overwrites it. GL passes run in
+the window's own context. While the user interacts, a draw is one sample, one draw is in flight, and a slow picture is
+drawn at a lower resolution; at rest a slow picture is drawn in tiles of rows, each short enough for the window to
+respond and for a change to interrupt the sample.
 """
 
-from concurrent.futures import Future
+import math
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
-from renderer.gpu.gl import Texture
+from renderer.gpu.device import Timer
+from renderer.gpu.gl import GlTimer, Texture
 from renderer.pictures.picture import Size
 from renderer.scene.animation import settings_at
 from renderer.scene.schema import PictureSettings
 from renderer.window.boundary import contained
-from renderer.window.panels.completion import finish_time
-from renderer.window.panels.frame_budget import sample_budget, tile_budget
+from renderer.window.panels import frame_budget
+from renderer.window.panels.frame_budget import FRAME_SECONDS, sample_budget, tile_budget
 from renderer.window.panels.panel_picture import PanelPicture
-from renderer.window.panels.row_tiles import DrawKey
+from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
+MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
+
+
+class Draw(NamedTuple):
+    """A draw in flight: a tile of `samples` samples."""
+
+    tiles: RowTiles
+    tile: int
+    samples: int
+    timer: Timer | GlTimer
+    is_timed: bool  # the timer covers the draw alone
+    texture: Callable[[], Texture] | None  # of the frame, if it is displayed
+
+    @property
+    def is_last_tile(self) -> bool:
+        """True if the samples are complete after this tile."""
+        return self.tile == self.tiles.count - 1
+
+    @property
+    def is_done(self) -> bool:
+        """True if the device has done it, or has failed."""
+        with suppress(Exception):  # raised again by the timer's seconds()
+            return self.timer.is_done
+        return True
 
 
 class DrawLoop:
@@ -30,11 +61,16 @@ class DrawLoop:
         self.size: Size = (1, 1)  # the picture's size in pixels
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
+        self.displayed_samples = 0  # samples of the displayed picture
         self._drawing_state: RequestedState | None = None
-        self._displayed_state: RequestedState | None = None  # the state of the last complete sample
-        self._pending: Future[float] | None = None  # a draw on a compute device
-        self._spent_seconds = 0.0  # drawing the tiles of the current sample
+        self._displayed_state: RequestedState | None = None  # the state of the last displayed sample
+        self._in_flight: list[Draw] = []  # the oldest first
+        self._spent_seconds = 0.0  # device time of the tiles of the current sample
         self._replanned = False  # the number of tiles was corrected after the first sample
+        self._first_at = self._show_at = 0.0  # the time of the picture's first draw; of the next one to display
+        self._display_interval = FRAME_SECONDS
+        self._is_shown = True  # the sample that is being drawn will be displayed
+        self._is_partial = False  # the displayed picture has tiles of two samples
 
     # State
 
@@ -43,9 +79,14 @@ class DrawLoop:
         return self.panel.scene.picture, self.panel.scene.settings
 
     @property
-    def busy(self) -> bool:
-        """True while a compute device draws for this panel."""
-        return self._pending is not None
+    def busy(self) -> int:
+        """The number of draws that a device has not finished yet."""
+        return len(self._in_flight)
+
+    @property
+    def is_ready(self) -> bool:
+        """True if poll() has a draw to take over."""
+        return bool(self._in_flight) and self._in_flight[0].is_done and not self.panel.work.is_waiting
 
     @property
     def is_finished(self) -> bool:
@@ -56,14 +97,14 @@ class DrawLoop:
     def shows_full_sample(self) -> bool:
         """True if complete samples of the current settings are displayed: none outdated, none partly drawn."""
         panel = self.panel
-        complete = panel.display.texture is not None and panel.tiles is not None and panel.tiles.done == 0
+        complete = panel.display.texture is not None and panel.tiles is not None and not self._is_partial
         return complete and panel.measured.samples > 0 and self._displayed_state == self._requested_state()
 
     @property
     def sample_key(self) -> tuple[DrawKey | None, int, bool]:
-        """A key that changes when other settings are drawn, the sample count doubles or the last sample is drawn."""
-        measured = self.panel.measured
-        return self.panel.drawn, measured.samples.bit_length(), measured.samples >= measured.target_samples
+        """A key that changes when other settings are displayed, their samples double or the last one is displayed."""
+        samples = self.displayed_samples
+        return self.panel.drawn, samples.bit_length(), samples >= self.panel.measured.target_samples
 
     def needs_draw(self, size: Size, now: float) -> bool:
         """True if there is something to draw for a panel of `size` pixels."""
@@ -72,16 +113,42 @@ class DrawLoop:
             return False
         if not panel.is_open:
             return True
-        if panel.tiles is None or panel.error or self.busy:
+        if panel.tiles is None or panel.error or self.busy and not self._may_queue(now):
             return False
-        if self.draw_key(size, now) != panel.drawn or measured.samples == 0 or panel.tiles.done:
+        is_changed = self.draw_key(size, now) != panel.drawn
+        if self.busy and (is_changed or measured.samples == 0 and not panel.tiles.done):
+            return False  # the first sample tells the number of tiles
+        if is_changed or measured.samples == 0 or panel.tiles.done:
             return True  # a paused panel too draws a complete sample after a change
+        if self._is_behind:
+            return True
         if not budget.is_measured and budget.divisor > 1 and not budget.fixed_divisor:
             return True  # the first draw was coarse and unmeasured: draw again, to learn what full size costs
         if panel.paused and not panel.is_animated:
             return False
-        is_refined = measured.samples >= measured.target_samples  # samples of a paused scene time count too
+        is_refined = self._submitted >= measured.target_samples  # samples of a paused scene time count too
         return panel.free_run and not panel.paused or not is_refined
+
+    def _may_queue(self, now: float) -> bool:
+        """True if another draw may follow those in flight: not on GL, in a change, or before work that waits."""
+        panel = self.panel
+        if len(self._in_flight) >= MAX_IN_FLIGHT or not panel.uses_compute_device or panel.is_interacting(now):
+            return False
+        waits = panel.measured.needs_report(now, now - self._first_at) or panel.inspection.is_due(panel, now)
+        is_between = panel.tiles is not None and panel.tiles.done == 0
+        return not panel.is_playing and not (waits and is_between)
+
+    @property
+    def _submitted(self) -> int:
+        """Samples that are drawn or on their way."""
+        return self.panel.measured.samples + sum(draw.samples for draw in self._in_flight if draw.is_last_tile)
+
+    @property
+    def _is_behind(self) -> bool:
+        """True if samples were drawn after the displayed one, and no more follow."""
+        panel, samples = self.panel, self.panel.measured.samples
+        ends = not self.busy and (panel.paused or not panel.free_run and self.is_finished)
+        return ends and 0 < samples != self.displayed_samples and panel.tiles is not None and panel.tiles.done == 0
 
     # The next draw, and the time that it may take
 
@@ -117,20 +184,26 @@ class DrawLoop:
 
     # Drawing
 
-    def draw(self, size: Size, now: float) -> None:
-        """Draws the next tile for a panel of `size` pixels; does not wait for a compute device."""
-        self.panel.work.start(partial(self._draw, size, now))
+    def draw(self, size: Size, now: float, batches: bool = True, display_interval: float = FRAME_SECONDS) -> None:
+        """Draws the next tile for a panel of `size` pixels; does not wait for a compute device.
 
-    def _draw(self, size: Size, now: float) -> None:
+        Without `batches` a draw is one sample, because the user moves another panel. `display_interval` is the longest
+        time in seconds between two displays of a picture that refines.
+        """
+        self._display_interval = max(display_interval, FRAME_SECONDS)
+        self.panel.work.start(partial(self._draw, size, now, batches))
+
+    def _draw(self, size: Size, now: float, batches: bool) -> None:
         panel, measured = self.panel, self.panel.measured
         if not panel.is_open:
-            self._pending = None
+            self._in_flight = []
             panel.open_picture()
         if panel.tiles is None:
             return
         key = self.draw_key(size, now)
         if self.is_finished:
             measured.frame_rate.pause()
+            measured.sample_rate.pause()
         if key != panel.drawn:
             if panel.drawn and key.settings != panel.drawn.settings:
                 panel.budget.keep_as_estimate()
@@ -142,18 +215,53 @@ class DrawLoop:
         self.started = panel.now()
         with panel.errors_stay():
             self.size = key.size
+            if self._is_behind:
+                self._display(panel.tiles.latest(), True)
+                return
             if panel.tiles.done == 0:
-                left = measured.target_samples - measured.samples  # the target is unknown before the first draw
-                panel.tiles.repeat = max(1, min(panel.readable_samples(now), left))
-            frame = panel.last_frame = panel.tiles.draw(key.time)
+                self._plan_sample(now, batches)
+            self._submit(key)
             panel.drop_fallback()
             measured.target_samples = panel.tiles.picture.sample_count(key.settings, key.size)
-            if isinstance(frame, Texture):
-                panel.gpu.gl.finish()
-                self._complete(panel.now())
-            else:
-                self._pending = panel.host.completion_thread.submit(finish_time, frame.device, panel.now)
-                self._pending.add_done_callback(lambda _: panel.host.wake())
+        if self._in_flight and isinstance(panel.last_frame, Texture) and panel.gpu.gl.software:
+            self._take_over()
+
+    def _plan_sample(self, now: float, batches: bool) -> None:
+        """Chooses the samples that are drawn at once, and whether they are displayed."""
+        panel, measured, tiles = self.panel, self.panel.measured, self.panel.tiles
+        assert tiles is not None
+        left = measured.target_samples - self._submitted  # the target is unknown before the first draw
+        count, interacts = panel.readable_samples(now), panel.is_interacting(now)
+        if batches and tiles.count == 1 and panel.budget.is_measured and not interacts:
+            seconds = panel.budget.seconds(self.size[0] * self.size[1])
+            count = max(count, min(frame_budget.batch_size(panel.last_frame, seconds), self._submitted))
+        tiles.repeat = max(1, min(count, left) if left > 0 or not panel.free_run else count)
+        is_end = self._submitted == 0 or 0 < left <= tiles.repeat
+        self._is_shown = is_end or interacts or panel.is_playing or now >= self._show_at
+        if self._is_shown:
+            rest = (now - self._first_at) / 4
+            self._show_at = now + min(max(rest, FRAME_SECONDS), self._display_interval)
+
+    def _submit(self, key: DrawKey) -> None:
+        """Launches the next tile, between two events of its device."""
+        panel, tiles, before = self.panel, self.panel.tiles, self.panel.last_frame
+        assert tiles is not None
+        tile, resumed_at = tiles.done, panel.work.resumed_at
+        timer = before.device.start_timer() if before is not None else None
+        try:
+            frame = panel.last_frame = tiles.draw(key.time)
+            texture = tiles.start_transfer(frame) if self._is_shown else None
+        finally:
+            if timer is not None:
+                timer.stop()
+        is_timed = before is not None and before.device is frame.device and panel.work.resumed_at == resumed_at
+        if timer is None or not is_timed:  # the device was unknown, or a compiler worked meanwhile
+            timer = frame.device.start_timer()
+            timer.stop()
+        self._in_flight.append(Draw(tiles, tile, tiles.repeat, timer, is_timed, texture))
+        if not isinstance(frame, Texture):
+            waits = panel.host.completion_thread.submit(timer.seconds)
+            waits.add_done_callback(lambda _: panel.host.wake())
 
     def _start_picture(self, key: DrawKey) -> None:
         """Starts the first sample of `key`, in as many tiles as its expected duration requires."""
@@ -164,6 +272,7 @@ class DrawLoop:
         count = panel.tiles.tile_count(key.settings, seconds, tile_budget(panel.last_frame), key.size[1])
         panel.tiles.start(key.settings, key.size, count, panel.display.frame)
         panel.drawn, panel.measured.samples, self._spent_seconds = key, 0, 0.0
+        self._first_at = panel.now()
 
     def _replan_tiles(self, seconds: float) -> None:
         """Changes the number of tiles if the first samples, which took `seconds`, took more or less than expected."""
@@ -178,54 +287,66 @@ class DrawLoop:
     # Completion
 
     def wait_idle(self) -> None:
-        """Blocks until the compute device has finished its draw for this panel, and displays the frame.
+        """Blocks until the device has finished its draws for this panel, and takes them over.
 
         Does not wait for a compiler.
         """
-        if self._pending is not None:
-            self._pending.exception()
-            self.poll()
+        while self._in_flight and not self.panel.work.is_waiting:
+            self.panel.work.start(self._take_over)
 
     def poll(self) -> None:
-        """Continues suspended work, and displays the frame that a compute device has finished, if there is one."""
+        """Continues suspended work, takes over the draws that are done, and updates what is made of their frames."""
         panel = self.panel
         self._poll_denoising()
         panel.work.poll()
-        panel.inspection.update(panel, panel.now())
+        while self.is_ready:
+            panel.work.start(self._take_over)
+        if not self.busy:
+            panel.inspection.update(panel, panel.now())
         panel.comparison.poll()
-        if self._pending is None or not self._pending.done():
-            return
-        pending, self._pending = self._pending, None
-        panel.work.start(partial(self._take_over, pending))
 
-    def _take_over(self, pending: Future[float]) -> None:
+    def _take_over(self) -> None:
+        draw = self._in_flight.pop(0)
         with self.panel.errors_stay():
-            self._complete(pending.result())
+            seconds = draw.timer.seconds()
+            if draw.tiles is self.panel.tiles:  # it is not of a picture that failed meanwhile
+                self._complete(draw, seconds if draw.is_timed else math.nan)
 
-    def _complete(self, timestamp: float) -> None:
-        """Displays the tile that was completed at `timestamp`, and records the sample if it was its last tile."""
-        panel, frame, tiles = self.panel, self.panel.last_frame, self.panel.tiles
-        assert tiles is not None and frame is not None
-        self._spent_seconds += max(timestamp - max(self.started, panel.work.resumed_at), 1e-6)
-        picture, panel.measured.transfer = tiles.store_tile(frame), tiles.transfer
-        panel.display.frame = picture
-        panel.measured.device = frame.gl.renderer if isinstance(frame, Texture) else frame.device.name
-        is_complete = tiles.done == 0
+    def _complete(self, draw: Draw, seconds: float) -> None:
+        """Takes over a tile that took `seconds` of device time, and records the sample if it was its last tile."""
+        panel = self.panel
+        self._spent_seconds += seconds
+        if panel.last_frame is not None:
+            panel.measured.device = panel.last_frame.device.name
+        picture = draw.texture and draw.tiles.store_tile(draw.tile, draw.texture())
+        if draw.is_last_tile:
+            self._complete_sample(draw)
+        if picture is not None:
+            self._display(picture, draw.is_last_tile)
+
+    def _display(self, picture: Texture, is_complete: bool) -> None:
+        """Displays the linear picture; one that is not complete has older pixels where no tile is drawn yet."""
+        panel, now = self.panel, self.panel.now()
+        assert panel.tiles is not None
+        panel.display.frame, panel.measured.transfer = picture, panel.tiles.transfer
+        self._is_partial = not is_complete
         if is_complete:
-            self._complete_sample(timestamp)
-        panel.display.show(picture, panel.scene.tone, timestamp, is_complete)
+            self._displayed_state, self.displayed_samples = self._drawing_state, panel.measured.samples
+            panel.measured.frame_rate.add(now)
+        later = 2 * self._display_interval if panel.measured.samples else 0.0
+        interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
+        panel.display.show(picture, panel.scene.tone, now, interval)
 
-    def _complete_sample(self, timestamp: float) -> None:
-        """Records a complete sample."""
-        panel, measured, tiles = self.panel, self.panel.measured, self.panel.tiles
-        assert tiles is not None
+    def _complete_sample(self, draw: Draw) -> None:
+        """Records complete samples."""
+        panel, measured, tiles, now = self.panel, self.panel.measured, draw.tiles, self.panel.now()
         pass_seconds, self._spent_seconds = self._spent_seconds, 0.0
-        measured.add_samples(tiles.repeat, pass_seconds, timestamp)
-        panel.budget.record(measured.sample_seconds, self.size[0] * self.size[1])
-        self._displayed_state = self._drawing_state
-        measured.update_report(tiles.report, timestamp)
+        measured.add_samples(draw.samples, pass_seconds, now)
+        panel.budget.record(pass_seconds / draw.samples, self.size[0] * self.size[1])
+        if not self.busy:
+            measured.update_report(tiles.report, now, now - self._first_at)
         panel.denoiser.displayed = False
-        if measured.samples == tiles.repeat and panel.budget.is_measured:
+        if measured.samples == draw.samples and panel.budget.is_measured and not math.isnan(pass_seconds):
             self._replan_tiles(pass_seconds)
         is_last = measured.samples == measured.target_samples and panel.budget.divisor == 1
         if is_last and panel.denoiser.enabled and panel.can_denoise:

@@ -1,8 +1,10 @@
 """Frame budgets: from measured costs, the resolution at which a panel is drawn so that the window stays responsive.
 
-DrawLoop records the duration of each sample and asks for the resolution divisor and the budgets of the next draw.
+DrawLoop records the device time of each sample and asks for the resolution divisor and the budgets of the next draw.
+Two draws may be in flight: a change waits for both, so that the budget of a draw is half the time that it may wait.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from renderer.gpu.gl import Texture
@@ -10,9 +12,10 @@ from renderer.pictures.picture import Frame
 
 INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
 INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
-GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU: the window draws on the same GPU
+FRAME_SECONDS = 1 / 60  # of the display
+GPU_TILE_SECONDS = FRAME_SECONDS  # budget of one tile on a GPU: the window draws on the same GPU
 SOFTWARE_GL_TILE_SECONDS = 0.06  # budget of one tile for OpenGL rendered on the CPU
-CPU_TILE_SECONDS = 0.12  # budget of one tile for a CPU as compute device: the system schedules the window beside it
+CPU_TILE_SECONDS = 0.06  # budget of one tile for a CPU as compute device: the system schedules the window beside it
 ANIMATION_SECONDS = 0.25  # budget of a frame of an animated picture, in as many tiles as needed
 IDLE_SECONDS = 0.25  # budget of a draw that cannot be tiled, in the window's GL; it grows with each second of rest
 MAX_IDLE_SECONDS = 0.75  # largest budget of such a draw
@@ -22,6 +25,9 @@ FIRST_DIVISOR_PIXELS = 1 << 16  # panels of at most this many pixels are drawn a
 FIRST_SECONDS = 10.0  # a first draw that is expected to take longer gets the greatest divisor
 SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # seconds of an iteration in the window's GL
 UNLIMITED = 1e9  # budget of a draw whose duration does not matter, in seconds
+MAX_BATCH = 256  # samples of one draw
+RECENT = 3  # costs of which the smallest counts: what else a machine does can only make a draw slower
+PREVIEW_INTERVAL = 0.1  # seconds between two displays of the first sample, whose tiles are being drawn
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 
 
@@ -33,13 +39,13 @@ class FrameBudget:
         self.work = 1.0  # upper bound of a pixel's work in the next draw (Picture.work()); costs are proportional to it
         self._guess = guess  # seconds of a pixel of work 1, before any is measured
         self.fixed_divisor = fixed_divisor  # chosen by the user; 0 is automatic
-        self._costs: dict[int, float] = {}  # seconds per pixel and work, by divisor
+        self._costs: dict[int, deque[float]] = {}  # the last seconds per pixel and work, by divisor
         self._latest, self._warm = 0.0, False  # the first draw compiles, so it is not recorded
 
     def keep_as_estimate(self) -> None:
         """Keeps only the last cost, as an estimate for changed settings."""
         if self._costs:
-            self._costs = {self.divisor: self._latest}
+            self._costs = {self.divisor: deque([self._latest], 1)}
 
     @property
     def is_measured(self) -> bool:
@@ -47,15 +53,17 @@ class FrameBudget:
         return bool(self._costs)
 
     def record(self, seconds: float, pixels: int) -> None:
-        """Records the duration of a sample of `pixels` pixels."""
-        self._latest = seconds / pixels / self.work
-        if self._warm:
-            self._costs[self.divisor] = self._latest
+        """Records the device time of a sample of `pixels` pixels; NaN for one that was not timed."""
+        if seconds == seconds:
+            self._latest = seconds / pixels / self.work
+            if self._warm:
+                costs = self._costs.get(self.divisor, ())
+                self._costs[self.divisor] = deque([*costs, self._latest], RECENT)
         self._warm = True
 
     def seconds(self, pixels: float, divisor: int = 0) -> float:
         """Expected seconds for `pixels` pixels at a divisor (0: the current one), or at the last measured divisor."""
-        return (self._costs.get(divisor or self.divisor) or self._latest) * self.work * pixels
+        return min(self._costs.get(divisor or self.divisor) or [self._latest]) * self.work * pixels
 
     def expected(self, pixels: float) -> float:
         """Expected seconds of a sample of `pixels` pixels, guessed before any is measured."""
@@ -81,6 +89,11 @@ def tile_budget(last_frame: Frame | None) -> float:
         return SOFTWARE_GL_TILE_SECONDS if last_frame.gl.software else GPU_TILE_SECONDS
     on_cpu = last_frame is not None and last_frame.device.properties.scalar_threads
     return CPU_TILE_SECONDS if on_cpu else GPU_TILE_SECONDS
+
+
+def batch_size(last_frame: Frame | None, seconds: float) -> int:
+    """Samples of one draw, each of `seconds`; two draws in flight take as long as one tile."""
+    return min(int(tile_budget(last_frame) / 2 / max(seconds, 1e-9)), MAX_BATCH)
 
 
 def sample_budget(

@@ -3,6 +3,7 @@
 DrawLoop calls update() each frame, which computes the chosen view for the drawn samples; PanelView draws the result.
 """
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -103,10 +104,10 @@ class Inspection:
         is_steady = picture is not None and picture.views_are_steady and self.name in picture.algorithm_names
         return panel.draw_loop.sample_key[:1] if is_steady else panel.draw_loop.sample_key
 
-    def is_due(self, panel: Any) -> bool:
-        """True if the shown view or histogram belongs to an older picture than the displayed one."""
+    def is_due(self, panel: Any, now: float = math.inf) -> bool:
+        """True if the shown view or histogram belongs to an older picture than the displayed one, at a time `now`."""
         is_histogram_stale = self.shows_histogram and panel.draw_loop.sample_key != self._histogram_key
-        return (self._is_stale(panel) or is_histogram_stale) and not panel.error
+        return (self._is_stale(panel) and now >= self._next_at or is_histogram_stale) and not panel.error
 
     def update(self, panel: Any, now: float) -> None:
         """Computes the view and the histogram anew when `sample_key` has changed, once a complete sample is displayed.

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
+REPORT_INTERVAL = 0.5  # least seconds between two reports of a picture; a report may read from the device
+REPORT_FRACTION = 0.25  # of the time since the first sample: reports change less and less
 MEDIAN_SECONDS = 1.0  # a frame rate is the median over this time: the time of one frame is not readable
 REFRESH_SECONDS = 0.1  # between two medians of MIN_COUNTED or more frames: nobody reads numbers that change faster
 MIN_COUNTED = 20  # with fewer frames in the last second, each frame takes a new median
@@ -38,7 +39,8 @@ class Measurements:
         self.report: dict[str, Any] = {}
         self.rows: list[Row] = []  # the report as the window shows it
         self.frame_rate = FrameRateCounter()
-        self.sample_seconds = 0.0  # duration of the last sample
+        self.sample_seconds = 0.0  # device time of the last sample
+        self.sample_rate = FrameRateCounter()
         self.sample_history: deque[float] = deque(maxlen=HISTORY_LENGTH)
         self._reported_at = 0.0
 
@@ -48,15 +50,21 @@ class Measurements:
         return 0 < self.target_samples <= self.samples
 
     def add_samples(self, count: int, seconds: float, timestamp: float) -> None:
-        """Records `count` whole samples that took `seconds` and were complete at `timestamp`."""
-        self.sample_seconds = seconds / count
-        self.sample_history.append(self.sample_seconds)
+        """Records `count` whole samples, complete at `timestamp`; `seconds` of device time, or NaN if it is unknown."""
+        if seconds == seconds:
+            self.sample_seconds = seconds / count
+            self.sample_history.append(self.sample_seconds)
         self.samples += count
-        self.frame_rate.add(timestamp)
+        self.sample_rate.add(timestamp, count)
 
-    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float) -> None:
-        """Takes a new report, at most one each REPORT_INTERVAL until all samples are drawn."""
-        if timestamp - self._reported_at > REPORT_INTERVAL or self.has_all_samples:
+    def needs_report(self, timestamp: float, rest: float) -> bool:
+        """True if a new report is due, `rest` seconds after the first sample."""
+        is_due = timestamp - self._reported_at > max(REPORT_INTERVAL, REPORT_FRACTION * rest)
+        return is_due or self.samples == self.target_samples
+
+    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float, rest: float) -> None:
+        """Takes a new report if it is due."""
+        if self.needs_report(timestamp, rest):
             self.report, self._reported_at = report(), timestamp
             self.rows = report_rows(self.report)
 
@@ -66,20 +74,27 @@ class FrameRateCounter:
 
     def __init__(self):
         self._timestamps: deque[float] = deque()
+        self._counts: deque[int] = deque()
         self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
         self._interval, self._measured_at = 0.0, -1e9  # the last median, and the time at which it was taken
 
-    def add(self, timestamp: float) -> None:
-        """Counts a frame that was complete at `timestamp`."""
+    def add(self, timestamp: float, count: int = 1) -> None:
+        """Counts `count` frames or samples that were complete at `timestamp`."""
         if self._timestamps:
             self.intervals.append(timestamp - self._timestamps[-1])
         self._timestamps.append(timestamp)
+        self._counts.append(count)
         while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - MEDIAN_SECONDS:
-            self._timestamps.popleft()
+            self._timestamps.popleft(), self._counts.popleft()
 
     def pause(self) -> None:
         """Excludes the time until the next frame: it is not a frame time."""
-        self._timestamps.clear()
+        self._timestamps.clear(), self._counts.clear()
+
+    def mean_rate(self) -> float:
+        """The counts of the last MEDIAN_SECONDS a second; 0 before the second one."""
+        seconds = self._timestamps[-1] - self._timestamps[0] if self._timestamps else 0.0
+        return (sum(self._counts) - self._counts[0]) / seconds if seconds else 0.0
 
     def rate(self, now: float) -> float:
         """Frames per second: the inverse of the median interval of the last second's frames, or of the last two.

@@ -103,6 +103,7 @@ class PanelPicture(PanelScene):
 
     def _fall_back(self, error: Exception, sentence: str) -> None:
         """Continues with the last good picture if the picture of an edited file fails; otherwise shows the error."""
+        self.display.is_new = True
         if self._fallback is None:
             self.fail(error, sentence)
             return

@@ -105,14 +105,13 @@ class PanelView:
             draw_values(panel.zoom, rect, frame.size, frame.read_region, self.fonts, self.scale)
 
     def _bars(self, panel: Panel, rect: theme.Rect, now: float, active: bool) -> None:
-        """The title bar with the frame rate; the status bar with the statistics, the size and the samples."""
+        """The title bar with the rates; the status bar with the statistics, the size and the samples."""
         x, y, width, height = rect
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
         measured = panel.measured
-        rate, seconds = measured.frame_rate.rate(now), measured.sample_seconds
-        last_rate = 1 / seconds if seconds else 0.0  # dimmed once the panel rests
-        speed = f"{rate or last_rate:.1f} fps  {seconds * 1000:.1f} ms" if seconds else ""
-        left = self._text_right(speed, x + width - pad, y, theme.TEXT if rate else theme.DIM)
+        is_refining = panel.draw_loop.busy or measured.frame_rate.rate(now) > 0
+        speed = _fit(_speed(panel, now), width / 2)
+        left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         title = panel.scene.title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
@@ -176,6 +175,18 @@ def _fit(facts: list[str], width: float) -> str:
         if imgui.calc_text_size(longer).x <= width:
             line = longer
     return line
+
+
+def _speed(panel: Panel, now: float) -> list[str]:
+    """Samples a second, milliseconds of device time for one, and displayed pictures a second."""
+    measured, seconds = panel.measured, panel.measured.sample_seconds
+    if not seconds:
+        return []
+    samples = measured.sample_rate.mean_rate() or 1 / seconds
+    rate = f"{samples:,.0f}" if samples >= 100 else f"{samples:.3g}"
+    displayed = measured.frame_rate.rate(now)
+    fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed else []
+    return [f"{rate} samples/s", f"{1000 * seconds:.3g} ms", *fps]
 
 
 def _progress(panel: Panel) -> str:

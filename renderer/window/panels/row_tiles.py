@@ -3,6 +3,7 @@
 DrawLoop starts a picture in tiles, draws one tile at a time, and displays the texture that composes them.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -37,13 +38,15 @@ class RowTiles:
     """Draws each sample of a picture in `count` tiles of whole rows and composes them in one texture.
 
     Every tile has its own clone of the picture, which accumulates the samples of its rows; with count = 1 the picture
-    is drawn whole. If the picture post-processes another picture, that other picture is drawn in tiles.
+    is drawn whole. If the picture post-processes another picture, that other picture is drawn, and its displayed frames
+    are post-processed.
     """
 
     def __init__(self, gl: GlContext, picture: Picture[Any]):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
         self._clones: list[Picture[Any]] = []
+        self._frames: list[Frame] = []  # the last one of each tile
         self._interops: dict[Size, GlInterop] = {}  # by size of a frame
         self._composed: Texture | None = None
         self._postprocessed: Texture | None = None  # the last complete post-processed picture
@@ -51,7 +54,7 @@ class RowTiles:
         self._size = (1, 1)
         self._tiled = TiledPicture(picture, None, (1, 1))
         self.count = 1
-        self.done = 0  # tiles of the current sample
+        self.done = 0  # tiles of the current sample that are drawn or on their way
         self.repeat = 1  # samples that each tile draws at once; set before the first tile of a sample
         self.transfer = ""  # how frames reach the window's GL
 
@@ -74,66 +77,74 @@ class RowTiles:
         """Starts a picture in `count` tiles; `previous` is displayed where they are not drawn yet."""
         if settings != self._settings or count != self.count:
             self._clones = []  # the first tile's picture may rebuild what they share
-        self._settings, self._size, self.count, self.done = settings, size, count, 0
+        self._settings, self._size, self.count, self.done, self._frames = settings, size, count, 0, []
         before, self._tiled = self._tiled, self._tiled_picture(settings, size)
         self._clones = self._clones if self._tiled.picture is before.picture else []
         for picture in (self.picture, *self._clones):  # a picture with equal settings would add samples to the old ones
             picture.restart()
-        if count == 1:
-            self._composed = None
-            return
         is_postprocessed, size = self._tiled.picture is not self.picture, self._tiled.size
         self._postprocessed = previous if is_postprocessed else None
-        if self._composed is None or self._composed.size != size:
+        if count == 1:
+            self._composed = None
+        elif self._composed is None or self._composed.size != size:
             self._composed = self._gl.texture(size)
             if previous is not None and not is_postprocessed:
                 step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
                 self._copy(self._composed, image=previous, offset=(0, 0), texel_step=step)
 
-    def tile(self) -> Tile:
-        """The next tile."""
+    def tile(self, index: int) -> Tile:
+        """The tile of this index."""
         width, height = self._tiled.size
-        top, bottom = (height * k // self.count for k in (self.done, self.done + 1))
+        top, bottom = (height * k // self.count for k in (index, index + 1))
         return (0, top, width, bottom - top)
 
     def draw(self, time: float) -> Frame:
         """Draws the next tile at a scene time in seconds; returns its frame, on the picture's device."""
-        if self.count == 1:
-            picture, settings, size, tile = self.picture, self._settings, self._size, None
-        else:
-            (first, settings, size), tile = self._tiled, self.tile()
-            while len(self._clones) < self.done:
-                self._clones.append(first.clone())
-            picture = self._clones[self.done - 1] if self.done else first
+        (first, settings, size), tile = self._tiled, self.tile(self.done) if self.count > 1 else None
+        while len(self._clones) < self.done:
+            self._clones.append(first.clone())
+        picture = self._clones[self.done - 1] if self.done else first
         for _ in range(self.repeat - 1):
             picture.draw(settings, size, time, tile)
-        return picture.draw(settings, size, time, tile)
+        frame = picture.draw(settings, size, time, tile)
+        self._frames[self.done : self.done + 1] = [frame]
+        self.done = (self.done + 1) % self.count
+        return frame
 
-    def store_tile(self, frame: Frame) -> Texture:
-        """Composes the frame of the tile that was drawn; returns the linear picture so far."""
-        texture = self._to_texture(frame)
+    def start_transfer(self, frame: Frame) -> Callable[[], Texture]:
+        """Starts to copy a frame, which the next draw overwrites; the function returns its texture, after the draw."""
+        interop = self._interop_for(frame)
+        start, self.transfer = interop.start(frame), interop.transfer
+        return start
+
+    def latest(self) -> Texture:
+        """Composes the frames that were drawn last, while no draw is on its way; returns the linear picture."""
+        assert self._frames
+        for index, frame in enumerate(self._frames):
+            texture = self.store_tile(index, self._interop_for(frame).texture(frame))
+        return texture
+
+    def store_tile(self, index: int, texture: Texture) -> Texture:
+        """Composes the texture of a tile's frame; returns the linear picture so far."""
         if self.count > 1:
             assert self._composed is not None
-            tile = self.tile()
+            tile = self.tile(index)
             self._copy(self._composed, scissor=tile, image=texture, offset=tile[:2], texel_step=(1.0, 1.0))
             texture = self._composed
-        self.done = (self.done + 1) % self.count
-        if self.count == 1 or self._tiled.picture is self.picture:
+        if self._tiled.picture is self.picture:
             return texture
-        if self.done == 0 or self._postprocessed is None:
-            self._postprocessed = self._to_texture(self.picture.postprocess(self._settings, self._size, texture))
+        if index == self.count - 1 or self._postprocessed is None:
+            frame = self.picture.postprocess(self._settings, self._size, texture)
+            self._postprocessed = self._interop_for(frame).texture(frame)
         return self._postprocessed
 
-    def _to_texture(self, frame: Frame) -> Texture:
+    def _interop_for(self, frame: Frame) -> GlInterop:
         height, width = frame.shape[:2]
         if (width, height) not in self._interops:
-            if len(self._interops) > 2:  # the others belong to earlier sizes of the panel
+            if len(self._interops) > 3:  # the others belong to earlier sizes of the panel
                 self.release()
             self._interops[width, height] = GlInterop(self._gl)
-        interop = self._interops[width, height]
-        texture = interop.texture(frame)
-        self.transfer = interop.transfer
-        return texture
+        return self._interops[width, height]
 
     def layers(self) -> dict[str, np.ndarray]:
         """The layers of the picture, composed from its tiles; a post-processing picture gives its layers itself."""

@@ -58,6 +58,8 @@ class LoopState:
     lost_device: str = ""  # a sentence about the device that no longer responds; if set, the window ends
     drew_first_frame: bool = False
     next_save: float = 0.0  # seconds of the clock, before which no session is saved
+    pixels: float = 1.0  # framebuffer pixels per unit of the window
+    display_interval: float = 0.0  # most seconds between two displays of a picture that refines
 
     def quit(self) -> None:
         """Ends the main loop after this frame."""

@@ -1,14 +1,16 @@
 """The main loop of the window: its activity, the order in which panels draw, and the recording of undo steps.
 
-The back ends (app/backends.py) call advance() after each frame; app/idle.py asks for the activity.
+The back ends (app/backends.py) call advance() after each frame; app/idle.py asks for the activity, and calls refine()
+in place of a frame while panels draw samples that are not displayed.
 """
 
 from typing import Literal
 
+from renderer.window.panels.draw_loop import MAX_IN_FLIGHT
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
-DRAW_SECONDS = 0.03  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
+DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
 SAVE_INTERVAL = 0.5  # seconds between two saves of a session that changes all the time, at most
 SAVE_PAUSE = 20.0  # between two saves, in the time that a save takes: at most 5 % of the time is spent on them
 Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
@@ -23,7 +25,7 @@ def activity(app: AppState, now: float) -> Activity:
     """
     panels = app.panels
     works = [app.work, *(panel.work for panel in panels)]
-    if any(work.is_ready for work in works):
+    if any(work.is_ready for work in works) or any(panel.draw_loop.is_ready for panel in panels):
         return "drawing"
     is_measuring = app.lesson is not None and app.lesson.is_measuring
     for panel, _, (_, _, width, height) in panels.placed_and_open():
@@ -44,6 +46,39 @@ def activity(app: AppState, now: float) -> Activity:
     return "flipping" if changes or asks else "idle"
 
 
+def only_refines(app: AppState, now: float) -> bool:
+    """True if nothing changes in the window but the panels' samples, and none of them has a new display."""
+    loop, panels = app.loop, app.panels
+    if loop.needs_frame or not loop.drew_first_frame or loop.lost_device or app.dialog or app.current_message(now):
+        return False
+    if app.lesson is not None and app.lesson.is_measuring or app.film is not None and app.film.is_running:
+        return False
+    if app.work.is_waiting or app.screenshots.window:
+        return False
+    return not any(
+        panel.display.is_new or panel.work.is_waiting or panel.is_playing or panel.is_interacting(now)
+        or panel.comparison.mode != "off"
+        for panel in panels
+    )  # fmt: skip
+
+
+def refine(app: AppState, now: float) -> None:
+    """Takes over finished draws and starts further ones, without a frame of the window."""
+    with app.errors_as_messages("an action that has waited for a compiler"):
+        app.work.poll()
+    for panel in app.panels:
+        with panel.errors_stay():
+            view = panel.inspection.shown
+            panel.draw_loop.poll()
+            panel.display.update(panel.scene.tone)
+            panel.display.is_new |= panel.inspection.shown is not view
+    _draw_panels(app, now, app.loop.pixels)
+    for lost in (panel for panel in app.panels if panel.device_lost):
+        app.save()
+        advice = "`rayfold view --restore` restores the panels"
+        app.loop.lost_device = f"{lost.measured.device} is lost: {lost.error}. {advice}"
+
+
 def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> None:
     """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
 
@@ -53,19 +88,14 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
     if not loop.drew_first_frame:
         loop.drew_first_frame = True
         return
-    with app.errors_as_messages("an action that has waited for a compiler"):
-        app.work.poll()
+    loop.pixels = pixels
     for panel in app.panels:
+        panel.display.is_new = False
         with panel.errors_stay():
-            panel.draw_loop.poll()
             panel.tick(seconds)
-            panel.display.update(panel.scene.tone)
     _save(app, now, seconds)
-    _draw_panels(app, now, pixels)
-    lost = next((panel for panel in app.panels if panel.device_lost), None)
-    if lost:
-        app.save()
-        loop.lost_device = f"{lost.measured.device} is lost: {lost.error}. `rayfold view --restore` restores the panels"
+    refine(app, now)
+    if loop.lost_device:
         return
     if loop.is_idle_input and not any(panel.is_interacting(now) for panel in app.panels):
         app.record_change()
@@ -85,7 +115,8 @@ def _save(app: AppState, now: float, seconds: float) -> None:
 
 def _draw_panels(app: AppState, now: float, pixels: float) -> None:
     """Draws panels until DRAW_SECONDS are spent, in the order of their last draws, the oldest first."""
-    start, drawn = app.now(), False
+    start, drawn, expected = app.now(), False, 0.0
+    interacts = any(panel.is_interacting(now) for panel in app.panels)
     if app.lesson is not None:
         with app.errors_as_messages("measuring"):
             app.lesson.poll(now)
@@ -97,17 +128,19 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
         with panel.errors_stay():
             if not panel.draw_loop.needs_draw(size, now) or _must_wait(app, panel, now):
                 continue
-            spent = app.now() - start
-            if drawn and (spent + panel.draw_loop.expected_seconds(size, now) > DRAW_SECONDS or not panel.is_open):
+            expected += panel.draw_loop.expected_seconds(size, now)
+            spent = max(app.now() - start, expected)
+            if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
-            panel.draw_loop.draw(size, now)
+            panel.draw_loop.draw(size, now, not interacts, app.loop.display_interval)
 
 
 def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
     """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device."""
     others = [other for other in app.panels if other is not panel]
-    if panel.uses_compute_device and any(other.draw_loop.busy for other in others):
-        return True
+    if panel.uses_compute_device:
+        if sum(other.draw_loop.busy for other in app.panels if other.uses_compute_device) >= MAX_IN_FLIGHT:
+            return True
     other_moves = any(other.is_interacting(now) for other in others) and not panel.is_interacting(now)
-    return other_moves and panel.measured.sample_seconds > DRAW_SECONDS / 2
+    return other_moves and (panel.measured.sample_seconds > DRAW_SECONDS / 2 or panel.draw_loop.busy > 0)

@@ -74,7 +74,7 @@ def write_pending_screenshot(app: AppState) -> None:
     pixels = panel.display.texture.read()
     pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
     path = unused_path(Path.cwd(), panel.original.path.stem)
-    facts = {"size": list(panel.display.texture.size), "samples": panel.measured.samples}
+    facts = {"size": list(panel.display.texture.size), "samples": panel.draw_loop.displayed_samples}
     facts |= {"time": panel.draw_loop.drawn_time} | ({"denoise": True} if panel.denoiser.displayed else {})
     with app.errors_as_messages("writing a screenshot"):
         write_png(path, pixels, make_recipe(panel.scene, path.parent, **facts))
