@@ -85,11 +85,13 @@ class FrameRateCounter:
         self._timestamps.append(timestamp)
         self._counts.append(count)
         while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - MEDIAN_SECONDS:
-            self._timestamps.popleft(), self._counts.popleft()
+            self._timestamps.popleft()
+            self._counts.popleft()
 
     def pause(self) -> None:
         """Excludes the time until the next frame: it is not a frame time."""
-        self._timestamps.clear(), self._counts.clear()
+        self._timestamps.clear()
+        self._counts.clear()
 
     def mean_rate(self) -> float:
         """The counts of the last MEDIAN_SECONDS a second; 0 before the second one."""
