@@ -27,7 +27,6 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.events import KEYS
 from renderer.window.remote.handler import Access, Server
 from renderer.window.remote.viewers import FrameExchange, Viewers
-from renderer.window.state import main_loop
 from renderer.window.state.session import default_path
 
 ANY_ADDRESS = ("0.0.0.0", "::")
@@ -126,12 +125,9 @@ class Shown:
             with window.app.errors_as_messages("an event of the browser"):
                 inject(window, event)
         is_due = count == 1 or bool(events) or now - self._drawn_at >= FRAME_INTERVAL
-        if window.ui.idle.needs_frame(bool(events)):
-            if is_due:
-                self._drawn_at, self._is_sent = now, False
-                window.frame()
-            else:
-                main_loop.refine(window.app, now)
+        if window.ui.idle.needs_frame(bool(events)) and is_due:
+            self._drawn_at, self._is_sent = now, False
+            window.frame()
         if not self._is_sent and exchange.has_viewer() and time.perf_counter() - self._sent_at > FRAME_INTERVAL:
             self._sent_at, self._is_sent = time.perf_counter(), True
             exchange.wants_text = imgui.get_io().want_text_input
