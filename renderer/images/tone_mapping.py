@@ -95,7 +95,7 @@ def compile_tonemap_ahead(device: Device, tone: ToneMapping, encoding: Encoding 
 
 
 def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:
-    return encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort"}
+    return encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort", "STRICT": 1}
 
 
 def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:

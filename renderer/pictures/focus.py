@@ -76,7 +76,7 @@ class Picture(BasePicture[Settings]):
         super().__init__(gpu)
         self.device = gpu.device
         self._pinhole, self._lens = raytrace.Picture(gpu), raytrace.Picture(gpu)
-        self.kernels = {entry: self.device.kernel(FILE, entry) for entry in KERNELS}
+        self.kernels = {entry: self.device.kernel(FILE, entry, STRICT=1) for entry in KERNELS}
         self._tile: Tile | None = None
         self._frame: Any = None
         self._source_path = ""

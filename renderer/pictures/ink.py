@@ -178,8 +178,8 @@ class Picture(AccumulatingPicture[Settings]):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.device = gpu.device
-        self._add_source = self.device.kernel(FILE, "add_source")
-        self._show_density = self.device.kernel(FILE, "show_density")
+        self._add_source = self.device.kernel(FILE, "add_source", STRICT=1)
+        self._show_density = self.device.kernel(FILE, "show_density", STRICT=1)
         self._lu: BandedLU | None = None
         self._matrix_key: tuple[object, ...] = ()
         self._density: Any = None

@@ -90,7 +90,7 @@ class Picture(SourcePicture[Settings]):
             image = frame
         laplacian(device, image, edges, settings.neighbors, settings.border, settings.method)
         constants: dict[str, Any] = dict(ELEMENT="float", BYTES=0, CHANNELS=4, NEIGHBORS=8, BORDER=0, FRAME=1)
-        show = device.kernel("numerics/laplacian.cu", "show", **constants)
+        show = device.kernel("numerics/laplacian.cu", "show", STRICT=1, **constants)
         show(width * height, edges, np.uint32(width * height), float(settings.gain), int(settings.show_sign))
         return edges
 

@@ -127,9 +127,7 @@ def surface_source() -> str:
     """Returns the text that scene.h needs: surface.h, and the dispatch over distance fields."""
     return (
         "".join(f"#define SIMD8_{kind.upper()} {index}.0f\n" for index, kind in enumerate(SIMD8_KINDS, 1))
-        + '#include "raytracing/surface.h"\n'
-        "#if DISTANCE_FIELDS || VOLUMES || LIGHT_PROFILES || ENVIRONMENT\n"
-        '#include "common/reproducible_math.h"\n#endif\n'
+        + '#include "common/reproducible_math.h"\n#include "raytracing/surface.h"\n'
         "#if DISTANCE_FIELDS\n"
         + _includes("sphere_trace.h", *(f"distance_fields/{kind}.h" for kind in KINDS))
         + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"

@@ -82,10 +82,6 @@ DEVICE float half_to_float(ushort bits) {
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
     return x;
 }
-DEVICE float3 pow_each(float3 v, float exponent) {
-    return make_float3(powf(v.x, exponent), powf(v.y, exponent), powf(v.z, exponent));
-}
-DEVICE float3 log2_each(float3 v) { return make_float3(log2f(v.x), log2f(v.y), log2f(v.z)); }
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
 DEVICE int clamp(int x, int low, int high) { return min(max(x, low), high); }
 
@@ -412,8 +408,6 @@ DEVICE uint reverse_bits(uint x) {
 #define make_uint3(x, y, z) ((uint3)(x, y, z))
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define SPLAT(type, x) ((type)(x))
-#define pow_each(v, exponent) pow(v, (float3)(exponent))
-#define log2_each(v) log2(v)
 #define make_float8(a, b) ((float8)(a, b))
 #define make_double8(a, b, c, d) ((double8)(a, b, c, d))
 #define any_nonzero(x) any((x) != 0)

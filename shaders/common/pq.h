@@ -7,8 +7,8 @@
 
 // The PQ code, 0 to 1, of a luminance in nits.
 SHARED_FUNCTION float pq_encoded(float nits) {
-    float y = pow(clamp(nits * 1e-4f, 0.0f, 1.0f), 0.1593017578125f);
-    return pow((0.8359375f + 18.8515625f * y) / (1.0f + 18.6875f * y), 78.84375f);
+    float y = power_of(clamp(nits * 1e-4f, 0.0f, 1.0f), 0.1593017578125f);
+    return power_of((0.8359375f + 18.8515625f * y) / (1.0f + 18.6875f * y), 78.84375f);
 }
 
 // The PQ codes, 0 to 1, of a linear sRGB color, after its conversion to Rec. 2020 primaries (ITU-R BT.2087).

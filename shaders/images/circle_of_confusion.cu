@@ -13,6 +13,6 @@ KERNEL coc_diameters(const LaunchParams params, const float distance, const floa
     float sy = 1.0f - 2.0f * ((float)(pixel / params.width) + 0.5f) / (float)params.height;
     float3 direction = normalize_fma(madd(xyz(params.up), sy, madd(xyz(params.right), sx, xyz(params.forward))));
     Hit hit = closest_hit(nodes, primitives, xyz(params.eye), direction, FLT_MAX);
-    float depth = hit.t * dot(direction, xyz(params.forward));
+    float depth = hit.t * dot_fma(direction, xyz(params.forward));
     diameters[pixel] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / max_nnan(depth, 1e-20f);
 }

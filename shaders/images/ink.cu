@@ -2,6 +2,7 @@
 // paper; the host solves the transport equation between. The optical densities are an array (3, order) float32: red,
 // green, blue. The grid has `major` cells along the picture's longer side and `minor` along the other; cell (a, b), a
 // along the longer side, is element a * minor + b. `wide`: 1 if the picture is wider than high.
+#include "common/reproducible_math.h"
 
 // The center of cell (a, b) relative to the picture's center, y up, in the units of `spacing`, the side of a cell.
 DEVICE float2 cell_center(int a, int b, int major, int minor, int wide, float spacing) {
@@ -19,7 +20,7 @@ KERNEL add_source(GLOBAL float *density, const int order, const int major, const
     if (k >= major * minor) return;
     float2 center = cell_center(k / minor, k % minor, major, minor, wide, spacing);
     float dx = center.x - x, dy = center.y - y;
-    float added = amount * exp(-(dx * dx + dy * dy) / (radius * radius));
+    float added = amount * exponential_of(-(dx * dx + dy * dy) / (radius * radius));
     density[k] += added * red;
     density[order + k] += added * green;
     density[2 * order + k] += added * blue;
@@ -80,7 +81,7 @@ DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x
     return ink;
 }
 
-// Displays a tile of the picture: paper color (red, green, blue) attenuated by the densities, exp(-density), and the
+// Displays a tile of the picture: paper color (red, green, blue) attenuated by the densities, exponential_of(-density), and the
 // bars. One thread per pixel of the tile.
 KERNEL show_density(GLOBAL const float *density, const int order, const int major, const int minor, const int wide,
                     const float spacing, GLOBAL float4 *frame, const int width, const int height, const int left,
@@ -91,8 +92,8 @@ KERNEL show_density(GLOBAL const float *density, const int order, const int majo
     float x = ((float)(left + k % width) + 0.5f) / (float)picture_width;
     float y = ((float)(top + k / width) + 0.5f) / (float)picture_height;
     float a = (wide ? x : y) * (float)major - 0.5f, b = (wide ? y : x) * (float)minor - 0.5f;
-    float4 color = make_float4(red * exp(-sample_bicubic(density, a, b, major, minor)),
-                               green * exp(-sample_bicubic(density + order, a, b, major, minor)),
-                               blue * exp(-sample_bicubic(density + 2 * order, a, b, major, minor)), 1.0f);
+    float4 color = make_float4(red * exponential_of(-sample_bicubic(density, a, b, major, minor)),
+                               green * exponential_of(-sample_bicubic(density + order, a, b, major, minor)),
+                               blue * exponential_of(-sample_bicubic(density + 2 * order, a, b, major, minor)), 1.0f);
     frame[k] = overlay(color, bars, bar_count, x, y);
 }

@@ -49,8 +49,7 @@ SHARED_FUNCTION float agx_encoded(float log2_x) {
     return agx_contrast(clamp((log2_x + 12.47393f) / 16.5f, 0.0f, 1.0f));
 }
 
-// The AgX tone curve. Powers and logarithms are taken of all channels in one call, which takes CPUs a third of the time
-// of three calls.
+// The AgX tone curve.
 SHARED_FUNCTION float3 agx(float3 c) {
     float3 inset = make_float3(0.842479062f * c.x + 0.0784335985f * c.y + 0.0792237451f * c.z,
                                0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z,

@@ -105,7 +105,7 @@ DEVICE int cubic_weights(float x, int count, float *w) {
 // squares of even steps; its steps of the index are finest near 1, where refraction sets in.
 DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
     float x = sqrt(clamp(cosine, 0.0f, 1.0f)) * (GLASS_COSINES - 1);
-    float z = sqrt(clamp(fabs(log(eta)) / log(GLASS_MAX_IOR), 0.0f, 1.0f)) * (GLASS_IORS - 1);
+    float z = sqrt(clamp(fabs(logarithm_of(eta)) / logarithm_of(GLASS_MAX_IOR), 0.0f, 1.0f)) * (GLASS_IORS - 1);
     float by_ior[4], by_roughness[4], albedo = 0.0f;
     int first_ior = cubic_weights(z, GLASS_IORS, by_ior), i = min((int)x, GLASS_COSINES - 2);
     int first = cubic_weights(clamp(roughness, 0.0f, 1.0f) * (GLASS_ROUGHNESSES - 1), GLASS_ROUGHNESSES, by_roughness);

@@ -420,7 +420,7 @@ def test_larger_and_smaller_frames_letterbox_the_picture(picture, field_file):
 
 def test_reversed_disparity_range_raises():
     with pytest.raises(ValueError, match="disparity_min is 2.0 and disparity_max 1.0"):
-        Settings(disparity_min=2.0, disparity_max=1.0)
+        Settings(light_field="field", disparity_min=2.0, disparity_max=1.0)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import pytest
 
 from renderer.formats.images import read_pixels
 from renderer.pictures import load
+from renderer.system.process import StopFlag
 from renderer.window.remote import viewers as viewers_module
 from renderer.window.remote.server import RemoteServer
 from renderer.window.remote.viewers import MAX_VIEWERS, Viewers, is_name
@@ -180,7 +181,7 @@ def test_a_browser_that_takes_nothing_stalls_no_other(monkeypatch):
     """One asks for frames of megabytes and never reads an answer; three others go on."""
     monkeypatch.setattr("renderer.window.remote.server.imgui.get_io", lambda: SimpleNamespace(want_text_input=False))
     remote, first = RemoteServer("127.0.0.1", 0), FlickeringWindow()
-    thread = threading.Thread(target=remote.run, args=(first, FlickeringWindow))
+    thread = threading.Thread(target=remote.run, args=(first, FlickeringWindow, StopFlag()))
     thread.start()
     try:
         port, token = int(remote.address.split(":")[2].split("/")[0]), remote.address.split("token=")[1]

@@ -17,15 +17,15 @@ DEVICE float sheen_exponent(float x, float t) {
     float a = fma(25.3245f - 21.5473f, t, 21.5473f), b = fma(3.32435f - 3.82987f, t, 3.82987f);
     float c = fma(0.16801f - 0.19823f, t, 0.19823f), d = fma(-1.27393f + 1.97760f, t, -1.97760f);
     float e = fma(-4.85967f + 4.32054f, t, -4.32054f);
-    return a / (1.0f + b * pow(x, c)) + d * x + e;
+    return a / (1.0f + b * power_of(x, c)) + d * x + e;
 }
 
 // Returns Lambda of the shadowing function for a direction's cosine.
 DEVICE float sheen_lambda(float cosine, float alpha) {
     float t = (1.0f - alpha) * (1.0f - alpha);
-    if (cosine < 0.5f) return exp(sheen_exponent(cosine, t));
+    if (cosine < 0.5f) return exponential_of(sheen_exponent(cosine, t));
     float x = max_nnan(1.0f - cosine, 0.0f);  // rounding may make the cosine greater than 1
-    return exp(2.0f * sheen_exponent(0.5f, t) - sheen_exponent(x, t));
+    return exponential_of(2.0f * sheen_exponent(0.5f, t) - sheen_exponent(x, t));
 }
 
 // Returns the albedo of white sheen for a view direction's cosine: bilinear in the table.
@@ -46,7 +46,7 @@ DEVICE float sheen_f_cos(float roughness, float3 v, float3 l) {
     float alpha = sheen_alpha(roughness);
     float3 h = normalize_fma(v + l);
     float sine = sqrt(max_nnan(fma(h.x, h.x, h.y * h.y), 1e-12f));
-    float d = (2.0f + 1.0f / alpha) * pow(min_nnan(sine, 1.0f), 1.0f / alpha) / (2.0f * PI);
+    float d = (2.0f + 1.0f / alpha) * power_of(min_nnan(sine, 1.0f), 1.0f / alpha) / (2.0f * PI);
     return d / ((1.0f + sheen_lambda(v.z, alpha) + sheen_lambda(l.z, alpha)) * 4.0f * v.z);
 }
 

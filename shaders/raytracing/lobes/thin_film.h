@@ -10,10 +10,14 @@ DEVICE float3 film_response(float difference, float3 shift) {
     float3 value = make_float3(5.4856e-13f, 4.4201e-13f, 5.2481e-13f);
     float3 position = make_float3(1.6810e+06f, 1.7953e+06f, 2.2084e+06f);
     float3 variance = make_float3(4.3278e+09f, 9.3046e+09f, 6.6121e+09f);
-    float x = value.x * sqrt(2.0f * PI * variance.x) * cos(fma(position.x, phase, shift.x)) * exp(-p2 * variance.x);
-    float y = value.y * sqrt(2.0f * PI * variance.y) * cos(fma(position.y, phase, shift.y)) * exp(-p2 * variance.y);
-    float z = value.z * sqrt(2.0f * PI * variance.z) * cos(fma(position.z, phase, shift.z)) * exp(-p2 * variance.z);
-    x += 9.7470e-14f * sqrt(2.0f * PI * 4.5282e+09f) * cos(fma(2.2399e+06f, phase, shift.x)) * exp(-4.5282e+09f * p2);
+    float x = value.x * sqrt(2.0f * PI * variance.x) * cosine_of(fma(position.x, phase, shift.x)) *
+              exponential_of(-p2 * variance.x);
+    float y = value.y * sqrt(2.0f * PI * variance.y) * cosine_of(fma(position.y, phase, shift.y)) *
+              exponential_of(-p2 * variance.y);
+    float z = value.z * sqrt(2.0f * PI * variance.z) * cosine_of(fma(position.z, phase, shift.z)) *
+              exponential_of(-p2 * variance.z);
+    x += 9.7470e-14f * sqrt(2.0f * PI * 4.5282e+09f) * cosine_of(fma(2.2399e+06f, phase, shift.x)) *
+         exponential_of(-4.5282e+09f * p2);
     x *= 1.0f / 1.0685e-7f;
     y *= 1.0f / 1.0685e-7f;
     z *= 1.0f / 1.0685e-7f;

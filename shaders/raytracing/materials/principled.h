@@ -63,7 +63,7 @@ DEVICE float3 fresnel_f90_ms(float3 f0, float f90, float schlick, float boost) {
 // Returns the local frame of the base; with ANISOTROPY its tangent is the direction in which highlights stretch.
 DEVICE Frame tangent_frame(const Material m, const Surface s) {
     if (!ANISOTROPY) return make_frame(s.normal);
-    float2 cos_sin = make_float2(cos(m.anisotropy_rotation), sin(m.anisotropy_rotation));
+    Pair cos_sin = circle(m.anisotropy_rotation);
     float3 t = madd(s.normal, -dot_fma(s.tangent, s.normal), s.tangent);
     if (dot_fma(t, t) > 1e-12f) {
         t = normalize_fma(t);

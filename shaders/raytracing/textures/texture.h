@@ -54,8 +54,8 @@ DEVICE bool is_globe(GLOBAL const float4 *attributes, const Primitive p) {
 // to 1 at -y.
 DEVICE Texcoords sphere_texcoords(float3 normal) {
     Texcoords out;
-    float2 uv =
-        make_float2(fma(atan2(normal.x, normal.z), 0.5f / PI, 0.5f), acos(clamp(normal.y, -1.0f, 1.0f)) * (1.0f / PI));
+    float2 uv = make_float2(fma(angle_of(normal.x, normal.z), 0.5f / PI, 0.5f),
+                            angle_of(sqrt(fma(normal.x, normal.x, normal.z * normal.z)), normal.y) * (1.0f / PI));
     for (int set = 0; set < UV_SETS; set++) out.sets[set] = uv;
     return out;
 }
@@ -193,7 +193,7 @@ DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, int material, const T
         anisotropy, if (tex.anisotropy >= 0) {  // red and green: the direction; blue: the strength
             float4 c = SAMPLE(anisotropy, false);
             m.anisotropy *= c.z;
-            m.anisotropy_rotation += atan2(fma(c.y, 2.0f, -1.0f), fma(c.x, 2.0f, -1.0f));
+            m.anisotropy_rotation += angle_of(fma(c.y, 2.0f, -1.0f), fma(c.x, 2.0f, -1.0f));
         })
     SCALE_NUMBER(diffuse_transmission, w)
     SCALE_COLOR(diffuse_transmission_color)

@@ -42,7 +42,8 @@ DEVICE float4 medium_transmittance(GLOBAL const Material *materials, float4 radi
     uint number = medium_bits(radiance) >> 1 & MEDIUM_MASK;
     if (!MEDIA || number == 0u || !(distance < FLT_MAX)) return make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     float4 a = materials[number - 1u].attenuation;
-    return make_float4(exp(-a.x * distance), exp(-a.y * distance), exp(-a.z * distance), 1.0f);
+    return make_float4(exponential_of(-a.x * distance), exponential_of(-a.y * distance),
+                       exponential_of(-a.z * distance), 1.0f);
 }
 
 // Returns the throughput of a light sample at the surface s of a path, including absorption in the medium that the
