@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,6 +98,8 @@ def has_unknown(node: Node) -> bool:
 
 # State of a compilation
 
+EXPANSIONS_PER_FUNCTION = 200  # the part of MAX_EXPANSIONS that a function gets back
+
 
 class NotDeviceCode(Exception):
     """A body that was tried as a device function builds functions."""
@@ -124,9 +126,23 @@ class Program:
         self.host = HostEvaluator(make_target(self.dag))
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered
+        self.called: dict[Hashable, Value] = {}  # the values of calls since start(), by function, arguments and context
         self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
         self.declared: dict[Span, Value] | None = None  # by the span of a name, the value of the variable: for editors
+
+    def start(self, span: Span) -> None:
+        """Starts to lower a function, a statement or a line of the prompt at `span`, for which the budget grows."""
+        self.dag.span, self.dag.expansions = span, max(0, self.dag.expansions - EXPANSIONS_PER_FUNCTION)
+        if not self.host.abstract_depth:  # the functions of a program are checked with the same abstract arguments
+            self.called = {}
+
+    def lower_once(self, key: Hashable, lower_body: Callable[[], Value]) -> Value:
+        """The value of a body: the one that is known for an equal key, else a new one; raises CS0603."""
+        if key not in self.called:
+            self.dag.count_expansion()
+            self.called[key] = lower_body()
+        return self.called[key]
 
     def open_file(self, name: str, span: Span) -> FunctionValue:
         """`file("big.npy")`: a function of its indices; nothing is read yet.
@@ -175,6 +191,7 @@ class Body:
     loop_depth: int = 0
     defining: str = ""  # the function whose parameters and body are being lowered
     chosen_boxes: dict[int, Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
+    domains: dict[int, Value] = field(default_factory=dict)  # by id of a restriction's domain: its value, used once
     locals: list[Local] = field(default_factory=list)  # of device code
 
     def __post_init__(self) -> None:

@@ -17,7 +17,10 @@ MAX_RECORD_COMPONENTS = 64
 
 @dataclass(eq=False)
 class UserFunction:
-    """A function of the program. `device_function` is set once it is lowered; `is_host_only` if it cannot be."""
+    """A function of the program. `device_function` is set once it is lowered; `is_host_only` if it cannot be.
+
+    `error` is set if the function is larger than the compiler takes: calls raise it.
+    """
 
     declaration: ast.FunctionDeclaration
     name: str
@@ -26,6 +29,7 @@ class UserFunction:
     parameter_names: tuple[str, ...]
     device_function: DeviceFunction | None = None
     is_host_only: bool = False
+    error: ProgramError | None = None
 
     @property
     def signature(self) -> str:

@@ -42,6 +42,8 @@ class _TangentBuilder:
         self.functions, self.function, self.active = functions, function, active
         self.dag, self.algebra = functions.dag, Algebra(functions.dag)
         self.tangents: dict[device.Local, tuple[device.Local, ...]] = {}
+        self.known: dict[tuple[ir.Node, int], Tangents] = {}  # of the components of nodes
+        self.visited: set[ir.Node] = set()
         self.outputs = smooth_outputs(function)
         if len(self.outputs) * len(active) > MAX_TANGENTS:
             reason = f"{function.name} has more than {MAX_TANGENTS} derivatives"
@@ -96,8 +98,11 @@ class _TangentBuilder:
     def expression_tangents(self, root: ir.Node) -> Tangents:
         """The tangents of an expression over locals."""
         none: Tangents = (None,) * len(self.active)
-        known: dict[tuple[ir.Node, int], Tangents] = {}
-        for node in ir.topological_order([root]):
+        known, visited = self.known, self.visited
+        for node in ir.topological_order([root], lambda node: () if node in visited else node.inputs[::-1]):
+            if node in visited:
+                continue
+            visited.add(node)
             if node.op == "local":
                 tangents = self.tangents.get(node.attribute, ())
                 known[node, 0] = tuple(self.dag.intern("local", t.type, (), t) for t in tangents) or none

@@ -42,10 +42,17 @@ class Affine:
         return Affine(kept, self.constant + other.constant, self.is_known and other.is_known)
 
 
-def affine(node: Node) -> Affine | None:
-    """Return the affine form of a node in integer variables, or None if it is not affine."""
+def affine(node: Node, known: dict[Node, Affine | None] | None = None) -> Affine | None:
+    """Return the affine form of a node in integer variables, or None if it is not affine; `known` holds other forms."""
+    known = {} if known is None else known
+    if node not in known:
+        known[node] = _affine(node, known)
+    return known[node]
+
+
+def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
     if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INDICES:
-        return affine(node.inputs[0])
+        return affine(node.inputs[0], known)
     if node.op == "variable" and node.type in INTEGERS:
         return Affine(((node.attribute, 1),), 0)
     if node.op == "scalar" and node.type in INTEGERS:
@@ -53,7 +60,7 @@ def affine(node: Node) -> Affine | None:
         return Affine((), 0, False) if number is None else Affine((), int(number))
     if node.op != "apply" or node.attribute not in ("neg", "+", "-", "*"):
         return None
-    forms = [affine(child) for child in node.inputs]
+    forms = [affine(child, known) for child in node.inputs]
     left, right = forms[0], forms[-1]
     if left is None or right is None:
         return None

@@ -20,10 +20,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from renderer.cdollar.frontend.diagnostics import Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.ir.types import FunctionType, Number, Record, Scalar, component_types
 
-MAX_NODES = 200_000
+# Budgets of a compilation, of about a second each, beyond which a program is an error (CS0603).
+MAX_NODES = 60_000
+MAX_EXPANSIONS = 2_000  # bodies of functions, branches and boxes that a function lowers outside of loops
 # A scalar type; the scalar types of several components; a function; None in a passes.TupleNode.
 NodeType = str | tuple[str, ...] | FunctionType | None
 unique_ids = count()
@@ -220,24 +222,38 @@ def scalar_types(node: Node) -> tuple[str, ...]:
     return node.type if isinstance(node.type, tuple) else (node.type,)
 
 
-class TooLarge(Exception):
-    """The program builds more nodes than the compiler takes."""
+def too_large(span: Span) -> ProgramError:
+    """The error CS0603 of a program that exceeds a budget of the compiler at `span`."""
+    message = "the program becomes larger here than the compiler takes: each call repeats the calls inside of it"
+    hint = "compute once what is used twice, in a `var`, a `let` or an array, or write a loop"
+    return ProgramError("CS0603", span, message, hint)
 
 
 class Dag:
-    """Makes nodes. `spans` holds the source spans of nodes that can fail at run time."""
+    """Makes nodes. `spans` holds the source spans of nodes that can fail at run time.
+
+    `span` is the function or access that nodes are made for now, `expansions` how many bodies it has lowered: an error
+    of a program that becomes too large is at this span.
+    """
 
     def __init__(self) -> None:
         self.intern_table: WeakValueDictionary[tuple[object, ...], Node] = WeakValueDictionary()
         self.spans: WeakKeyDictionary[Node, Span] = WeakKeyDictionary()
+        self.span, self.expansions = Span(SourceFile("", ""), 0, 0), 0
+
+    def count_expansion(self) -> None:
+        """Raises CS0603 after MAX_EXPANSIONS bodies."""
+        self.expansions += 1
+        if self.expansions > MAX_EXPANSIONS:
+            raise too_large(self.span)
 
     def intern(self, op: str, type_: NodeType, inputs: tuple[Node, ...] = (), attribute: object = None) -> Node:
-        """Return the node with these properties, a new one only if there is none; TooLarge beyond MAX_NODES nodes."""
+        """Return the node with these properties, a new one only if there is none; raises CS0603 beyond MAX_NODES."""
         key = (op, type_, tuple(map(id, inputs)), attribute)
         node = self.intern_table.get(key)
         if node is None:
             if len(self.intern_table) >= MAX_NODES:
-                raise TooLarge
+                raise too_large(self.span)
             node = self.intern_table[key] = Node(op, type_, inputs, attribute, free_variables(op, inputs, attribute))
         return node
 
@@ -360,7 +376,7 @@ def substitute(dag: Dag, roots: tuple[Node, ...], replacement: dict[BoundVariabl
     """The roots with bound variables replaced; nodes that do not depend on them stay the same."""
     targets = frozenset(replacement)
     new: dict[int, Node] = {}
-    for node in topological_order(roots):
+    for node in topological_order(roots, lambda node: node.inputs[::-1] if node.free_variables & targets else ()):
         if not (node.free_variables & targets):
             new[id(node)] = node
         elif node.op == "variable":

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import Node, unique_ids
+from renderer.cdollar.ir.dag import Node, UserCall, too_large, topological_order, unique_ids
 from renderer.cdollar.ir.types import Data
+
+# Operations of a function, counted again for each call: the interpreter takes half a second for as many.
+MAX_OPERATIONS = 50_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,11 @@ Statement = StoreOp | BranchOp | LoopOp | JumpOp | ReturnOp
 
 @dataclass(eq=False)
 class DeviceFunction:
-    """A function of scalars, vectors and records with statements; `locals` do not include the parameters."""
+    """A function of scalars, vectors and records with statements; `locals` do not include the parameters.
+
+    `node_count` is the number of nodes in its text, `operations` the number with the operations of all calls. Raises
+    CS0603 beyond MAX_OPERATIONS. `has_loops` is True if it, or a function that it calls, has loops.
+    """
 
     name: str
     parameters: tuple[Local, ...]
@@ -74,3 +81,25 @@ class DeviceFunction:
     body: tuple[Statement, ...]
     locals: list[Local]
     unique_id: int = field(default_factory=lambda: next(unique_ids))
+    node_count: int = field(init=False)
+    operations: int = field(init=False)
+    has_loops: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count the nodes of each statement."""
+        stack, roots, self.has_loops = list(self.body), list[tuple[Node, ...]](), False
+        while stack:
+            statement = stack.pop()
+            if isinstance(statement, (BranchOp, LoopOp)):
+                self.has_loops |= isinstance(statement, LoopOp)
+                stack += [s for block in statement[1:3] for s in block]  # the branches, or the step and the body
+                roots += [(statement.condition,)] if statement.condition is not None else []
+            elif not isinstance(statement, JumpOp):
+                roots.append(statement.nodes)
+        nodes = [node for statement_roots in roots for node in topological_order(statement_roots)]
+        called = [node.attribute.function for node in nodes if isinstance(node.attribute, UserCall)]
+        self.node_count = len(nodes)
+        self.operations = self.node_count + sum(function.operations for function in called)
+        self.has_loops |= any(function.has_loops for function in called)
+        if self.operations > MAX_OPERATIONS:
+            raise too_large(self.span)

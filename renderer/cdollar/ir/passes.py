@@ -76,12 +76,12 @@ def is_computed_function(node: ir.Node) -> bool:
 
 def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
     """Inline functions whose repetition costs little; leave others as functions, which are evaluated into arrays."""
-    inlined = functions_to_inline(roots, remarks)
+    inlined, span = functions_to_inline(roots, remarks), dag.span
 
     def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
-            body = function.inputs
+            body, dag.span = function.inputs, dag.spans.get(node, dag.span)
             if any(inner.op == "reduce" for inner in nodes_outside_functions(body)):
                 body = alpha_rename(dag, body)
             body = ir.substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
@@ -90,7 +90,8 @@ def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[i
             return inputs[0].inputs[node.attribute.index]
         return ir.with_inputs(dag, node, inputs)
 
-    return ir.rewrite(roots, change)
+    roots, dag.span = ir.rewrite(roots, change), span
+    return roots
 
 
 class TupleNode(ir.Node):

@@ -265,11 +265,17 @@ def with_default_arguments(
         defaults = [p.default for p in function.declaration.parameters[len(values) :]]
         if not defaults or None in defaults:
             continue
-        apart = Body(body.program, in_device_code=body.in_device_code)
-        full = values + [lower_expression(apart, tree) for tree in defaults if tree is not None]
+        full = values + [default_value(body, tree) for tree in defaults if tree is not None]
         if conversions.resolve_overload(body, [function], list(full), promote=True) is not None:
             return function, full
     return None
+
+
+def default_value(body: Body, tree: ast.AstNode) -> Value:
+    """The value of a default argument, which depends on no variable."""
+    key = tree, body.in_device_code, body.program.host.abstract_depth > 0
+    apart = Body(body.program, in_device_code=body.in_device_code)
+    return body.program.lower_once(key, lambda: lower_expression(apart, tree))
 
 
 def call_user(body: Body, function: UserFunction, values: Sequence[Value], tree: ast.AstNode) -> Value:

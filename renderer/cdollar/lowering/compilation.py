@@ -15,39 +15,54 @@ from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import DataValue, Scope, Value, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span, raise_first
-from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
+from renderer.cdollar.ir.dag import Dag, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.types import Data, component_types
+from renderer.cdollar.ir.types import Data, Type, component_types
 from renderer.cdollar.lowering import statements
 from renderer.cdollar.lowering.domains import lower_as
 from renderer.cdollar.lowering.expressions import lower_any_expression
 from renderer.cdollar.lowering.gradients import GradientFunction, call_gradient
 
 MAX_CALL_DEPTH = 64
+MAX_INLINED_NODES = 500  # nodes of a function of one expression above which a call of it is one node
 
 
 def call(body: Body, function: UserFunction, values: Sequence[Value], span: Span) -> Value:
     """The value of a function for converted arguments, called from `body`.
 
-    A function of one expression and one that builds functions are inlined; others are one node of a device function.
+    A function of one expression and one that builds functions are inlined, unless they are large; others are one node
+    of a device function. Equal calls have one value: a chain of functions that call the next one twice with the same
+    arguments takes linear time.
     """
-    if isinstance(function, GradientFunction):
-        return call_gradient(body, function, values, span)
     program = body.program
+    if function.error is not None:
+        raise function.error
     data = [v for v in values if isinstance(v, DataValue)]
-    is_data = isinstance(function.result_type, Data) and len(data) == len(values)
-    if is_data and (body.in_device_code or not function.is_expression):
-        lowered = device_function_or_none(program, function)
-        if lowered is not None:
-            if function.is_expression:
-                return inline_in_device_code(program, function, values, span)
+    if isinstance(function.result_type, Data) and len(data) == len(values) and type(function) is UserFunction:
+        lowered = function.device_function
+        if body.in_device_code or not function.is_expression:
+            lowered = device_function_or_none(program, function)
+        if lowered is not None and (not function.is_expression or lowered.node_count > MAX_INLINED_NODES):
             inputs = (node for value in data for node in value.nodes)
             types = tuple_type(component_types(lowered.result_type))
             node = body.dag.apply(UserCall(lowered), types, *inputs)
             return DataValue(lowered.result_type, body.dag.components(node))
-    body.require_host()
-    with calling(program, function, span):
-        return run_function(program, function, values, body.guard_depth)
+    else:
+        lowered = None
+    host = program.host
+    callee = (function.of, function.position) if isinstance(function, GradientFunction) else function
+    key = callee, (*values,), body.in_device_code, body.guard_depth > 0, host.abstract_depth > 0, host.keeps_expressions
+
+    def lower_body() -> Value:
+        if isinstance(function, GradientFunction):
+            return call_gradient(body, function, values, span)
+        if body.in_device_code and lowered is not None:
+            return inline_in_device_code(program, function, values, span)
+        body.require_host()
+        with calling(program, function, span):
+            return run_function(program, function, values, body.guard_depth)
+
+    return program.lower_once(key, lower_body)
 
 
 def device_function_or_none(program: Program, function: UserFunction) -> DeviceFunction | None:
@@ -70,6 +85,8 @@ def calling(program: Program, function: UserFunction, span: Span) -> Iterator[No
         path = " -> ".join(f.name for f in stack[stack.index(function) :] + [function])
         message = f"{function.name} calls itself ({path}): devices have no recursion"
         raise ProgramError("CS0604", span, message, "write a loop")
+    if not stack:
+        program.start(function.declaration.name_span)
     stack.append(function)
     try:
         yield
@@ -95,26 +112,17 @@ def inline_in_device_code(program: Program, function: UserFunction, values: Sequ
 
 
 def run_function(program: Program, function: UserFunction, values: Sequence[Value], guard_depth: int) -> Value:
-    """Runs the statements of a function on the host; raises CS0604, CS0208 and CS0603."""
+    """Runs the statements of a function on the host; raises CS0604 and CS0208."""
     span, trees = function.declaration.name_span, function.declaration.body
     if len(program.call_stack) > MAX_CALL_DEPTH:
         raise ProgramError("CS0604", span, f"calls nest deeper than {MAX_CALL_DEPTH}")
     body = Body(program, scope_of_call(function, values), function, guard_depth=guard_depth)
-    try:
-        outcome = statements.run(body, trees)
-    except TooLarge:
-        raise too_large(span) from None
+    outcome = statements.run(body, trees)
     if isinstance(outcome, statements.Returned):
         return outcome.value
     if program.host.abstract_depth and statements.always_returns(trees):
         return program.abstract_value(function.name, function.result_type)
     statements.fail_missing_return(function)
-
-
-def too_large(span: Span) -> ProgramError:
-    """The error CS0603, at `span`."""
-    message = "the program builds more nodes than the compiler takes"
-    return ProgramError("CS0603", span, message, "evaluate parts of it: `let`, or a cast to an array type")
 
 
 MAX_ERRORS = 20  # of a program, after which no function is checked any more
@@ -128,12 +136,14 @@ class Compilation:
         self.source, self.program = source, Program(RULES, make_target, folder)
         self.dag = self.program.dag
         self.target = self.program.host.target
+        self.abstract_arguments: dict[tuple[str, Type], Value] = {}  # by name and type of a parameter
 
     def restart(self, source: SourceFile) -> None:
         """Forgets the state of the last line of the prompt, or of the last frame."""
         self.source, self.program.call_stack = source, []
         self.program.inference.contexts, self.program.inference.log = [], []
         self.program.host.statement_count = 0
+        self.program.start(Span(source, 0, 1))
 
     # Declarations
 
@@ -146,22 +156,19 @@ class Compilation:
         types, functions = self.program.types, self.program.functions
         functions.prelude_functions = set(functions.all())
         types.declared_later = {i.name for i in items if isinstance(i, (ast.ClassDeclaration, ast.TypeAlias))}
-        try:
-            for item in items:
-                if isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
-                    types.declare(item)
-            for item in items:
-                if isinstance(item, ast.ClassDeclaration):
-                    functions.declare_all(class_functions(item))
-                elif isinstance(item, ast.FunctionDeclaration):
-                    functions.declare_all([item])
-            for item in items:
-                if isinstance(item, ast.VariableDeclaration):
-                    self.run_globally(item)
-            if checked:
-                self.check_all([f for f in functions.all() if f not in functions.prelude_functions])
-        except TooLarge:
-            raise too_large(Span(self.source, 0, 1)) from None
+        for item in items:
+            if isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
+                types.declare(item)
+        for item in items:
+            if isinstance(item, ast.ClassDeclaration):
+                functions.declare_all(class_functions(item))
+            elif isinstance(item, ast.FunctionDeclaration):
+                functions.declare_all([item])
+        for item in items:
+            if isinstance(item, ast.VariableDeclaration):
+                self.run_globally(item)
+        if checked:
+            self.check_all([f for f in functions.all() if f not in functions.prelude_functions])
 
     def check_all(self, functions: list[UserFunction]) -> None:
         """Checks functions; raises the first error, whose text shows the errors of other functions too."""
@@ -171,6 +178,7 @@ class Compilation:
                 self.check(function)
             except ProgramError as error:
                 errors.setdefault((error.span.start, error.code), error)
+                function.error = error if error.code == "CS0603" else None
                 self.restart(self.source)
             if len(errors) > MAX_ERRORS:
                 break
@@ -178,6 +186,7 @@ class Compilation:
 
     def run_globally(self, statement: ast.AstNode) -> None:
         """Runs a statement in the scope of the program's constants."""
+        self.program.start(statement.span)
         statements.run(Body(self.program, self.program.globals), [statement])
 
     def check(self, function: UserFunction) -> None:
@@ -189,8 +198,9 @@ class Compilation:
         program.host.abstract_depth += 1
         try:
             parameters = zip(function.parameter_names, function.parameter_types, strict=True)
-            with calling(program, function, function.declaration.name_span):
-                run_function(program, function, [program.abstract_value(name, type_) for name, type_ in parameters], 0)
+            known = self.abstract_arguments
+            values = [known.setdefault(p, program.abstract_value(*p)) for p in parameters]
+            call(self.body(), function, values, function.declaration.name_span)
         finally:
             program.host.abstract_depth -= 1
 

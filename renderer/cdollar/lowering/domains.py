@@ -249,7 +249,9 @@ def restriction_ranges(
 
     Raises CS0314 or CS0323.
     """
-    span, value = tree.span, lower(body, tree) if box is None else DomainValue(box)
+    span = tree.span
+    known = DomainValue(box) if box is not None else body.domains.pop(id(tree)) if id(tree) in body.domains else None
+    value = known if known is not None else lower(body, tree)
     if isinstance(value, OverloadSet):
         value = resolve(body, value, span)
     if isinstance(value, FunctionValue):

@@ -272,12 +272,10 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
             "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`",
         )  # fmt: skip
     callee = tree.callee
-    if isinstance(callee, ast.MemberAccess) and callee.name == "GetLength" and len(tree.arguments) == 1:
+    if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
-        if isinstance(subject, FunctionValue):
+        if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
             return domains.domain_size(body, subject, tree.arguments[0], tree.span)
-    if isinstance(callee, ast.MemberAccess) and callee.name in body.program.functions.method_names:
-        subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
         called = call_method(body, subject, callee, tree)
         if called is not None:
             return called
@@ -416,9 +414,14 @@ def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.Const
         scope.names[name] = Variable(value, None, "a field")
     base = types.types[item.name]
     assert isinstance(base, ty.FunctionType) and item.evaluation is not None, "TypeTable.declare has seen to it"
-    evaluation = item.evaluation
-    function = domains.lower_bound_function(Body(body.program, scope), evaluation.parameters, evaluation.body, base)
-    converted = conversions.convert(body, function, base, evaluation.span)
+    evaluation, values = item.evaluation, tuple(variable.value for variable in scope.names.values())
+
+    def lower_evaluation() -> Value:
+        apart = Body(body.program, scope)
+        function = domains.lower_bound_function(apart, evaluation.parameters, evaluation.body, base)
+        return conversions.convert(body, function, base, evaluation.span)
+
+    converted = body.program.lower_once((item, values, body.program.host.abstract_depth > 0), lower_evaluation)
     assert isinstance(converted, FunctionValue), "the base is a functional type"
     return converted
 

@@ -67,6 +67,7 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
             value = lower(body, restriction.domain)
             if isinstance(value, DomainValue) and value.more:
                 return restriction, value
+            body.domains[id(restriction.domain)] = value
     return None
 
 
@@ -79,6 +80,7 @@ def reduce_boxes(
     """
     total: DataValue | None = None
     for box in domain.boxes:
+        body.dag.count_expansion()
         body.chosen_boxes[id(restriction)] = box
         try:
             value = resolve(body, reduce(), span)

@@ -17,6 +17,7 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import device_function as device
+from renderer.cdollar.ir.dag import MAX_NODES
 from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
 from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import lower_with_elements
@@ -211,6 +212,7 @@ def select_value(body: Body, tree: ast.If, condition: DataValue, if_true: Value,
 
 def run_branch(body: Body, statements: list[ast.AstNode], rest: Statements) -> Outcome:
     """Runs a branch and all statements after it on a copy of the variables."""
+    body.dag.count_expansion()
     scope_copies: dict[Scope, Scope] = {}
     copy = body.scope.clone(scope_copies)
     later = [ScopeEnd(scope_copies.get(s.scope, s.scope)) if isinstance(s, ScopeEnd) else s for s in rest]
@@ -244,14 +246,18 @@ def run_loop(body: Body, tree: ast.Loop, rest: Statements) -> Outcome:
     with body.block() as scope:
         run(body, tree.start)
         body.loop_depth += 1
+        called = body.program.called
         outcome = iterate(body, tree, scope)
+        body.program.called = called
         body.loop_depth -= 1
     return outcome
 
 
 def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
     """Runs the iterations of a loop."""
+    program, expansions = body.program, body.dag.expansions
     for iteration in count(1):
+        program.called, body.dag.expansions = {}, expansions  # no iteration keeps the arrays of another one
         count_statement(body, tree)
         if (iteration > 1 or tree.test_first) and loop_condition(body, tree, scope) is False:
             break
@@ -264,7 +270,7 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
         run(body, tree.step)
         if body.program.host.abstract_depth:
             break  # one iteration checks the body
-        if iteration % MATERIALIZE_EVERY == 0:
+        if iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
             body.program.host.materialize_variables(scope)
     return None
 

@@ -48,7 +48,6 @@ def run(options: argparse.Namespace) -> int:
     if options.program:
         supervise()
     from renderer.cdollar.frontend.diagnostics import ProgramError
-    from renderer.cdollar.ir.dag import TooLarge
     from renderer.cdollar.runtime.repl import run_repl
     from renderer.cdollar.runtime.run_program import run_program
     from renderer.cdollar.targets.open_target import target_factory
@@ -65,9 +64,7 @@ def run(options: argparse.Namespace) -> int:
         return error.exit_code
     except KernelError as error:
         raise UnavailableError(f"{name}: the target {options.target or 'chosen here'} failed: {error}") from None
-    except (RecursionError, TooLarge):
-        raise InputError(
-            f"{name}: nests deeper, or builds more nodes, than the compiler takes; split it by `let`"
-        ) from None
+    except RecursionError:
+        raise InputError(f"{name}: nests deeper than the compiler takes; split it by `let`") from None
     except MemoryError:
         raise UnavailableError(f"{name}: needs more memory than there is") from None

@@ -18,7 +18,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
 from renderer.cdollar.frontend.parser import parse_repl_input
-from renderer.cdollar.ir.dag import Range, TooLarge
+from renderer.cdollar.ir.dag import Range
 from renderer.cdollar.lowering.conversions import resolve
 from renderer.cdollar.lowering.domains import lower_expression
 from renderer.cdollar.runtime.evaluate import evaluate_value, new_compilation
@@ -55,8 +55,8 @@ class Repl:
         elif text:
             try:
                 self.execute(text)
-            except (UserError, TooLarge) as error:
-                self.show(str(error) or "the program has become too large: start again")
+            except UserError as error:
+                self.show(str(error))
         return True
 
     def execute(self, text: str) -> None:

@@ -14,7 +14,6 @@ import math
 
 from renderer.cdollar.ir.dag import Node, scalar_types
 from renderer.cdollar.ir.types import FLOATS, promoted_type
-from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import indented, neutral_text, operation_text, storage_type
 from renderer.cdollar.targets.expression_emitter import ExpressionEmitter
 from renderer.cdollar.targets.strict_order import BLOCK, adds_in_blocks, level_count
@@ -101,7 +100,7 @@ class Accumulator:
         if not self.has_start:
             element.append("1")
         e.emit(*self.combine(self.state, element, condition, self.poison))
-        self.may_poison |= self.reduction.function is not None and has_loops(self.reduction.function)
+        self.may_poison |= self.reduction.function is not None and self.reduction.function.has_loops
 
     def combine(self, state: list[str], later: list[str], condition: str, poison: str = "") -> list[str]:
         """Return lines that combine `later`, an element or a partial result, into `state`, if `condition` holds.

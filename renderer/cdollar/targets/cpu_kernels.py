@@ -13,7 +13,6 @@ from __future__ import annotations
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator
-from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CpuDialect, indented
 from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, choose_emitter, is_small
 from renderer.cdollar.targets.expression_emitter import index_type
@@ -72,7 +71,7 @@ def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
 def has_loop(node: Node) -> bool:
     """True if a node is emitted with a loop: a call of a function with loops, or a reduction that is not unrolled."""
     if isinstance(node.attribute, UserCall):
-        return has_loops(node.attribute.function)
+        return bool(node.attribute.function.has_loops)
     return node.op == "reduce" and bool(node.free_variables) and not is_unrolled(node)
 
 

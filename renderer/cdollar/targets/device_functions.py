@@ -15,6 +15,7 @@ from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import CDialect, indented, literal, operation_text
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # rounds of a loop, after which it is stopped
+MAX_INLINED_OPERATIONS = 1_000  # of a function that is inlined: compilers take the square of a text's length
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
 DRIVER_LIMIT_STATUS = LOOP_LIMIT_STATUS + 1  # the poison of a value whose loop the GL driver left early
 
@@ -54,7 +55,7 @@ class FunctionTable:
         `poison_argument` is passed to functions with loops only.
         """
         name = self.function_name(function)
-        text = f"{name}({', '.join([*arguments, poison_argument] if has_loops(function) else arguments)})"
+        text = f"{name}({', '.join([*arguments, poison_argument] if function.has_loops else arguments)})"
         types = component_types(function.result_type)
         if len(types) == 1:
             return (self.declare(lines, types[0], text),)
@@ -89,7 +90,7 @@ class DeviceFunctionEmitter:
         """The function's definition, with the struct that it returns if it returns several components."""
         self.table.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
         parameters = [f"{s.type} {self.locals[s]}" for s in self.function.parameters]
-        if has_loops(self.function):
+        if self.function.has_loops:
             parameters.append(self.dialect.poison_parameter)
         lines = []
         for local in self.function.locals:
@@ -102,7 +103,9 @@ class DeviceFunctionEmitter:
             result, members = f"R{self.name}", " ".join(f"{t} c{k};" for k, t in enumerate(self.types))
             struct = self.dialect.struct.format(name=result, members=members) + "\n"
         body = "\n".join(indented(lines))
-        return f"{struct}DEVICE {result} {self.name}({', '.join(parameters)}) {{\n{body}\n}}\n"
+        is_called = self.function.operations > MAX_INLINED_OPERATIONS and not self.dialect.inlines_calls
+        prefix = "DEVICE_NOINLINE_ALWAYS" if is_called else "DEVICE"
+        return f"{struct}{prefix} {result} {self.name}({', '.join(parameters)}) {{\n{body}\n}}\n"
 
     def return_text(self, values: list[str]) -> str:
         """The return statement for the values of the result's components."""
@@ -200,19 +203,3 @@ class DeviceFunctionEmitter:
             return self.table.call_function(node.attribute.function, names, "poison", lines)
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
         return (self.table.declare(lines, node.type, text),)
-
-
-def has_loops(function: device_function.DeviceFunction) -> bool:
-    """True if a function, or a function that it calls, has loops."""
-    stack, nodes = list(function.body), []
-    while stack:
-        statement = stack.pop()
-        if isinstance(statement, device_function.LoopOp):
-            return True
-        if isinstance(statement, device_function.BranchOp):
-            stack += [*statement.if_true, *statement.if_false]
-            nodes.append(statement.condition)
-        elif not isinstance(statement, device_function.JumpOp):
-            nodes += statement.nodes
-    calls = (node.attribute for node in topological_order(nodes) if isinstance(node.attribute, UserCall))
-    return any(has_loops(call.function) for call in calls)

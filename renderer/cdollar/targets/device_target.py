@@ -171,6 +171,7 @@ class DeviceTarget(GraphTarget):
 
     def compile(self, plan: KernelPlan, source: GeneratedSource, constants: dict[str, int]) -> Kernel:
         """Compile the kernel of a plan; UnavailableError where its groups do not fit the device."""
+        self.check_text(plan.text)
         kernel = self.device.kernel(source, plan.entry, group_size=plan.group_size, **constants)
         if plan.local_bytes and not kernel.reserve_local(plan.local_bytes):
             raise UnavailableError(f"{self.device_name} refuses {plan.local_bytes} bytes of local memory")

@@ -69,6 +69,7 @@ class CDialect:
     reducers: ClassVar[dict[str, str]] = {"&&": "({0} & {1})", "||": "({0} | {1})"}
     zero = ""  # an expression for 0.0, for drivers that simplify x + 0.0 to x and x * 0.0 to 0.0
     poison_address = "&"  # the prefix of the variable that a call passes for poison_parameter
+    inlines_calls = False  # True: drivers inline every call
 
     def __init__(self, strict: bool = False) -> None:
         """`strict`: floats are reduced in one order; in GLSL nothing is contracted, and / and sqrt round correctly."""
@@ -124,6 +125,7 @@ class GlslDialect(CDialect):
     poison_parameter = "inout int poison"
     poison_variable = "poison"
     poison_address = ""
+    inlines_calls = True
 
     @property
     def zero(self) -> str:  # type: ignore[override]  # llvmpipe folds operations with 0.0 in spite of `precise`

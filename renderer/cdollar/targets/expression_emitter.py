@@ -18,9 +18,10 @@ from renderer.cdollar.ir import affine
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.passes import order_within_space
 from renderer.cdollar.ir.types import Number, component_types
-from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
+from renderer.cdollar.targets.device_functions import FunctionTable
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 
+MAX_DRIVER_OPERATIONS = 10_000  # of inlined functions: llvmpipe takes a second for as many
 INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long
 StoredRanges = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
 
@@ -78,6 +79,7 @@ class ExpressionEmitter(FunctionTable):
         self.check_sites: list[ir.Node] = []  # accesses by the number of their bounds check, from 1
         self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
+        self.inlined_operations = 0  # of called functions, if the driver inlines them
 
     # Names and lines
 
@@ -332,9 +334,12 @@ class ExpressionEmitter(FunctionTable):
         """Emit a call of a device function."""
         operands = [self.lookup(child) for child in node.inputs]
         function, lines = node.attribute.function, self.hoist_target(node).lines
+        self.inlined_operations += function.operations if self.dialect.inlines_calls else 0
+        if self.inlined_operations > MAX_DRIVER_OPERATIONS:
+            raise ir.too_large(function.span)
         poisons = [o.poison for o in operands]
         argument = ""
-        if has_loops(function):
+        if function.has_loops:
             poison = self.declare(lines, "int", "0", "poison", constant=False)
             poisons.append(poison)
             argument = self.dialect.poison_address + poison

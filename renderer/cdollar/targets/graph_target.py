@@ -38,6 +38,7 @@ from renderer.gpu.device import Kernel
 from renderer.gpu.gl import Texture
 
 MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # the most launches of a kernel that --explain times, and their total time
+MAX_KERNEL_CHARS = 160_000  # of a kernel's text, whose compilation takes PoCL a second
 CHUNK_BYTES = 256 << 20  # the bytes of host arrays that a reduction uploads at a time
 
 
@@ -216,6 +217,11 @@ class GraphTarget(Target):
         return representation, relaunch
 
     # Running
+
+    def check_text(self, text: str) -> None:
+        """Raises CS0603 for a kernel's text that compilers take seconds for."""
+        if len(text) > MAX_KERNEL_CHARS:
+            raise ir.too_large(self.dag.span)
 
     def compiled(self, key: Hashable, compile_: Callable[[], Compiled]) -> Compiled:
         """The kernel or pass for `key`; compile_() makes it at the first use."""
@@ -441,7 +447,7 @@ def looping_function_under(node: ir.Node) -> DeviceFunction:
     for operand in ir.topological_order([node]):
         caller = operand.attribute[0] if operand.op == "reduce" else operand.attribute
         function = caller.function if isinstance(caller, (ir.UserCall, ir.Reduction)) else None
-        if function is not None and device_functions.has_loops(function):
+        if function is not None and function.has_loops:
             return function
     raise AssertionError("no loop is under this node")
 

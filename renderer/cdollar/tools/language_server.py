@@ -22,7 +22,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS
 from renderer.cdollar.frontend.parser import parse
-from renderer.cdollar.ir.dag import UNKNOWN, TooLarge
+from renderer.cdollar.ir.dag import UNKNOWN
 from renderer.cdollar.runtime.evaluate import new_compilation
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
@@ -148,8 +148,8 @@ def analyze(text: str, name: str = "program", folder: Path | None = None) -> Ana
         compilation.load(parse(source))
     except ProgramError as error:
         analysis.errors = [e for e in (error, *error.others) if e.span.source is source]
-    except (UserError, TooLarge, RecursionError) as error:
-        message = str(error) or "this nests deeper, or builds more nodes, than the compiler takes"
+    except (UserError, RecursionError) as error:
+        message = str(error) or "this nests deeper than the compiler takes"
         analysis.errors = [ProgramError("CS0106", Span(source, 0, 1), message)]
     analysis.functions = compilation.program.functions.all()
     analysis.declared = {span: value for span, value in analysis.declared.items() if span.source is source}

@@ -304,6 +304,7 @@ class GlslTarget(GraphTarget):
             raise UnavailableError("--target glsl: the program uses long; use opencl, cuda or numpy")
         head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
         text = in_registers("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
+        self.check_text(text)
         plan = KernelPlan(node, "pass", text, 1, math.prod(textures[0].size), check_sites=emitter.check_sites)
         if poison:
             self.checks.append(PendingCheck(lambda: int(status.read().max()), plan))

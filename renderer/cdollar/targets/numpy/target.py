@@ -432,7 +432,7 @@ def as_node_value(node: ir.Node, components: list[np.ndarray]) -> NodeValue:
 def temporary_factor(body: ir.Node, outer: frozenset[ir.BoundVariable]) -> int:
     """The temporary elements that the reductions under a node need per point of the space of `outer`."""
     factor = 1
-    for node in ir.topological_order([body]):
+    for node in ir.topological_order([body], lambda node: node.inputs if node.free_variables & outer else ()):
         if node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None:
             size = math.prod(max(1, variable.range.size) for variable in node.attribute[1])
             factor = max(factor, min(size, MAX_TEMPORARY_ELEMENTS))
