@@ -196,6 +196,7 @@ class LiveWindow:
         """A turn of the window, then of each headless picture."""
         self.counters.launches += 1
         panels = self._screen.app.panels
+        self._answers = []  # those of this turn: to open a window takes longer
         self._frames, began = 0, self._start(panels)
         until = began[0] + TURN_SECONDS
         self._loop_until(lambda: time.perf_counter() >= until and all(map(_progress, panels)))
