@@ -23,6 +23,7 @@ COLORS_MEAN = (
 )
 STRIP = 0.03  # of the picture's height, for the devices of the block columns
 LINE_WIDTH = 0.3  # of the picture's width, for the time line
+MIN_SIDE = 48  # pixels in which the parts of a picture have room
 
 
 def band_lu_view(
@@ -67,8 +68,11 @@ def touched(stepped: SteppedFactors, part: Part) -> list[int]:
 def part_picture(
     stepped: SteppedFactors, part: Part, bars: list[Bar], devices: int, size: tuple[int, int]
 ) -> StepPicture:
-    """Draws one part: the matrix with changed blocks outlined, devices above it, the time line at its right."""
-    width, height = size
+    """Draws one part: the matrix with changed blocks outlined, devices above it, the time line at its right.
+
+    A size below MIN_SIDE, as of a minimized window, is a corner of a picture of that size.
+    """
+    width, height = (max(side, MIN_SIDE) for side in size)
     pixels = np.zeros((height, width, 3), "u1")
     pixels[:] = OUTSIDE
     values = np.full((height, width), np.nan)
@@ -87,7 +91,8 @@ def part_picture(
         pixels[strip // 2 : strip // 2 + strip, x0 + 1 : x1] = DEVICE_COLORS[t % devices % len(DEVICE_COLORS)]
     _draw_line(pixels, bars, part, (left + side + 8, top, width - left - side - 12, side))
     meaning = f"{part.name} of step {part.step}; {COLORS_MEAN}"
-    return StepPicture(pixels, values, meaning, legend)
+    pixels = np.ascontiguousarray(pixels[: size[1], : size[0]])
+    return StepPicture(pixels, values[: size[1], : size[0]], meaning, legend)
 
 
 def matrix_colors(matrix: np.ndarray) -> tuple[np.ndarray, Legend]:

@@ -35,12 +35,17 @@ class SteppedWindow(OffscreenWindow):
     def frame(self) -> None:
         self.app.now.seconds += FRAME
         super().frame()
-        for work in [self.app.work, *(panel.work for panel in self.app.panels)]:
-            while work.is_waiting:
-                time.sleep(0.001)
-                work.poll()
-        for panel in self.app.panels:
-            panel.draw_loop.wait_idle()
+        settle(self.app)
+
+
+def settle(app: AppState) -> None:
+    """Waits for compilers and compute devices."""
+    for work in [app.work, *(panel.work for panel in app.panels)]:
+        while work.is_waiting:
+            time.sleep(0.001)
+            work.poll()
+    for panel in app.panels:
+        panel.draw_loop.wait_idle()
 
 
 @contextmanager

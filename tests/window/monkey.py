@@ -1,9 +1,11 @@
 """A monkey at the window: seeded random keys, clicks, drags, typing, edits of open files and drops, over all scenes.
 
-    python -m tests.window.monkey [--events N] [--seconds T] [--seed S] [--device DEVICE]
+    python -m tests.window.monkey [--events N] [--seconds T] [--seed S] [--size WxH] [--device DEVICE] [--real]
 
-The window is headless (tests/window/headless.py), with copies of the scenes in a folder of their own. Without --device
-kernels do nothing (tests/window/noop_device.py); GL passes run. Prints a JSON line each tenth of the events: internal
+It also pastes what other programs copied, minimizes, changes monitors and suspends the machine. The window is headless
+(tests/window/headless.py), or with --real a GLFW window on DISPLAY, whose clipboard belongs to a program of its own
+(tests/window/desktop). It has copies of the scenes in its folder. Without --device kernels do nothing
+(tests/window/noop_device.py); GL passes run. Prints a JSON line each tenth of the events: internal
 errors, MiB resident, the slowest frame since the last line. The exit code is 1 if there was an internal error or the
 memory grew.
 """
@@ -20,14 +22,15 @@ import threading
 import time
 import traceback
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from renderer.bvh import build
-from renderer.errors import UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext, DeviceProperties, open_context
 from renderer.gpu.gl import GlContext
 from renderer.paths import ROOT
@@ -35,7 +38,10 @@ from renderer.pictures import load
 from renderer.raytracing import geometry
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import INTERPOLATIONS
+from renderer.system.arguments import size
 from renderer.window import boundary
+from renderer.window.app import backends
+from renderer.window.app.backends import MAX_FAILED_FRAMES
 from renderer.window.controls.shortcuts import KEY_NAMES, chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import commands, creation, items
@@ -43,6 +49,8 @@ from renderer.window.remote import events, server
 from renderer.window.state import edit_actions, film_export, open_files, save_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session, restore
+from tests.window.desktop.clipboard import CONTENTS
+from tests.window.desktop.real_window import real_window
 from tests.window.headless import Clock, SteppedWindow
 from tests.window.noop_device import NoopDevice
 
@@ -68,8 +76,8 @@ MODIFIERS = ("", "", "", "Ctrl+", "Shift+", "Ctrl+Shift+", "Alt+", "Alt+Shift+")
 class Monkey:
     """Sends random events to one window; `folder` holds its scenes."""
 
-    def __init__(self, screen: SteppedWindow, folder: Path, seed: int):
-        self.screen, self.app, self.folder = screen, screen.app, folder
+    def __init__(self, screen: SteppedWindow, folder: Path, seed: int, size: tuple[int, int] = SIZES[0]):
+        self.screen, self.app, self.folder, self.size = screen, screen.app, folder, size
         self.random = random.Random(seed)
         self.originals = {path: path.read_bytes() for path in sorted((folder / "scenes").iterdir())}
         self.damaged = self._damaged_files()
@@ -87,6 +95,10 @@ class Monkey:
             "remote": 4,
             "item": 8,
             "dialog": 4,
+            "clipboard": 3,
+            "resize": 3,
+            "monitor": 2,
+            "suspend": 2,
         }
         self.kinds, self.weights = list(kinds), [*kinds.values()]
 
@@ -127,7 +139,7 @@ class Monkey:
         self._frame()  # Dear ImGui takes a press and its release in two frames, the next event's if need be
 
     def _place(self) -> tuple[float, float]:
-        width, height = self.screen._texture.size
+        width, height = imgui.get_io().display_size
         spread = 1.0 if self.random.random() < 0.97 else 1e7
         return self.random.uniform(-0.02, 1.02) * width * spread, self.random.uniform(-0.02, 1.02) * height * spread
 
@@ -286,9 +298,65 @@ class Monkey:
 
     def _wait(self) -> None:
         if self.random.random() < 0.1:
-            self.screen.resize(self.random.choice(SIZES))
+            self.screen.resize(self.random.choice((self.size, self.size, *SIZES)))
         self._clock(self.random.choice((0.0, 0.3, 0.3, 4.0)))
         self._frame(self.random.randint(1, 3))
+
+    # What the desktop does
+
+    def _clipboard(self) -> None:
+        """Another program copies something, and the user copies from or pastes into what has the focus."""
+        kind = self.random.choice(list(CONTENTS))
+        self._note("clipboard", kind)
+        self.screen.copy(kind)
+        if self.random.random() < 0.5:
+            self.app.overlays.palette.is_on = True  # whose text field has the focus
+            self._frame(2)
+        for keys in self.random.choice((("V",), ("A", "C", "V"), ("A", "X"), ("V", "V", "A", "V"))):
+            for key in (imgui.Key.mod_ctrl, getattr(imgui.Key, keys.lower())):
+                imgui.get_io().add_key_event(key, True)
+            self._frame()
+            for key in (imgui.Key.mod_ctrl, getattr(imgui.Key, keys.lower())):
+                imgui.get_io().add_key_event(key, False)
+            self._frame()
+
+    def _resize(self) -> None:
+        """Minimized, as Windows says it; tiny, or on a monitor with other pixels."""
+        size, ratio = (
+            self.random.choice(((0, 0), (0, 300), (1, 1), (37, 600), self.size)),
+            self.random.choice((0.5, 1, 2)),
+        )
+        self._note("resize", size, ratio)
+        self.screen.resize(size, ratio)
+        self._frame(self.random.randint(1, 3))
+        self.screen.resize(self.size)
+        self._frame()
+
+    def _monitor(self) -> None:
+        """Full screen on and off, while monitors come and go."""
+        gone = self.random.choice(("", "primary", "window"))
+        self._note("monitor", gone)
+        with self.screen.monitors(gone):
+            self.app.overlays.fullscreen.toggle()
+            self._frame(2)
+        if self.random.random() < 0.8:
+            self.app.overlays.fullscreen.is_on = False
+        self._frame(2)
+
+    def _suspend(self) -> None:
+        """The machine sleeps; after that GL has no memory for up to two frames, or draws nothing."""
+        name, count = self.random.choice(("texture", "render", "")), self.random.randint(1, MAX_FAILED_FRAMES - 1)
+        self._note("suspend", name, count)
+        self._clock(self.random.choice((60.0, 1e4, 1e6)))
+
+        def suspended(*_):
+            raise UnavailableError("GL is suspended")
+
+        with pytest.MonkeyPatch.context() as patch:
+            if name:
+                patch.setattr(*{"texture": (GlContext, "texture"), "render": (backends, "render")}[name], suspended)
+            self._frame(count)
+        self._frame()
 
     def _clock(self, seconds: float) -> None:
         self.app.now.seconds += seconds
@@ -363,7 +431,19 @@ class Monkey:
         (folder / "views.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', ")
         (folder / "noise.png").write_bytes(b"\x89PNG\r\n\x1a\n" + self.random.randbytes(200))
         (folder / "empty.toml").write_bytes(b"")
-        return [*files, *folder.glob("[a-z]*"), folder, folder / "none.toml", Path("/dev/null"), Path("")]
+        (folder / "a folder").mkdir()
+        (folder / "loop.toml").symlink_to("loop.toml")
+        os.mkfifo(folder / "pipe.toml")
+        for name in (
+            "line\nbreak.toml",
+            "##%s%n.toml",
+            "\u202egnp.toml",
+            "x" * 240 + ".flame",
+            os.fsdecode(b"\xff.toml"),
+        ):
+            (folder / name).write_text("picture = ")
+        strange = [folder / "none.toml", Path("/dev/null"), Path(""), Path("nul\0.toml"), Path("n" * 5000 + ".obj")]
+        return [*files, *sorted(folder.iterdir()), folder, *strange]
 
     def _drop(self) -> None:
         good = self.random.random() < 0.6
@@ -420,6 +500,18 @@ def copy_scenes(folder: Path, real: bool) -> list[Path]:
     return paths
 
 
+class HeadlessDesktop(SteppedWindow):
+    """A headless window with a clipboard of its own, and no monitor."""
+
+    def copy(self, kind: str) -> None:
+        """Fills the clipboard; a picture leaves it without a text, and Dear ImGui gets none."""
+        imgui.set_clipboard_text("" if kind == "image" else CONTENTS[kind][1].decode("utf-8", "replace"))
+
+    def monitors(self, gone: str):
+        """Monitors that are gone in the block: none is there."""
+        return nullcontext()
+
+
 class RealClock:
     """The real clock where tests have a simulated one: it cannot be set."""
 
@@ -430,7 +522,7 @@ class RealClock:
 
 
 @contextmanager
-def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, screen_of=SteppedWindow):
+def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, screen_of=HeadlessDesktop, size=SIZES[0]):
     """A Monkey before a window of two scenes, with a session file in `folder`.
 
     `screen_of(app, gl, size, scale)` opens the window, a headless one by default.
@@ -454,9 +546,9 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, scre
 
     save_files.save_to, film_export.FilmExport.start = save_inside, no_film
     app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", clock or Clock())
-    screen = screen_of(app, gl, SIZES[0], SCALE)
+    screen = screen_of(app, gl, size, SCALE)
     try:
-        yield Monkey(screen, folder, seed)
+        yield Monkey(screen, folder, seed, size)
     finally:
         screen.close()
         os.chdir(before)
@@ -493,13 +585,17 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="end after so many, however many events are left")
+    parser.add_argument("--size", type=size, default=SIZES[0], help="of the window, WxH")
     parser.add_argument("--device", help="runs kernels on this device instead of none")
+    parser.add_argument("--real", action="store_true", help="a GLFW window on DISPLAY")
     args = parser.parse_args()
     np.seterr(all="raise", under="ignore")  # as in all tests
     folder = Path(tempfile.mkdtemp(prefix="rayfold-monkey-"))
     device = open_context(args.device).device if args.device else None
     began, rows = time.perf_counter(), []
-    with counted_errors() as errors, monkey(GlContext.headless(), folder, args.seed, device) as user:
+    gl, screen_of = real_window(args.size) if args.real else (GlContext.headless(), HeadlessDesktop)
+    opened = monkey(gl, folder, args.seed, device, None, screen_of, args.size)
+    with counted_errors() as errors, opened as user:
         for number in range(1, args.events + 1):
             known = len(errors.places)
             user.event()

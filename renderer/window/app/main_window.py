@@ -10,6 +10,7 @@ from functools import partial
 from operator import methodcaller
 from typing import TypeVar
 
+from renderer.plain import printable
 from renderer.scene.scene import Scene
 from renderer.window.app import lesson_column, menus, mouse
 from renderer.window.app.docking import Docking
@@ -252,7 +253,7 @@ class MainWindow:
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
             changed = "  (changed)" if panel.is_changed else ""
-            imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}{changed}")
+            imgui.text_disabled(f"{panel.scene.picture}   {printable(panel.original.path.name)}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
             settings = panel.settings()

@@ -6,6 +6,7 @@ MainWindow draws them last in each frame; OverlayState says which are open.
 from collections import defaultdict
 from pathlib import Path
 
+from renderer.plain import printable
 from renderer.window.app import tour
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
@@ -63,7 +64,7 @@ class Overlays:
     def _dropped(self, path: Path, width: float, height: float) -> None:
         """Asks the user whether to add a dropped file to the scene or to open it."""
         self._begin_centered_window("Dropped", min(width * 0.9, 420 * self.scale), height)
-        imgui.text_wrapped(path.name)
+        imgui.text_wrapped(printable(path.name))
         wide = (-1.0, 0.0)
         is_shape = path.suffix.lower() in edit_actions.SHAPE_SUFFIXES
         for choice, label in (

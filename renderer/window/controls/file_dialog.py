@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from renderer.errors import UserError
+from renderer.plain import printable
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import file_dialogs, imgui, imgui_ctx
 
@@ -130,7 +131,7 @@ class FileDialog:
         if entry.is_folder:
             self.enter(self.folder / entry.name)
         else:
-            self.name, self.message, self._replaces = entry.name, "", None
+            self.name, self.message, self._replaces = printable(entry.name), "", None
 
     def accept(self) -> None:
         """Takes the named file and closes the dialog; opens a named folder; shows why a name is refused."""
@@ -199,7 +200,7 @@ class FileDialog:
                 self.enter(folder.expanduser())
             imgui.same_line(0, 4 * scale)
         imgui.set_item_tooltip("the folder that the program was started in")
-        text, room = str(self.folder), imgui.get_content_region_avail().x
+        text, room = printable(str(self.folder)), imgui.get_content_region_avail().x
         while len(text) > 8 and imgui.calc_text_size(text).x > room:
             text = "..." + text[5:]
         imgui.align_text_to_frame_padding()
@@ -213,9 +214,10 @@ class FileDialog:
             clipper.begin(len(entries))
             while clipper.step():
                 for entry in entries[clipper.display_start : clipper.display_end]:
-                    label = f"{entry.name}/" if entry.is_folder else entry.name
+                    name = printable(entry.name)  # which Dear ImGui takes, also where it is not UTF-8
+                    label = f"{name}/" if entry.is_folder else name
                     flags = imgui.SelectableFlags_.allow_double_click
-                    if imgui.selectable(f"{label}##{entry.name}", entry.name == self.name, flags)[0]:
+                    if imgui.selectable(f"{label}##{name}", name == self.name, flags)[0]:
                         self._pick(entry)
                         if imgui.is_mouse_double_clicked(0) and not entry.is_folder:
                             self.accept()

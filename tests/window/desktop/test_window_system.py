@@ -1,23 +1,31 @@
 """What a desktop does to a real window: clipboards, drops, monitors; GLFW's errors are messages and never end it."""
 
+import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from tests.children import python_path
 
 PROGRAM = Path(__file__).with_name("hostile_desktop.py")
 
 
-@pytest.mark.skipif(shutil.which("Xvfb") is None, reason="needs Xvfb: apt install xvfb")
-def test_errors_of_the_window_system_are_messages(display, scene_files, tmp_path):
+def run(display: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": python_path()}
     environment.pop("WAYLAND_DISPLAY", None)
-    command = [sys.executable, str(PROGRAM), str(scene_files[0])]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_errors_of_the_window_system_are_messages(display, scene_files, tmp_path):
+    done = run(display, tmp_path, str(PROGRAM), str(scene_files[0]))
     assert done.stdout.splitlines()[-1:] == ["all passed"], done.stderr
     assert done.stderr.count("the clipboard holds no text") == 1 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_monkey_at_a_real_window(display, tmp_path):
+    """A quick share of `python -m tests.window.monkey --real`, whose memory is not asked for in so short a time."""
+    done = run(display, tmp_path, "-m", "tests.window.monkey", "--real", "--events", "60", "--seed", "6")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-2]["internal_errors"] == 0 and lines[-1]["session_kept"] and lines[-1]["monitor"], done.stderr
