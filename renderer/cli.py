@@ -6,6 +6,7 @@ answers at once. `--help` lists the exit codes.
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -158,6 +159,8 @@ def _call(module: str, name: str, argument: object) -> Any:
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
     Supervision.allowed = True
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # else it is ignored, as in a script's background
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # after main(), which has its own
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", BLAS_SPIN)
     end_process(main())
 

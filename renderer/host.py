@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
 from importlib import import_module
@@ -214,6 +214,30 @@ def unlock(file: int, byte: int) -> None:
         elif msvcrt:
             os.lseek(file, byte, os.SEEK_SET)
             msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+
+def unnamed_file(folder: Path) -> tuple[int, str] | None:
+    """A new file of a folder, open, that has no name (O_TMPFILE), and its path in /proc; None where there is none."""
+    with suppress(OSError, AttributeError):  # a file system, or a system other than Linux, without it
+        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        if os.path.exists(name := f"/proc/self/fd/{handle}"):
+            return handle, name
+        os.close(handle)
+    return None
+
+
+@contextmanager
+def signals_blocked(numbers: Collection[int]) -> Iterator[None]:
+    """In the block this thread, and what it starts, get none of these signals; nothing happens on Windows."""
+    try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    except AttributeError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class SharedLock:

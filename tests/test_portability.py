@@ -35,7 +35,7 @@ POSIX_NAMES = {  # of modules that all systems have
         "pthread_sigmask", "setitimer", "siginterrupt", "sigwait",
     },
     "select": {"epoll", "poll"},
-    "socket": {"AF_UNIX", "socketpair", "SO_REUSEPORT"},
+    "socket": {"AF_UNIX", "SO_REUSEPORT"},
     "time": {"tzset", "clock_gettime"},
 }  # fmt: skip
 

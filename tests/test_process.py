@@ -139,6 +139,22 @@ def test_a_stop_flag_sees_no_signal_on_other_threads_and_leaves_handlers_as_they
     assert signal.set_wakeup_fd(-1) == -1
 
 
+def test_an_interrupt_at_the_end_prints_no_traceback():
+    """As PoCL's cache is recorded, by atexit, after the command is done."""
+    code = (
+        "import atexit, time, renderer.doctor as d; d.command = lambda args: 0; from renderer.cli import run_process; "
+    )
+    code += "atexit.register(lambda: print('ready', flush=True) or time.sleep(60)); "
+    code += "import sys; sys.argv = ['rayfold', 'doctor']; run_process()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130 and stderr == ""
+
+
 def test_nohup_is_respected():
     code = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); import renderer.doctor as d; "
     code += "d.command = lambda args: os.kill(os.getpid(), signal.SIGHUP) or 0; "

@@ -152,7 +152,10 @@ def pattern_fields(pattern: str) -> set[str]:
 
 def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid: tuple[int, int]) -> ViewList:
     """Finds the views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
-    fields = pattern_fields(pattern)
+    try:
+        fields = pattern_fields(pattern)
+    except ValueError as error:
+        raise InputError(f"{archive.path}: {error}") from error
     number = r"-?\d+(?:\.\d+)?"
     groups = {f"{{{f}}}": f"(?P<{f}>{number if f in 'uv' else r'[0-9]+'})" for f in fields}
     regex = re.compile("".join(groups.get(part, re.escape(part)) for part in re.split(r"(\{\w+\})", pattern)))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from renderer.errors import IncompleteError, UnavailableError, UserError, import_optional
+from renderer.host import signals_blocked
 from renderer.paths import private_folder
 from renderer.plain import Json
 from renderer.system.process import shorten, unfinished_work
@@ -270,18 +271,13 @@ def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
 @contextmanager
 def _without_terminal() -> Iterator[None]:
     """Threads that are started in the block, and the processes that they start, get no Ctrl-C and no hang-up."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
+    with signals_blocked(NOT_FOR_WORKERS):
+        with suppress(ImportError):  # Windows has none
+            from multiprocessing import resource_tracker
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_WORKERS)
-    try:
-        resource_tracker.ensure_running()  # else a worker's start would start it, which unblocks SIGINT
-        signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_WORKERS)
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            resource_tracker.ensure_running()  # else a worker's start would start it, which unblocks SIGINT
+        with signals_blocked(NOT_FOR_WORKERS):
+            yield
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from renderer.errors import DiskFullError, UnavailableError, UserError, is_disk_full
-from renderer.host import try_lock, unlock
+from renderer.host import try_lock, unlock, unnamed_file
 from renderer.paths import CACHE, private_folder
 from renderer.plain import printable
 from renderer.system.files import file_kind, resolve
@@ -187,13 +187,9 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
 
 def _open_temporary(target: Path) -> tuple[int, str]:
     """An open temporary file in the folder of `target`, and a path of it; see atomic_write()."""
-    if hasattr(os, "O_TMPFILE"):
-        with suppress(OSError):  # a file system without it
-            handle = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
-            if os.path.exists(name := f"/proc/self/fd/{handle}"):
-                return handle, name
-            os.close(handle)
-    return tempfile.mkstemp(dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20])
+    return unnamed_file(target.parent) or tempfile.mkstemp(
+        dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20]
+    )
 
 
 def _named(handle: int, name: str, target: Path) -> str:

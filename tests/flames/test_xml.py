@@ -73,13 +73,13 @@ def test_defaults_are_those_of_flam3():
 def test_every_attribute_of_a_map_is_read():
     xform = (
         '<xform var1="3" weight="0.25" color="0.3 0.9" symmetry="0.5" opacity="0.75" coefs="1 2 3 4 5 6" '
-        'post="6 5 4 3 2 1" chaos="0 2" julian="0.5" julian_power="3" oscope_damping="2" Re_A="1.5" linear3D="0.25" '
+        'post="6 5 4 3 2 1" chaos="0.5 2" julian="0.5" julian_power="3" oscope_damping="2" Re_A="1.5" linear3D="0.25" '
         'name="x"/>'
     )
     key, warnings = one(xform=xform)
     (m,) = key.flame.xforms
     assert (m.weight, m.color, m.color_speed, m.animate, m.opacity) == (0.25, 0.3, 0.25, 0.0, 0.75)
-    assert m.affine == (1, 3, 5, 2, 4, 6) and m.post == (6, 4, 2, 5, 3, 1) and m.xaos == (0, 2)
+    assert m.affine == (1, 3, 5, 2, 4, 6) and m.post == (6, 4, 2, 5, 3, 1) and m.xaos == (0.5, 2)
     assert dict(m.variations) == {"julian": 0.5, "linear": 0.25, "swirl": 1.0}
     assert dict(m.parameters) == {"julian_power": 3.0, "oscilloscope_damping": 2.0, "mobius_re_a": 1.5}
     assert dict(m.extra) == {"name": "x"} and not [w for w in warnings if "palette" not in w]

@@ -66,7 +66,8 @@ def test_a_scene_of_another_kind_is_its_own_panel(layout):
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ("{}", "1 to 16"),
+        ("{}", "the key 'panels' is missing"),
+        ("{ panels = [] }", "1 to 16"),
         ('{ panels = ["absent.toml"] }', "there is no"),
         ('{ panels = "a.toml" }', "must be a list"),
         ('{ panels = ["self.toml"] }', "is a layout too"),
