@@ -35,6 +35,8 @@ TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
 def nothing_is_allowed(monkeypatch):
     monkeypatch.setattr(trust, "_allowed", set())
     monkeypatch.setattr(trust, "_chosen", [])
+    monkeypatch.setattr(trust.Limits, "memory", None)
+    monkeypatch.setattr(trust.Limits, "refuses_programs", False)
 
 
 OPENED: list[str] | None = None  # paths that this process opens for reading, while a test asks
@@ -187,6 +189,29 @@ GLTF = {
     "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}],
     "bufferViews": [{"buffer": 0, "byteLength": 36}], "buffers": [{"byteLength": 36, "uri": "a.bin"}],
 }  # fmt: skip
+
+
+def test_an_untrusted_input_is_no_link_out_of_its_folder(tmp_path, capfd):
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "secret.toml").write_text('picture = "hunter2"')
+    for name, target in (("link.toml", "../secret.toml"), ("folder", "..")):
+        (tmp_path / "archive" / name).symlink_to(target)
+        words = ["export", str(tmp_path / "archive" / name), "--untrusted", "-o", str(tmp_path / "a.png")]
+        code, said = run(capfd, *words)
+        assert code == 5 and "is a link out of its folder" in said and "hunter2" not in said and "secret" not in said
+    code, said = run(capfd, *words[:1], str(tmp_path / "archive" / "link.toml"), *words[2:], "--allow", str(tmp_path))
+    assert code == 5 and 'picture is "hunter2"' in said
+
+
+def test_a_refusal_does_not_tell_whether_a_file_exists(tmp_path):
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive" / "link").symlink_to("..")
+    (tmp_path / "there.png").touch()
+    for name in ("link/there.png", "link/absent.png", "../there.png", "../absent.png"):
+        with pytest.raises(InputError, match="it must lie in"):
+            trust.named_file(name, tmp_path / "archive", (".png",), "source")
+    with pytest.raises(InputError, match="there is no"):
+        trust.named_file("a/" * 5000, tmp_path / "archive", (".png",), "source")
 
 
 def gltf(inside: Path, **uris: str) -> Path:

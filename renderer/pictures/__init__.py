@@ -168,7 +168,9 @@ def tone_table(scene: Scene, folder: Path | None = None) -> dict[str, Any]:
 def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
     """Makes the Scene of a recipe, with its size, samples and time. InputError for a damaged or unknown recipe."""
     scene, version = recipe.get("scene"), recipe.get("rayfold")
-    if version not in range(1, RECIPE_VERSION + 1) or isinstance(version, bool) or not isinstance(scene, dict):
+    if not isinstance(scene, dict):
+        raise InputError(f"{path}: its recipe is damaged: scene is {format_value(scene)}")
+    if version not in range(1, RECIPE_VERSION + 1) or isinstance(version, bool):
         known = f"this program reads 1 to {RECIPE_VERSION}"
         raise InputError(f"{path}: its recipe is of another version: {format_value(version)}; {known}")
     if version == 1:  # its tone settings differ from one default for all kinds of pictures

@@ -26,6 +26,7 @@ from renderer.system.process import Supervision, stop_signals
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
 SMALL_BYTES = 1 << 26  # which nobody asks for
 WATCH_SECONDS = 0.02
+MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
 _chosen: list[Path] = []  # the user's, of --allow
 _allowed: set[Path] = set()  # those, and files that were named by right
@@ -59,9 +60,18 @@ def apply(args: argparse.Namespace) -> None:
     for name in getattr(args, "allow", []):
         allow(name)
     Limits.refuses_programs = getattr(args, "untrusted", False)
+    if Limits.refuses_programs:
+        _refuse_link(Path(getattr(args, "input", None) or args.picture))
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
     if Limits.memory and Supervision.allowed:
         _watch(Limits.memory, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf)
+
+
+def _refuse_link(path: Path) -> None:
+    """Raises InputError for an input that is a link out of its folder: a stranger's archive may hold one."""
+    path = Path(os.path.abspath(path))
+    if path.is_symlink() and not _lies_in(resolve(path), {path.parent, resolve(path.parent)}):
+        raise InputError(f"{path}: is a link out of its folder; --untrusted follows it only with --allow FOLDER")
 
 
 @contextmanager
@@ -158,10 +168,13 @@ def named_file(name: str, folder: Path | None, suffixes: Iterable[str], context:
         roots = {Path(os.path.abspath(where)), resolve(where)} | _OWN
         path = Path(os.path.abspath(where / name))
         is_inside = is_trusted or _lies_in(path, roots)
+        if len(name) > MAX_NAME:
+            raise ValueError("an overlong name, each of whose components resolve() would look at")
         if is_inside:
-            path.stat()  # refuses an overlong name at once; resolve() would look at each component
             path = resolve(where / name)
             is_inside = is_trusted or _lies_in(path, roots)
+        if is_inside:
+            path.stat()
     except (OSError, ValueError) as error:  # names that no file can have, and loops of links, too
         raise InputError(f"{shown}; there is no {printable(str(where / name), 200)}") from error
     if not is_inside:

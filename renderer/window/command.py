@@ -113,7 +113,7 @@ def _run_window(
     ):
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
-        app = open_app(session, gpu, args.device)
+        app = open_app(session, gpu, args.device, restores=bool(getattr(args, "restore", None)))
         prepare(app)
         window.run(app, stop)
     return 0
@@ -143,14 +143,18 @@ def run_serve(args: argparse.Namespace) -> int:
         contextlib.closing(CompilePool()) as pool,
     ):
         gpu.compile_in_children(pool)
-        with contextlib.closing(OffscreenWindow(open_app(session, gpu, args.device), gpu.gl, args.size)) as window:
+        app = open_app(session, gpu, args.device, restores=args.restore is not None)
+        with contextlib.closing(OffscreenWindow(app, gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window, another_window, stop)
     return 0
 
 
-def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> "AppState":
-    """The state of a window that saves its session to the user's file; shows a message if the last session crashed."""
+def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", restores: bool = False) -> "AppState":
+    """The state of a window that saves its session to the user's file.
+
+    Shows a message if the last session crashed, unless the window `restores` one already.
+    """
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import claim_session, default_path, kept_sessions
 
@@ -163,7 +167,7 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto") -> 
     app.overlays.tour_step = None if app.overlays.tour_marker.exists() else 0
     if path is None:
         app.show_message(f"no session is saved: {base.parent} cannot be written")
-    elif crashed:
+    elif crashed and not restores:
         app.show_message("the last session ended unexpectedly; Ctrl+Shift+O restores it")
     return app
 

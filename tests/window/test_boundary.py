@@ -374,6 +374,9 @@ def test_each_window_has_a_session_file_and_only_one_that_broke_off_is_said_to(g
     other.join()
     save(Session((load(KOCH),), clean=False), default_path())  # as the other did at last
     assert requested_session([], True).scenes[0].picture == "flame", "the newest is restored"
+    with closing(open_app(requested_session([], True), context, restores=True)) as app:
+        assert app.message == "", "it is restored already"
+    save(Session((load(KOCH),), clean=False), default_path())
     with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
         assert app.message.startswith("the last session ended unexpectedly")
         app.restore()
