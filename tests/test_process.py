@@ -139,6 +139,16 @@ def test_a_stop_flag_sees_no_signal_on_other_threads_and_leaves_handlers_as_they
     assert signal.set_wakeup_fd(-1) == -1
 
 
+def test_a_signal_as_the_child_ends_is_exit_code_130():
+    """The kernel gives the child's status to waitpid(), and then Python's handler raises."""
+    code = "import os, sys, renderer.system.process as p; wait = os.waitpid\n"
+    code += "def waitpid(child, options):\n    answer = wait(child, options)\n    if options: return answer\n"
+    code += "    raise KeyboardInterrupt\n"
+    code += "os.waitpid = waitpid; p.Supervision.allowed = True; p.supervise(); os._exit(0)"
+    answer = python(code)
+    assert answer.returncode == 130 and answer.stderr == ""
+
+
 def test_an_interrupt_at_the_end_prints_no_traceback():
     """As PoCL's cache is recorded, by atexit, after the command is done."""
     code = (

@@ -203,6 +203,9 @@ def supervise() -> None:
     code = INTERNAL_ERROR
     try:
         code = _wait_for(child)
+    except KeyboardInterrupt:  # a second signal between two handlers
+        kill_child(child)
+        code = INTERRUPTED
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
@@ -233,7 +236,10 @@ def _end(child: int) -> int:
     """
     ends, forwarded = time.monotonic() + STOP_SECONDS, False
     while time.monotonic() < ends:
-        ended, status = os.waitpid(child, os.WNOHANG)
+        try:
+            ended, status = os.waitpid(child, os.WNOHANG)
+        except ChildProcessError:  # it ended as the signal came: the KeyboardInterrupt has replaced its status
+            return INTERRUPTED << 8
         if ended:
             return status
         if not forwarded and time.monotonic() > ends - STOP_SECONDS * 0.8:
