@@ -9,7 +9,7 @@ import asyncio
 import statistics
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +67,100 @@ class _Sender:
             future.release()
 
 
+class _Schedule:
+    """The tasks that wait, the attempts in flight, and the rules by which workers get tasks."""
+
+    def __init__(self, sender: _Sender, loop: asyncio.AbstractEventLoop, tasks: Sequence[Any]):
+        self._sender, self._loop, self._tasks = sender, loop, tasks
+        self.missing = set(range(len(tasks)))  # tasks without an answer
+        self._waiting = deque(range(len(tasks)))  # tasks that no worker has
+        self._attempts: dict[Future[Any], _Attempt] = {}
+        self._failures, self._durations = Counter[int](), list[float]()
+
+    def _start(self, task: int, worker: str) -> None:
+        call = asyncio.run_coroutine_threadsafe(self._sender.run(self._tasks[task], worker), self._loop)
+        self._attempts[call] = _Attempt(task, worker, time.monotonic())
+
+    def _retry(self, task: int, error: Exception | None = None) -> None:
+        """Lets a task wait for a worker again; raises the error of its last failure that is allowed."""
+        self._failures[task] += error is not None
+        if error and self._failures[task] >= MAX_ATTEMPTS:
+            raise error
+        is_tried = any(attempt.task == task and not attempt.lost for attempt in self._attempts.values())
+        if task in self.missing and task not in self._waiting and not is_tried:
+            self._waiting.append(task)
+
+    def give_up_lost(self, known: Container[str], alive: Container[str]) -> None:
+        """Retries the tasks of workers that have left (they are not `known`) or are silent (not `alive`)."""
+        left = set[str]()
+        for call, attempt in list(self._attempts.items()):
+            if attempt.worker not in known:
+                call.cancel()
+                if not attempt.lost:
+                    attempt.lost = True  # a worker's first attempt was running, and may have killed it
+                    self._retry(attempt.task, None if attempt.worker in left else _died(attempt))
+                left.add(attempt.worker)
+            elif attempt.worker not in alive and not attempt.lost:
+                attempt.lost = True
+                self._retry(attempt.task)
+
+    def assign(self, alive: Sequence[str]) -> None:
+        """Gives waiting tasks to workers, and copies of late tasks to idle workers once no task waits."""
+        loads = Counter(attempt.worker for attempt in self._attempts.values())
+        for load in range(TASKS_PER_WORKER):
+            for worker in alive:
+                while self._waiting and self._waiting[0] not in self.missing:
+                    self._waiting.popleft()
+                if self._waiting and loads[worker] == load:
+                    self._start(self._waiting.popleft(), worker)
+                    loads[worker] += 1
+        if self._durations and not self._waiting:
+            self._copy_late([worker for worker in alive if not loads[worker]])
+
+    def _copy_late(self, idle: list[str]) -> None:
+        late = time.monotonic() - STRAGGLER_GRACE - STRAGGLER_FACTOR * statistics.median(self._durations)
+        copies = Counter(attempt.task for attempt in self._attempts.values())
+        for attempt in list(self._attempts.values()):
+            is_late = attempt.since < late and attempt.task in self.missing
+            if idle and is_late and copies[attempt.task] < MAX_ATTEMPTS:
+                self._start(attempt.task, idle.pop())
+                attempt.since = time.monotonic()
+
+    def answers(self) -> Iterator[tuple[int, Any]]:
+        """Yields (index, answer) of the tasks that end within half a second; retries those that failed."""
+        if not self._attempts:
+            time.sleep(0.05)
+        for call in wait(self._attempts, 0.5, FIRST_COMPLETED).done:
+            attempt, now = self._attempts.pop(call), time.monotonic()
+            for other in self._attempts.values():
+                other.since = now if other.worker == attempt.worker else other.since
+            answer = self._answer(call, attempt) if attempt.task in self.missing else None
+            if answer is not None:
+                self.missing.discard(attempt.task)
+                self._durations.append(now - attempt.since)
+                yield attempt.task, answer[0]
+
+    def _answer(self, call: Future[Any], attempt: _Attempt) -> tuple[Any] | None:
+        """The answer of an attempt that has ended, in a tuple; None if its task is retried."""
+        import distributed
+
+        error: Exception | None = None
+        try:
+            answer: tuple[Any] | None = None if call.cancelled() else call.result()
+        except distributed.scheduler.KilledWorker as killed:
+            raise _died(attempt) from killed
+        except Exception as failure:  # of the task: any
+            answer, error = None, failure
+        if answer is None:
+            self._retry(attempt.task, error)
+        return answer
+
+    def cancel(self) -> None:
+        """Cancels all attempts."""
+        for call in self._attempts:
+            call.cancel()
+
+
 def run_tasks(
     client: Client, function: Callable[[Any, Any], Any], common: Any, tasks: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:
@@ -76,73 +170,13 @@ def run_tasks(
     and its first answer counts. Raises the errors of Watch.alive(), the error of a task that fails MAX_ATTEMPTS times,
     and IncompleteError if as many workers died of a task.
     """
-    import distributed
-
-    sender, calls = _Sender(client, function, common), dict[Future[Any], _Attempt]()
-    missing, todo = set(range(len(tasks))), deque(range(len(tasks)))
-    failures, durations = Counter[int](), list[float]()
-
-    def start(task: int, worker: str) -> None:
-        call = asyncio.run_coroutine_threadsafe(sender.run(tasks[task], worker), client.loop.asyncio_loop)
-        calls[call] = _Attempt(task, worker, time.monotonic())
-
-    def again(task: int, error: Exception | None = None) -> None:
-        failures[task] += error is not None
-        if error and failures[task] >= MAX_ATTEMPTS:
-            raise error
-        if task in missing and task not in todo and not any(at.task == task and not at.lost for at in calls.values()):
-            todo.append(task)
-
+    schedule = _Schedule(_Sender(client, function, common), client.loop.asyncio_loop, tasks)
     with Watch(client) as watch:
         try:
-            while missing:
-                alive, dead = watch.alive(), set[str]()
-                for call, at in list(calls.items()):
-                    if at.worker not in watch.silence:
-                        call.cancel()
-                        if not at.lost:
-                            at.lost = True
-                            again(at.task, None if at.worker in dead else _died(at))  # the first one was running
-                        dead.add(at.worker)
-                    elif at.worker not in alive and not at.lost:
-                        at.lost = True
-                        again(at.task)
-                loads = Counter(at.worker for at in calls.values())
-                for load in range(TASKS_PER_WORKER):
-                    for worker in alive:
-                        while todo and todo[0] not in missing:
-                            todo.popleft()
-                        if todo and loads[worker] == load:
-                            start(todo.popleft(), worker)
-                            loads[worker] += 1
-                if durations and not todo:
-                    late = time.monotonic() - STRAGGLER_GRACE - STRAGGLER_FACTOR * statistics.median(durations)
-                    idle, copies = [w for w in alive if not loads[w]], Counter(at.task for at in calls.values())
-                    for at in list(calls.values()):
-                        if idle and at.since < late and at.task in missing and copies[at.task] < MAX_ATTEMPTS:
-                            start(at.task, idle.pop())
-                            at.since = time.monotonic()
-                if not calls:
-                    time.sleep(0.05)
-                for call in wait(calls, 0.5, FIRST_COMPLETED).done:
-                    at, now = calls.pop(call), time.monotonic()
-                    for other in calls.values():
-                        other.since = now if other.worker == at.worker else other.since
-                    if at.task not in missing:
-                        continue
-                    try:
-                        answer = None if call.cancelled() else call.result()
-                    except distributed.scheduler.KilledWorker as error:
-                        raise _died(at) from error
-                    except Exception as error:
-                        again(at.task, error)
-                        continue
-                    if answer is None:
-                        again(at.task)
-                        continue
-                    missing.discard(at.task)
-                    durations.append(now - at.since)
-                    yield at.task, answer[0]
+            while schedule.missing:
+                alive = watch.alive()
+                schedule.give_up_lost(watch.silence, alive)
+                schedule.assign(alive)
+                yield from schedule.answers()
         finally:
-            for call in calls:
-                call.cancel()
+            schedule.cancel()
