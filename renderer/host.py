@@ -337,7 +337,7 @@ def kill_child(child: int) -> None:
 
 
 def _descendants(process: int) -> list[int]:
-    """The ids of the processes that a process has started, and of those that they have started."""
+    """The ids of all descendants of a process: its children, their children, and so on."""
     found = []
     with suppress(OSError):  # it has ended
         for path in Path(f"/proc/{process}/task").glob("*/children"):

@@ -102,7 +102,7 @@ def _open_scene_picture(
     """Opens the scene and its picture; the cache keeps the last two for later tasks."""
     for sent, here in files:
         tables = tables.replace(json.dumps(sent), json.dumps(here))
-    with trusting():  # the paths are those of files that were sent with the task
+    with trusting():  # the client sent these files with the task
         scene = scene_of_table(json.loads(tables), Path(name))
     return scene, open_picture(scene, open_context(device))
 

@@ -287,8 +287,8 @@ class Flame:
 def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
     """Weights (xforms,) of the xforms at the first step and, with `xaos`, at the step after each xform.
 
-    Raises ValueError if no xform can be chosen; for the step after an xform of weight 0, which is never chosen, the
-    weights are those of the first step.
+    An xform of weight 0 is never chosen, so the weights of the step after it repeat those of the first step. Raises
+    ValueError if no xform can be chosen.
     """
     weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:

@@ -1,4 +1,4 @@
-"""Lists, selects, tests and opens compute devices (--device); DeviceContext holds those of a process."""
+"""Lists, selects, tests and opens compute devices (--device); DeviceContext holds the devices of a process."""
 
 import importlib
 import sys

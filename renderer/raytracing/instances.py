@@ -1,4 +1,4 @@
-"""Settings of instances, and their matrices: copies of a named shape, placed one by one or scattered over a rectangle.
+"""Settings and matrices of instances: copies of a named shape, each with a transform or scattered over a rectangle.
 
 Instance and Scattered are the tables [[instances]] and [[scattered]] of a scene file. geometry.py turns them into
 InstanceTransforms, from which bvh/instances.py builds the top-level BVH.

@@ -1,6 +1,6 @@
 """The catalog of materials: the files of shaders/raytracing/materials and the declarations in them.
 
-A declaration tells the host a property of the material, such as the textures that it reads or the compile-time
+A declaration states a property of the material to the host, such as the textures that it reads or the compile-time
 constants that it needs. It is a comment line that begins with `// @`; shaders/raytracing/surface.h explains each. It
 may end in `where CONDITION`: names of MATERIAL fields (materials.py) joined by `and` and `or`, `and` first. A field is
 true if one of its channels is above 0; `ior` is true if it is not 1. kernels.py, settings.py and geometry.py ask.

@@ -14,7 +14,7 @@ from renderer.formats.images import srgb_to_linear
 BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of a primitive's attributes: normals and uv; also tangents and colors
 MAX_SETS = 4  # most sets of texture coordinates of one material
 BASE_SLOTS = ("base_color", "metallic_roughness", "normal", "emissive")
-EXTRA_SLOTS = (  # MaterialTextures has a field for each of these that a material of the scene uses
+EXTRA_SLOTS = (  # MaterialTextures has fields for the slots that materials of the scene use
     "roughness", "metallic", "alpha", "clearcoat_normal", "clearcoat", "clearcoat_roughness", "sheen_color",
     "sheen_roughness", "specular", "specular_color", "transmission", "iridescence", "iridescence_thickness",
     "anisotropy", "diffuse_transmission", "diffuse_transmission_color",

@@ -238,7 +238,7 @@ def _end(child: int) -> int:
     while time.monotonic() < ends:
         try:
             ended, status = os.waitpid(child, os.WNOHANG)
-        except ChildProcessError:  # it ended as the signal came: the KeyboardInterrupt has replaced its status
+        except ChildProcessError:  # waitpid() reaped it as the signal came, and KeyboardInterrupt replaced its status
             return INTERRUPTED << 8
         if ended:
             return status

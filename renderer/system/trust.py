@@ -1,8 +1,8 @@
-"""What the file of a stranger may ask: which other files it may name, how much memory and time it may take.
+"""Limits for files of strangers: which other files they may name, and how much memory and time they may take.
 
-named_file() decides for every key, link and statement of a file that names another file. What the user names, on the
-command line or in the window, is not asked about. check_memory() is asked before much is allocated; --max-memory and
---untrusted bound a whole process, which another one watches.
+named_file() checks every key, link and statement of a file that names another file. Files that the user names, on the
+command line or in the window, are not checked. check_memory() is called before large allocations; a parent process
+enforces --max-memory and --untrusted on the whole process.
 """
 
 import argparse
@@ -24,24 +24,24 @@ from renderer.system.files import resolve
 from renderer.system.process import Supervision, stop_signals
 
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
-SMALL_BYTES = 1 << 26  # which nobody asks for
+SMALL_BYTES = 1 << 26  # smaller allocations are not checked
 WATCH_SECONDS = 0.02
 MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
-_chosen: list[Path] = []  # the user's, of --allow
-_allowed: set[Path] = set()  # those, and files that were named by right
+_chosen: list[Path] = []  # folders of --allow
+_allowed: set[Path] = set()  # folders of --allow, and files that named_file() has accepted
 _trusts: ContextVar[bool] = ContextVar("trusts", default=False)
 
 
 class Limits:
-    """What --max-memory and --untrusted ask for in this process."""
+    """The limits that --max-memory and --untrusted set for this process."""
 
     memory: int | None = None  # bytes
     refuses_programs = False
 
 
 def add_arguments(command: argparse.ArgumentParser, has_limits: bool = False) -> None:
-    """Declares the options of a command that opens files of strangers, with those of limits if it has an end."""
+    """Declares --allow; with `has_limits` also --max-memory and --untrusted, for commands other than a window."""
     if has_limits:
         command.add_argument("--max-memory", type=memory, metavar="SIZE", help="of the process, such as 2G or 500M")
         help = f"for files of strangers: no programs, {UNTRUSTED_SECONDS} s and, without --max-memory, 2G at most"
@@ -76,7 +76,7 @@ def _refuse_link(path: Path) -> None:
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """Raises what check_memory() says of settings in the block with the path of the scene's file before it."""
+    """Puts the path of the scene's file before errors of check_memory() about its settings in the block."""
     try:
         yield
     except (InputError, UnavailableError) as error:
@@ -94,7 +94,7 @@ def memory(text: str) -> int:
 
 
 def _watch(most: int, seconds: float) -> None:
-    """Goes on in a child, and ends it when it holds more than `most` bytes or runs for more than `seconds`."""
+    """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`."""
     child, ends = fork_child(), time.monotonic() + seconds
     Supervision.allowed = False
     if not child:
@@ -119,7 +119,7 @@ def _watch(most: int, seconds: float) -> None:
 def check_memory(count: int, what: str) -> None:
     """Raises InputError if `count` bytes more exceed --max-memory, UnavailableError if they exceed what is free.
 
-    `what` names what asks for them: "settings: procedural[3]". Called before they are allocated.
+    `what` names the key or array that needs the memory: "settings: procedural[3]". Call it before the allocation.
     """
     if count < SMALL_BYTES:
         return

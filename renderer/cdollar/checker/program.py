@@ -147,8 +147,8 @@ class Program:
     def open_file(self, name: str, span: Span) -> FunctionValue:
         """`file("big.npy")`: a function of its indices; nothing is read yet.
 
-        Paths are relative to the program's folder, then to the current one. A folder of None is that of a program that
-        the user types.
+        Paths are relative to the program's folder, then to the current one. The folder is None for a program that the
+        user types.
         """
         if name not in self.opened_files:
             try:

@@ -73,7 +73,7 @@ def _finite_slice(tree: ast.Slice, range_: Range, low: int | None, high: int | N
         message = (
             f"the slice {tree.span.excerpt} reads {min(first, last)}..{max(first, last) + 1} where {range_} is allowed"
         )
-        raise ProgramError("CS0322", tree.span, message, "ends that are left out are those of the domain: `a[1:]`")
+        raise ProgramError("CS0322", tree.span, message, "an omitted end is the end of the domain: `a[1:]`")
     return SliceArgument(first, step, size)
 
 

@@ -71,7 +71,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         environment=Environment(preset="studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
         suns=content.suns,
         point_lights=content.points,
-        # A mesh has the material BODY. A model brings its materials; without a ground the settings list BODY, unused.
+        # A mesh has the material BODY. A model has its own materials; without a ground the settings list BODY, unused.
         materials=(*settings.materials, GROUND) if quads else settings.materials or (BODY,),
         quads=quads,
     )

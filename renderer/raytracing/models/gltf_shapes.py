@@ -173,7 +173,7 @@ def _ball_arrays(
         radii[:] = 0
         radii[np.unique(balls.vertices, axis=0, return_index=True)[1]] = radius
     attributes = default_attributes(len(radii), attribute_float4s(balls.colors is not None, len(sets)))
-    attributes[:, 1, 0] = 1  # tells texture.h not to map this sphere as a globe
+    attributes[:, 1, 0] = 1  # flag: texture.h does not map this sphere as a globe
     _write_texcoords_and_colors(attributes, balls, sets, np.repeat(np.arange(len(radii))[:, None], 3, 1))
     return spheres(balls.vertices, radii, material), attributes
 

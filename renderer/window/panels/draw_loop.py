@@ -117,7 +117,7 @@ class DrawLoop:
             return False
         is_changed = self.draw_key(size, now) != panel.drawn
         if self.busy and (is_changed or measured.samples == 0 and not panel.tiles.done):
-            return False  # the first sample tells the number of tiles
+            return False  # the number of tiles is unknown before the first sample is timed
         if is_changed or measured.samples == 0 or panel.tiles.done:
             return True  # a paused panel too draws a complete sample after a change
         if self._is_behind:
@@ -309,7 +309,7 @@ class DrawLoop:
         draw = self._in_flight.pop(0)
         with self.panel.errors_stay():
             seconds = draw.timer.seconds()
-            if draw.tiles is self.panel.tiles:  # it is not of a picture that failed meanwhile
+            if draw.tiles is self.panel.tiles:  # the picture may have failed and been replaced meanwhile
                 self._complete(draw, seconds if draw.is_timed else math.nan)
 
     def _complete(self, draw: Draw, seconds: float) -> None:
