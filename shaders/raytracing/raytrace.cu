@@ -32,9 +32,9 @@
 #include "raytracing/volumes/shade_volume.h"
 #else  // stand-ins for a scene without volumes
 #define VOLUME_BASE 0x7fffffff
-#define collide(...)
-#define attenuate(...)
-#define shade_volume(...) false
+#define collide(params, depth, sampler, lights, origin, direction, hit)
+#define attenuate(params, depth, sampler, lights, origin, shadow)
+#define shade_volume(params, depth, sampler, hit, path, shadow, scene, materials, lights) false
 #endif
 
 // Returns the closest hit of a path's ray number `depth`: a surface, or a collision in a volume before it.
@@ -48,7 +48,7 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float
 #if SHADOW_CATCHER
 #include "raytracing/catch_shadows.h"
 #else
-#define shade_shadow_catcher(...) false
+#define shade_shadow_catcher(params, s, sampler, dimension, path, shadow, scene, materials, lights) false
 #endif
 
 // VECTOR_SHADING: CPUs shade eight neighboring hits at once (packets/shade_simd8.h). LEAVES_CATCHERS: that code leaves

@@ -1,6 +1,7 @@
 """Waiting for compilers: Tasks, child processes that compile, and interrupts of those who wait."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.gpu.opencl import pocl_compile
 from renderer.gpu.opencl.pocl_compile import PoclCompile
-from renderer.paths import ROOT
+from renderer.paths import ROOT, SHADERS
 from tests.gpu.slow_compiler import is_alive, pids, slow_child, wait_until
 
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
@@ -331,3 +332,10 @@ def test_a_cold_export_ends_at_ctrl_c_and_the_next_one_draws_the_same_bits(tmp_p
     for name in ("b.png", "c.png"):
         subprocess.run([*command, str(tmp_path / name)], cwd=ROOT, env=environment, check=True, timeout=120)
     assert (tmp_path / "b.png").read_bytes() == (tmp_path / "c.png").read_bytes()
+
+
+def test_no_macro_takes_a_variable_number_of_arguments():
+    """OpenCL C has none: PoCL accepts them, NVIDIA's compiler refuses the whole program."""
+    files = [path for path in SHADERS.rglob("*") if path.suffix in (".h", ".cu")]
+    variadic = [path.name for path in files if re.search(r"(?m)^\s*#\s*define\s+\w+\([^)]*\.\.\.", path.read_text())]
+    assert len(files) > 100 and not variadic

@@ -154,7 +154,7 @@ DEVICE void find_guide(GLOBAL const uint *guide, const Material m, float3 geomet
 // takes the throughput's place.
 #define ROULETTE_WEIGHT(throughput, unguided) (unguided)
 #else
-#define find_guide(...)
+#define find_guide(guide, material, normal, surface)
 #define sample_bsdf material_sample
 #define ROULETTE_WEIGHT(throughput, unguided) xyz(throughput)
 #endif

@@ -10,13 +10,13 @@
 #if LIGHT_TREE
 #include "raytracing/lights/light_tree.h"
 #else
-#define sample_light_tree(...) 0
-#define hit_light_probability(...) 1.0f
+#define sample_light_tree(params, lights, point, bits, probability) 0
+#define hit_light_probability(params, lights, primitives, hit, from, primitive) 1.0f
 #endif
 #if LIGHT_PROFILES
 #include "raytracing/lights/light_profile.h"
 #else
-#define profile_candela(...) 1.0f
+#define profile_candela(params, lights, profile, direction) 1.0f
 #endif
 
 // Returns 1 - cos(theta_max) of the cone that a sphere subtends from a point; 0 from inside and from close by.
@@ -223,7 +223,7 @@ DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, GLOBAL c
     return emission_texture_at(SCENE_ARGS, p, u, v, normal);
 }
 #else
-#define light_texture_at(...) 1.0f
+#define light_texture_at(params, scene, lights, light, from) 1.0f
 #endif
 
 // A shadow ray, and the contribution that it adds if it is unoccluded. direction.xyz is unit; direction.w is t_max.

@@ -25,9 +25,9 @@
 #define HAS_TRANSFORM 128
 #define NO_SLOT -1  // stands for a slot with the first set of texture coordinates, untransformed
 // WITH_SLOT(name, statements) expands to the statements if MaterialTextures has the field `name`, else nothing.
-#define WITH_SLOT_0(...)
-#define WITH_SLOT_1(...) __VA_ARGS__
-#define WITH_SLOT(slot, ...) JOIN(WITH_SLOT_, HAS_SLOT_##slot)(__VA_ARGS__)
+#define WITH_SLOT_0(statements)
+#define WITH_SLOT_1(statements) statements
+#define WITH_SLOT(slot, statements) JOIN(WITH_SLOT_, HAS_SLOT_##slot)(statements)
 
 #define TEXTURE_PARAMS                                                                                   \
     GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures, \

@@ -8,7 +8,7 @@
 #if EQUIANGULAR
 #include "raytracing/volumes/equiangular.h"
 #else
-#define mis_weight_free_flight(...) 1.0f
+#define mis_weight_free_flight(params, lights, light, volume, origin, direction, t, t_max) 1.0f
 #endif
 
 // Replaces the hit of ray number `depth` of a path by the first collision before it, if there is one. With EQUIANGULAR
