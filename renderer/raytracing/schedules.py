@@ -1,6 +1,8 @@
 """Schedules: the kernel launches that draw one sample of every pixel. All schedules draw the same bits.
 
-- `wavefront`: one kernel a stage (S. Laine et al. 2013); stages pack active rays before they work.
+- `wavefront`: paths of a depth side by side (S. Laine et al. 2013). GPUs run depth 0 in one launch and all later depths
+  in another, whose groups pack their active rays before each stage; other devices, and views of the stages, launch one
+  kernel a stage.
 - `regenerate`: one kernel, whose threads start a new path when their path ends.
 - `megakernel`: one kernel, which traces paths to all depths.
 
@@ -27,15 +29,20 @@ from renderer.raytracing.settings import Settings
 MIN_WAVEFRONT_PRIMS = 36  # static primitives; by CUDA on an H200 regeneration is faster for 32 of them, not for 38
 MIN_WAVEFRONT_RAYS = 14_000  # rays for each multiprocessor: seven groups of BOUNCES; regeneration is faster below
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
+RESIDENT_THREADS = 1024  # least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200
+# the compiler's own choice, 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py); so do 48 registers.
+MEGAKERNEL_TURN = 4  # NODES_PER_TURN of the megakernel: against while-while, 1.06 times as fast for a bunny
 PERSISTENT_THREADS = 1 << 18  # threads of `regenerate`: more than any GPU has resident
 RECORDED_FROM = 2  # samples launched one by one before a graph is recorded, which takes the time of a few samples
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
-REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
-BOUNCES = "bounces"  # the kernel that runs all wavefront stages from FIRST_BOUNCES_DEPTH on in one launch (bounces.h)
-FIRST_BOUNCES_DEPTH = 1
-# GPUs compile the wavefront as three programs, in parallel: PART_RAYS has the kernels that PARTS does not list.
-PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3}, 1  # numbered in shaders/raytracing/wavefront.h
 BEGIN_SAMPLE = "begin_sample"
+REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
+ONE_BY_ONE = "one by one"  # the wavefront's entry for the kernels of its single stages
+# Kernels of the wavefront of a GPU with a stencil of bits: depth 0 (first_bounce.h), all later depths (bounces.h), and
+# the film's update by the paths that continued after depth 0.
+FIRST_BOUNCE, BOUNCES, FINISH_PATHS = FUSED_WAVEFRONT = "first_bounce", "bounces", "finish_paths"
+# GPUs compile the wavefront in programs of parts, in parallel; PART_RAYS has the kernels that PARTS does not list.
+PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, FINISH_PATHS: 4, BEGIN_SAMPLE: 4}, 1  # see wavefront.h
 SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; each traces a stencil word, 32 paths
 
 
@@ -94,13 +101,15 @@ class Schedule:
 
     @classmethod
     def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
-        """Returns group size and compile-time constants of each kernel of the schedule, by entry point."""
-        sizes = GROUP_SIZES | ({"megakernel": SCALAR_GROUP_SIZE} if device.properties.scalar_threads else {})
+        """Returns group size and compile-time constants of each kernel that draws samples, by entry point."""
         name = cls.__name__.lower()
-        group_sizes = {entry: sizes.get(entry, GROUP_SIZE) for entry in STAGES[name]}
-        if device.has_graphs:
-            group_sizes[BEGIN_SAMPLE] = sizes.get(name, GROUP_SIZE)  # the group size of the program's other kernels
-        return {entry: (size, constants) for entry, size in group_sizes.items()}
+        entries = (*STAGES[name], *((BEGIN_SAMPLE,) if device.has_graphs else ()))
+        if device.properties.scalar_threads:
+            size = SCALAR_GROUP_SIZE if name == "megakernel" else GROUP_SIZES.get(name, GROUP_SIZE)
+        else:
+            size = GROUP_SIZES.get(name, GROUP_SIZE)
+            constants = constants | {"MIN_GROUPS_PER_SM": RESIDENT_THREADS // size}
+        return dict.fromkeys(entries, (size, constants))
 
     def draw_sample(
         self, settings: Settings, params: np.ndarray, scene: SceneArgs, merge: Callable[[], None] | None = None
@@ -167,39 +176,64 @@ class Schedule:
 
 
 class Wavefront(Schedule):
-    """One launch a stage. GPUs with a stencil of bits launch BOUNCES for all stages from FIRST_BOUNCES_DEPTH on."""
+    """Launches FUSED_WAVEFRONT on GPUs with a stencil of bits; elsewhere, and in stages(), one kernel a stage."""
+
+    @classmethod
+    def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Any]:
+        """As Schedule.compile(); ONE_BY_ONE maps to a function that compiles the kernels of the single stages."""
+        kernels, source = super().compile(device, constants), kernel_source()
+        if FIRST_BOUNCE not in kernels:
+            return kernels | {ONE_BY_ONE: lambda: kernels}
+        parts = cls._parts(device, constants, STAGES["wavefront"])
+        compile_stages = cache(lambda: {name: device.kernel(source, name, n, **c) for name, (n, c) in parts.items()})
+        return kernels | {ONE_BY_ONE: compile_stages}
 
     @classmethod
     def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
-        programs = super()._programs(device, constants)
         if constants["STENCIL"] != STENCILS["bits"] or device.properties.scalar_threads:
-            return programs
-        entries = *programs, BOUNCES
-        return {entry: (GROUP_SIZE, constants | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
+            return super()._programs(device, constants)
+        return cls._parts(device, constants, (*FUSED_WAVEFRONT, *((BEGIN_SAMPLE,) if device.has_graphs else ())))
+
+    @classmethod
+    def _parts(
+        cls, device: Device, constants: dict[str, object], entries: tuple[str, ...]
+    ) -> dict[str, tuple[int, dict[str, object]]]:
+        """Returns group size and constants of kernels of the wavefront of a GPU with a stencil of bits."""
+        size, values = next(iter(super()._programs(device, constants).values()))
+        return {entry: (size, values | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
     def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
-        depths = FIRST_BOUNCES_DEPTH if BOUNCES in self._kernels else settings.max_depth
-        for _ in self._stages(settings, params, scene, depths):
-            pass
+        if FIRST_BOUNCE not in self._kernels:
+            for _ in self._stages(settings, params, scene):
+                pass
+            return
+        run, rays, scene_args = self._kernels, self._rays, (*scene.geometry, scene.materials, scene.lights)
+        masks = rays.active_masks[:2]
+        run[FIRST_BOUNCE](rays.padded_count, *params, *rays.film, *masks, *rays.path, *scene_args)
+        if settings.max_depth > 1:
+            run[BOUNCES](
+                rays.bounces_threads, *params, 1, masks[1], rays.bounces_masks, *rays.path, rays.hits,
+                *rays.shadow_rays, *scene_args,
+            )  # fmt: skip
+            run[FINISH_PATHS](rays.padded_count, *params, masks[1], rays.radiances, *rays.film)
 
     def stages(
         self, settings: Settings, params: np.ndarray, scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages of a sample one by one; yields each stage's name, depth and the mask it wrote or None."""
         if not self._device.has_graphs:
-            return self._stages(settings, (params[()],), scene, settings.max_depth)
+            return self._stages(settings, (params[()],), scene)
         self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
-        return self._stages(settings, (params[()], self._rays.sample), scene, settings.max_depth)
+        return self._stages(settings, (params[()], self._rays.sample), scene)
 
     def _stages(
-        self, settings: Settings, params: tuple[object, ...], scene: SceneArgs, depths: int
+        self, settings: Settings, params: tuple[object, ...], scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
-        """Launches and yields the stages of the first `depths` depths; BOUNCES then runs all deeper stages."""
-        run, rays, masks = self._kernels, self._rays, self._rays.active_masks
+        run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
         yield "generate", 0, masks[0]
-        for depth in range(min(depths, settings.max_depth)):
+        for depth in range(settings.max_depth):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
             run["trace"](
                 rays.launch_threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
@@ -217,11 +251,6 @@ class Wavefront(Schedule):
                     *scene.geometry, scene.lights,
                 )  # fmt: skip
                 yield "connect", depth, rays.shadow_mask
-        if depths < settings.max_depth:
-            run[BOUNCES](
-                rays.bounces_threads, *params, depths, masks[depths], rays.bounces_masks, *rays.path, rays.hits,
-                *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
-            )  # fmt: skip
         run["accumulate"](rays.padded_count, *params, rays.radiances, *rays.film)
         yield "accumulate", settings.max_depth, None
 
@@ -239,9 +268,8 @@ class Wavefront(Schedule):
             return {}
         masks = [(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]]
         if BOUNCES in self._kernels:
-            depths = range(FIRST_BOUNCES_DEPTH, max_depth)
             words = self._rays.mask_words
-            masks[FIRST_BOUNCES_DEPTH:] = [(self._rays.bounces_masks, depth * words, 1) for depth in depths]
+            masks[1:] = [(self._rays.bounces_masks, depth * words, 1) for depth in range(1, max_depth)]
         return self._count(masks)
 
 
@@ -263,6 +291,11 @@ class Regenerate(Schedule):
 
 class Megakernel(Schedule):
     """One launch for all depths; on devices without warps a thread traces the 32 paths of a stencil word."""
+
+    @classmethod
+    def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
+        turn = 0 if device.properties.scalar_threads else MEGAKERNEL_TURN
+        return super()._programs(device, constants | {"NODES_PER_TURN": turn})
 
     def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
         rays = self._rays

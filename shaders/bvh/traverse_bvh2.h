@@ -23,6 +23,9 @@
 #define STACK_SENTINEL ((int)0x80000000)
 #define STACK_SIZE 64  // no builder makes a deeper BVH
 #define ROOT_NODE 0
+#ifndef NODES_PER_TURN
+#define NODES_PER_TURN 0
+#endif
 
 // A ray for slab tests (T. Kay and J. Kajiya 1986): a plane at coordinate c is crossed at t = c * inverse + bias. The
 // biases move near planes closer and far planes farther by the rounding error of origin * inverse, so that no box is
@@ -125,7 +128,9 @@ DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref
 }
 
 // Returns the closest hit before `t_max`, primitive -1 without one. With accept_first_hit, traversal stops at the first
-// hit, and only the result's primitive (>= 0: a hit) is valid.
+// hit, and only the result's primitive (>= 0: a hit) is valid. NODES_PER_TURN schedules the lanes of a warp: 0 is
+// while-while, where a lane waits at its leaf until all lanes have one; n is if-if, where a turn is at most n inner
+// nodes and then at most one leaf.
 DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                          float3 direction, float t_max, bool accept_first_hit FILTER_PARAMS) {
     SlabRay ray = slab_ray(origin, direction);
@@ -133,11 +138,12 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        while (node >= 0) {
+        NO_UNROLL
+        for (int k = 0; node >= 0 && (k < NODES_PER_TURN || !NODES_PER_TURN); k++) {
             COUNT_NODE(best);
             node = next_node(nodes, node, ray, best.t, &top);
         }
-        while (node < 0 && node != STACK_SENTINEL) {
+        for (int k = 0; node < 0 && node != STACK_SENTINEL && (k < 1 || !NODES_PER_TURN); k++) {
             if (!accept_first_hit) {
                 intersect_leaf(primitives, node, origin, direction, &best, &prim_id FILTER_ARGS);
             } else if (leaf_any_hit(primitives, node, origin, direction, t_max FILTER_ARGS)) {
@@ -162,17 +168,16 @@ DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RE
 }
 
 #if HAS_BALLOT
-// Continues the traversal of a ray from `node`: visits at most NODES_BEFORE_LEAVES inner nodes, then the leaves that it
-// reached. Returns the next node, STACK_SENTINEL when the traversal has ended. The whole warp must call.
-#define NODES_BEFORE_LEAVES 4
+// Continues the traversal of a ray from `node`: visits at most NODES_BEFORE_LEAF inner nodes, then a leaf if it has
+// reached one. Returns the next node, STACK_SENTINEL when the traversal has ended. The whole warp must call.
+#define NODES_BEFORE_LEAF 4
 DEVICE int continue_walk(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, int node,
                          float3 origin, float3 direction, const SlabRay ray, bool accept_first_hit, Hit *best,
                          int *prim_id, int **top FILTER_PARAMS) {
     NO_UNROLL
-    for (int k = 0; k < NODES_BEFORE_LEAVES && node >= 0; k++) node = next_node(nodes, node, ray, best->t, top);
+    for (int k = 0; k < NODES_BEFORE_LEAF && node >= 0; k++) node = next_node(nodes, node, ray, best->t, top);
     WARP_BARRIER();
-    NO_UNROLL
-    while (node < 0 && node != STACK_SENTINEL) {
+    if (node < 0 && node != STACK_SENTINEL) {
         intersect_leaf(primitives, node, origin, direction, best, prim_id FILTER_ARGS);
         node = accept_first_hit && best->primitive >= 0 ? STACK_SENTINEL : *--*top;
     }

@@ -1,8 +1,9 @@
 // Path tracing: the main program of the ray tracer. Three schedules of the same work give the same bits;
 // renderer/raytracing/schedules.py chooses and launches one of them for each sample of the picture:
-//     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013), for the active rays: generate; for every
-//                 depth trace, shade, connect; accumulate (wavefront.h). GPUs run it for large pictures of many
-//                 primitives.
+//     wavefront   the paths of a depth side by side (S. Laine, T. Karras and T. Aila 2013). GPUs run depth 0 in one
+//                 launch (first_bounce.h) and all later depths in another, whose groups pack their active rays before
+//                 each stage (bounces.h); other devices, and views of the stages, launch one kernel a stage
+//                 (wavefront.h). GPUs run it for large pictures of many primitives.
 //     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the
 //                 paths in registers, and stops when the word is 0. CPUs, where one thread traces all 32 paths
 //                 (fused_scalar.h), and GPUs without a ballot run it.

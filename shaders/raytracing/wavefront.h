@@ -1,4 +1,5 @@
-// The wavefront schedule: one kernel for each stage, and the functions for one ray that bounces.h uses too. Included by
+// The wavefront schedule: one kernel for each stage, and the functions for one ray that bounces.h uses too. Where GPUs
+// draw by first_bounce.h and bounces.h, the kernels here serve the views of the stages. Included by
 // raytracing/raytrace.cu; renderer/raytracing/schedules.py launches the kernels. All kernels take arrays of path states
 // by ray (path.h) and a stencil, the mask of the rays that are active in the stage (stencil.h). A GPU's program holds
 // only the kernels of its PART, so that programs compile in parallel; a CPU's program holds all.
@@ -6,6 +7,7 @@
 #define PART_RAYS 1
 #define PART_SHADE 2
 #define PART_BOUNCES 3
+#define PART_FIRST 4
 #define HAS_PART(part) (PART == PART_ALL || PART == part)
 #define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // a shadow ray's contribution, then its origin
 // The path states (Path in path.h) and the shadow rays (ShadowRay in lights/lights.h), a float4 a ray each.
@@ -135,6 +137,9 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
 }
 #endif
 
-#if STENCIL == STENCIL_BITS && !SCALAR_THREADS && HAS_PART(PART_BOUNCES)
+#if STENCIL == STENCIL_BITS && !SCALAR_THREADS
+#include "raytracing/first_bounce.h"
+#if HAS_PART(PART_BOUNCES)
 #include "raytracing/bounces.h"
+#endif
 #endif

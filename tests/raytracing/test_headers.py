@@ -13,7 +13,7 @@ from renderer.raytracing.settings import Material, Settings
 from renderer.raytracing.textures import TextureArrays
 
 # parts of another text: the schedules in raytrace.cu, and texture.h, which is compiled again for eight lanes
-PARTS = {"fused_scalar.h", "bounces.h", "wavefront.h", "surface_textures.h"}
+PARTS = {"fused_scalar.h", "first_bounce.h", "bounces.h", "wavefront.h", "surface_textures.h"}
 HEADERS = sorted(
     path.relative_to(SHADERS).as_posix()
     for path in (SHADERS / "raytracing").rglob("*.h")

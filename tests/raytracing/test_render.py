@@ -11,7 +11,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import procedural
-from renderer.raytracing.schedules import BOUNCES, FIRST_BOUNCES_DEPTH
+from renderer.raytracing.schedules import BOUNCES
 from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import from_table, set_from_text, to_table
@@ -136,7 +136,7 @@ def test_bit_count_is_the_number_of_active_rays(picture, rng):
     render(picture, scene, size)
     rows = [row.read() for row in picture._rays.active_masks[:7]]
     if BOUNCES in picture._schedule._kernels:
-        rows[FIRST_BOUNCES_DEPTH:] = picture._rays.bounces_masks.read()[FIRST_BOUNCES_DEPTH:7]
+        rows[1:] = picture._rays.bounces_masks.read()[1:7]
     report = picture.report()
     assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == report["active rays"]
     assert [int((row == 0).sum()) for row in rows] == report["empty stencil words"]
