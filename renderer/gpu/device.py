@@ -313,18 +313,24 @@ class Device(Protocol):
         with stage("compiling"):
             return self._kernel(file, entry, group_size, constants)
 
-    def compile_ahead(self, file: str | GeneratedSource, group_size: int = 256, **constants: object) -> None:
+    def compile_ahead(
+        self, file: str | GeneratedSource, group_size: int = 256, **constants: object
+    ) -> Callable[[], bool]:
         """Starts to compile a program that kernel() will need, while other work goes on.
 
-        Does nothing unless `compiles_beside_work`: PoCL's compiler, for one, serves one caller at a time.
+        Returns a function that is true once kernel() need not wait for it. Does nothing unless `compiles_beside_work`:
+        PoCL's compiler, for one, serves one caller at a time.
         """
         if not self.compiles_beside_work:
-            return
+            return lambda: True
         program = self._program_text(file, group_size, constants)
-        if program.key not in self._programs and program.key not in self._compiling:
+        if program.key in self._programs:
+            return lambda: True
+        if program.key not in self._compiling:
             work = partial(self._compile, program)
             pool = self.compile_pool
             self._compiling[program.key] = pool.submit(work) if pool else start_thread(partial(work, None))
+        return self._compiling[program.key].done
 
     def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, object]) -> Kernel:
         program = self._program_text(file, group_size, constants)

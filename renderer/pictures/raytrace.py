@@ -31,7 +31,8 @@ from renderer.raytracing.models.from_model import TONE, open_file, play_animatio
 from renderer.raytracing.models.gltf_shapes import not_drawn
 from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
-from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Wavefront, with_schedule
+from renderer.raytracing.schedule_trial import Candidate, Trial, remembered, trial_key
+from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedule, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
@@ -105,27 +106,66 @@ class Picture(AccumulatingPicture[Settings]):
         ray_count = tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)
-        settings = self._settings = with_schedule(self.device, settings, self._geometry, ray_count)
-        rays_key = (
+        wanted, settings = settings, with_schedule(self.device, settings, self._geometry, ray_count)
+        with stage("building"):
+            lights = self._update_lights(settings)
+        self._update_guide(settings)
+        rival = rival_schedule(self.device, wanted, settings.schedule, ray_count)
+        key = ""
+        if rival:
+            constants = self._constants(settings, self._geometry) | lights.constants
+            count = self._geometry.primitive_count
+            key = trial_key(self.device, constants, count, ray_count, settings.max_depth)
+            best = remembered().get(key)
+            if best in (rival, settings.schedule):
+                settings, rival = settings.with_schedule(best), None
+        self._settings = settings
+        rays_key = self._buffers_key(settings, tile)
+        if self._rays_key != rays_key:
+            self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
+            self._film = Film(self.device, self._rays.film, self._rays.sample)
+        self._schedule = self._open_schedule(settings, self._rays)
+        self._trial = self._open_trial(key, settings.with_schedule(rival), tile) if rival else None
+        self._params = launch_params(settings, size, tile, lights.fields)
+        self._film.reset()
+        self._converged = None
+
+    @staticmethod
+    def _buffers_key(settings: Settings, tile: Tile) -> tuple[Size, int, str, str, int, bool, int]:
+        """Returns the arguments of RayBuffers after the device."""
+        return (
             tile[2:], settings.max_depth, settings.stencil, settings.schedule,
             2 if settings.has_instances or settings.models else 1, settings.keeps_variance,
             2 if samples_segments(settings) else 1,
         )  # fmt: skip
-        if self._rays_key != rays_key:
-            self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
-            self._film = Film(self.device, self._rays.film, self._rays.sample)
-        with stage("building"):
-            lights = self._update_lights(settings)
-        self._update_guide(settings)
-        constants = self._constants(settings, self._geometry) | lights.constants
+
+    def _open_schedule(self, settings: Settings, rays: RayBuffers) -> Schedule:
+        """Returns the schedule of the settings, compiled."""
+        constants = self._constants(settings, self._geometry) | self._lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
         if key not in self._kernels:
             self._kernels[key] = schedule.compile(self.device, constants)
-        self._schedule = schedule(self.device, self._kernels[key], self._rays)
-        self._params = launch_params(settings, size, tile, lights.fields)
-        self._film.reset()
-        self._converged = None
+        return schedule(self.device, self._kernels[key], rays)
+
+    def _open_trial(self, key: str, rival: Settings, tile: Tile) -> Trial:
+        """Returns the trial of the present schedule beside that of `rival`."""
+
+        def start_rival() -> Callable[[], bool]:
+            constants = self._constants(rival, self._geometry) | self._lights.constants
+            return SCHEDULES[rival.schedule].compile_ahead(self.device, constants)
+
+        def open_rival() -> Candidate:
+            rays = RayBuffers(self.device, *self._buffers_key(rival, tile), film_of=self._rays)
+            return Candidate(rival.schedule, self._open_schedule(rival, rays), rays)
+
+        first = Candidate(self._settings.schedule, self._schedule, self._rays)
+        return Trial(key, self.device, first, start_rival, open_rival)
+
+    def _end_trial(self, best: Candidate) -> None:
+        """Goes on with the faster schedule; the other's buffers are freed."""
+        self._trial, self._schedule, self._rays = None, best.schedule, best.rays
+        self._settings, self._rays_key = self._settings.with_schedule(best.name), best.rays.key
 
     def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
         """Returns the compile-time constants of the schedule's kernels, without LightSampler.constants."""
@@ -173,7 +213,13 @@ class Picture(AccumulatingPicture[Settings]):
             self._update_lights(self._settings)  # light ids are indices of primitives in the BVH's order
             self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
-        self._schedule.draw_sample(self._settings, self._params, self._scene_args(), merge)
+        if self._trial and self._trial.is_over(self._settings.samples - sample):
+            self._end_trial(self._trial.best)
+
+        def draw(schedule: Schedule) -> None:
+            schedule.draw_sample(self._settings, self._params, self._scene_args(), merge)
+
+        self._trial.draw(draw) if self._trial else draw(self._schedule)
 
     def _has_converged(self) -> bool:
         """True if every pixel has reached the noise threshold; the film is read at powers of two, when pixels stop."""

@@ -17,8 +17,12 @@ class RayBuffers:
 
     `float4s_per_hit` is 2 for scenes with instances. `float4s_per_contribution` is 2 if shadow rays may start elsewhere
     than at the path's vertex (equiangular.h). All float4 buffers are (count, 4) float32. The film is the mean and, if
-    `keeps_variance`, the sum of squared deviations, each (height, width, 4).
+    `keeps_variance`, the sum of squared deviations, each (height, width, 4). `film_of` are buffers of another schedule
+    for the same picture, whose film these share.
     """
+
+    film: tuple[Buffer, ...]
+    sample: Buffer
 
     def __init__(
         self,
@@ -30,17 +34,24 @@ class RayBuffers:
         float4s_per_hit: int = 1,
         keeps_variance: bool = False,
         float4s_per_contribution: int = 1,
+        film_of: "RayBuffers | None" = None,
     ):
+        # the arguments after the device
+        self.key = (
+            size, max_depth, stencil, schedule, float4s_per_hit, keeps_variance, float4s_per_contribution
+        )  # fmt: skip
         width, height = size
         self.stencil = stencil
         blocks = -(-width // 8) * -(-height // 4)
         self.padded_count = -(-blocks // WORDS_PER_GROUP) * WORDS_PER_GROUP * 32
         self.launch_threads = self.padded_count // WORDS_PER_WARP
         self.bounces_threads = self.padded_count // 32 // WORDS_PER_GROUP * GROUP_SIZE
-        self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
+        film = film_of.film if film_of else tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))
+        self.film = film  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # `regenerate`: paths started, then active rays by depth
-        self.sample = device.buffer(2, "i4")  # index of the current sample, and of its range's first one
+        # index of the current sample, and of its range's first one
+        self.sample = film_of.sample if film_of else device.buffer(2, "i4")
         words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
         self.mask_words = words.get(stencil, self.padded_count // 32)
         self.active_masks: list[Buffer] = []  # one by depth; for the megakernel one of (words, MAX_DEPTHS)

@@ -47,18 +47,34 @@ SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; eac
 
 
 def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
-    """Returns the settings with "auto" replaced by the device's schedule for a tile of `ray_count` rays."""
+    """Returns the settings with "auto" replaced by a guess of the device's fastest schedule for `ray_count` rays.
+
+    schedule_trial.py measures whether another one is faster.
+    """
     if settings.schedule != "auto":
         return settings
     if settings.stencil != "bits":
         return settings.with_schedule("wavefront")
     if not has_ballot(device):
         return settings.with_schedule("megakernel")
+    if not device.has_graphs:
+        return settings.with_schedule("regenerate")
     is_simple = geometry.primitive_count < MIN_WAVEFRONT_PRIMS and not geometry.has_instances
     is_small = ray_count < MIN_WAVEFRONT_RAYS * device.properties.compute_units
-    fits = ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
-    is_wavefront = device.has_graphs and fits and not is_simple and not is_small
-    return settings.with_schedule("wavefront" if is_wavefront else "regenerate")
+    is_wavefront = fits_wavefront(device, ray_count) and not is_simple and not is_small
+    return settings.with_schedule("wavefront" if is_wavefront else "megakernel")
+
+
+def fits_wavefront(device: Device, ray_count: int) -> bool:
+    """True if the states of `ray_count` rays take at most a quarter of the device's memory."""
+    return ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
+
+
+def rival_schedule(device: Device, settings: Settings, schedule: str, ray_count: int) -> str | None:
+    """Returns the schedule that "auto" tries beside `schedule`; None where `schedule` is always faster."""
+    if settings.schedule != "auto" or settings.stencil != "bits" or not device.has_graphs or not has_ballot(device):
+        return None
+    return "megakernel" if schedule == "wavefront" else "wavefront" if fits_wavefront(device, ray_count) else None
 
 
 class SceneArgs(NamedTuple):
@@ -93,11 +109,14 @@ class Schedule:
         return kernels | {REPORT_STAGE: cache(partial(device.kernel, REPORT_FILE, REPORT_STAGE, GROUP_SIZE))}
 
     @classmethod
-    def compile_ahead(cls, device: Device, constants: dict[str, object]) -> None:
-        """Begins to compile the kernels in the background, in parallel, if the device can."""
+    def compile_ahead(cls, device: Device, constants: dict[str, object]) -> Callable[[], bool]:
+        """Begins to compile the kernels in the background, in parallel, if the device can.
+
+        Returns a function that is true once compile() need not wait for them.
+        """
         programs = {(size, values["PART"]): values for size, values in cls._programs(device, constants).values()}
-        for (size, _), values in programs.items():
-            device.compile_ahead(kernel_source(), size, **values)
+        are_done = [device.compile_ahead(kernel_source(), size, **values) for (size, _), values in programs.items()]
+        return lambda: all(is_done() for is_done in are_done)
 
     @classmethod
     def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:

@@ -176,12 +176,16 @@ def _loaded(code: bytes) -> ctypes.CDLL:
     return ctypes.CDLL(f"/proc/{os.getpid()}/fd/{file}")
 
 
+_runtime_lock = threading.Lock()
+
+
 class Module:
     """A shared object of compiler.py, loaded."""
 
     def __init__(self, emulation: Emulation, code: bytes):
         self.emulation, self.device = emulation, emulation.device
-        self.runtime = compiler.runtime(emulation.folder)
+        with _runtime_lock:  # two threads that compile would load it twice
+            self.runtime = compiler.runtime(emulation.folder)
         self.library = _loaded(code)
         self.library.emulated_module_address.restype = ctypes.c_void_p
         self.address = self.library.emulated_module_address()

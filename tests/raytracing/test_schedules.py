@@ -13,14 +13,16 @@ MANY, LARGE = schedules.MIN_WAVEFRONT_PRIMS, 132 * schedules.MIN_WAVEFRONT_RAYS
 @pytest.mark.parametrize(
     ("primitives", "instances", "rays", "chosen"),
     [
-        (MANY - 1, False, LARGE, "regenerate"),
+        (MANY - 1, False, LARGE, "megakernel"),
         (MANY, False, LARGE, "wavefront"),
         (1, True, LARGE, "wavefront"),
-        (MANY, True, LARGE - 1, "regenerate"),
-        (MANY, True, 1 << 24, "regenerate"),  # whose rays between two stages would take a quarter of the memory
+        (MANY, True, LARGE - 1, "megakernel"),
+        (MANY, True, 1 << 24, "megakernel"),  # whose rays between two stages would take a quarter of the memory
     ],
 )
-def test_gpus_draw_simple_scenes_small_and_huge_tiles_by_regeneration(monkeypatch, primitives, instances, rays, chosen):
+def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
+    monkeypatch, primitives, instances, rays, chosen
+):
     properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=132)
     device, opencl = (SimpleNamespace(properties=properties, has_graphs=graphs) for graphs in (True, False))
     geometry = SimpleNamespace(primitive_count=primitives, has_instances=instances)

@@ -1,0 +1,122 @@
+"""The choice of the schedule "auto" by measurement, on samples that a picture draws anyway.
+
+All schedules draw the same bits, so a picture may change its schedule between two samples. A picture begins with the
+schedule that was fastest for an earlier picture of the same structure, size and device, or else with the guess of
+schedules.with_schedule(). If much of the picture is left to draw, a Trial lets the rival compile beside the drawing,
+times a few samples of both by the device's clock, and goes on with the faster one. pictures/raytrace.py draws by it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.cache import cache_folder, read_entry, write_entry
+from renderer.gpu.device import Device, Timer
+from renderer.raytracing.ray_buffers import RayBuffers
+from renderer.raytracing.schedules import Schedule
+
+WARM_SAMPLES = 4  # of each schedule: launched one by one, then recorded as a graph; they are not timed
+TIMED_SAMPLES = 4  # of each schedule; the least time counts
+MAX_REMEMBERED = 4096  # choices in the file
+LEAST_SECONDS = 1.0  # of drawing that is left: a rival that compiles takes seconds, and gains less in shorter pictures
+Choices = dict[str, str]  # the fastest schedules, by trial_key()
+
+
+def trial_key(device: Device, constants: Mapping[str, object], primitive_count: int, ray_count: int, depth: int) -> str:
+    """Returns what pictures for which the same schedule is fastest have in common, as a hash.
+
+    These are the device, the compile-time constants of the scene, the depth, and the orders of magnitude, by powers of
+    two, of the numbers of primitives and rays.
+    """
+    own = ("SCHEDULE", "WORDS_PER_WARP")  # constants of a schedule, not of the scene
+    structure = sorted((k, v) for k, v in constants.items() if isinstance(v, int) and k not in own)
+    numbers = primitive_count.bit_length(), ray_count.bit_length(), depth
+    return hashlib.sha256(repr((device.name, device.driver, structure, numbers)).encode()).hexdigest()[:32]
+
+
+@cache
+def remembered() -> Choices:
+    """The choices of earlier processes, from the cache folder, and of this one."""
+    content = read_entry(cache_folder() / "schedules.json")
+    try:
+        choices = json.loads(content or b"{}")
+    except ValueError:
+        choices = {}
+    return {str(k): str(v) for k, v in choices.items()} if isinstance(choices, dict) else {}
+
+
+def remember(key: str, schedule: str) -> None:
+    """Keeps a choice for later pictures, also of other processes."""
+    choices = remembered()
+    choices[key] = schedule
+    while len(choices) > MAX_REMEMBERED:
+        choices.pop(next(iter(choices)))  # the oldest
+    write_entry(cache_folder() / "schedules.json", json.dumps(choices).encode())
+
+
+class Candidate:
+    """A schedule in a trial, with its buffers and the timers of its samples."""
+
+    def __init__(self, name: str, schedule: Schedule, rays: RayBuffers):
+        self.name, self.schedule, self.rays = name, schedule, rays
+        self.samples, self.timers = 0, list[Timer]()
+
+    @property
+    def is_timed(self) -> bool:
+        """True if the device has drawn all samples that the trial times."""
+        return len(self.timers) == TIMED_SAMPLES and all(timer.is_done for timer in self.timers)
+
+    def seconds(self) -> float:
+        """The least device time of a timed sample; waits for the samples."""
+        return min(timer.seconds() for timer in self.timers)
+
+
+class Trial:
+    """Draws samples by two schedules in turn, the present one first, until it knows the faster one.
+
+    `start_rival` begins to compile the rival and returns a function that tells if it is compiled; `open_rival` returns
+    it, with buffers that share the film. Whoever draws asks is_over() before each sample and then goes on with `best`.
+    """
+
+    def __init__(
+        self, key: str, device: Device, first: Candidate, start_rival: Callable[[], Callable[[], bool]],
+        open_rival: Callable[[], Candidate],
+    ) -> None:  # fmt: skip
+        self.key, self.best = key, first
+        self._device, self._first, self._current = device, first, first
+        self._start_rival, self._open_rival = start_rival, open_rival
+        self._is_compiled: Callable[[], bool] | None = None
+        self._rival: Candidate | None = None
+
+    def is_over(self, samples_left: int) -> bool:
+        """Advances the trial before a sample is drawn; True once `best` is known, or not worth finding out."""
+        if self._rival:
+            if self._rival is self._current and self._rival.is_timed:
+                self.best = min(self._first, self._rival, key=Candidate.seconds)
+                remember(self.key, self.best.name)
+                return True
+        elif self._first.is_timed:
+            if self._is_compiled is None:
+                if self._first.seconds() * samples_left < LEAST_SECONDS:
+                    return True
+                self._is_compiled = self._start_rival()
+            if self._is_compiled():
+                try:
+                    self._rival = self._current = self._open_rival()
+                except (KernelError, UnavailableError):  # no memory for it, or the driver refuses it
+                    return True
+        return False
+
+    def draw(self, draw_sample: Callable[[Schedule], None]) -> None:
+        """Draws a sample by the schedule that is on trial, timed if it is warm."""
+        candidate = self._current
+        candidate.samples += 1
+        if candidate.samples <= WARM_SAMPLES or len(candidate.timers) == TIMED_SAMPLES:
+            draw_sample(candidate.schedule)
+            return
+        timer = self._device.start_timer()
+        draw_sample(candidate.schedule)
+        timer.stop()
+        candidate.timers.append(timer)
