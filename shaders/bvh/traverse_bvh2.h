@@ -166,22 +166,3 @@ DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RE
                     float3 direction, float t_max FILTER_PARAMS) {
     return traverse_bvh2(nodes, primitives, origin, direction, t_max, true FILTER_ARGS).primitive >= 0;
 }
-
-#if HAS_BALLOT
-// Continues the traversal of a ray from `node`: visits at most NODES_BEFORE_LEAF inner nodes, then a leaf if it has
-// reached one. Returns the next node, STACK_SENTINEL when the traversal has ended. The whole warp must call.
-#define NODES_BEFORE_LEAF 4
-DEVICE int continue_walk(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, int node,
-                         float3 origin, float3 direction, const SlabRay ray, bool accept_first_hit, Hit *best,
-                         int *prim_id, int **top FILTER_PARAMS) {
-    NO_UNROLL
-    for (int k = 0; k < NODES_BEFORE_LEAF && node >= 0; k++) node = next_node(nodes, node, ray, best->t, top);
-    WARP_BARRIER();
-    if (node < 0 && node != STACK_SENTINEL) {
-        intersect_leaf(primitives, node, origin, direction, best, prim_id FILTER_ARGS);
-        node = accept_first_hit && best->primitive >= 0 ? STACK_SENTINEL : *--*top;
-    }
-    WARP_BARRIER();
-    return node;
-}
-#endif

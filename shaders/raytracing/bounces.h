@@ -29,64 +29,38 @@ DEVICE void set_bit(LOCAL uint *words, uint listed_ray) {
 }
 
 #if HAS_BALLOT && !INSTANCES
+// Keeps the closest hit of a listed ray in the static BVH, or with `is_shadow` connects the ray if nothing is hit.
+DEVICE void finish_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint listed_ray, float4 origin, float4 direction,
+                          Hit best, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits, SHADOW_PARAMS,
+                          SCENE_PARAMS, GLOBAL const float4 *lights) {
+    uint i = RAY_OF(listed_ray);
+    if (is_shadow) {
+        if (best.primitive < 0 && !any_field_or_instance(SCENE_ARGS, origin, xyz(direction), direction.w))
+            connect_ray(i, SHADOW_ARGS, radiances);
+        return;
+    }
+    hit_fields_and_instances(SCENE_ARGS, origin, xyz(direction), &best);
+    collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
+    if (keep_hit(params, depth, i, best, PATH_ARGS, hits, lights)) set_bit(hit_words, listed_ray);
+}
+
 // Traces the `count` listed rays and sets the bits of rays that hit, or with `is_shadow` traces their shadow rays and
-// adds the unoccluded contributions. Lanes without a ray take the next rays of the list once IDLE_LANES lanes of the
-// warp are idle (persistent threads; T. Aila and S. Laine 2009).
-#define IDLE_LANES 20u
+// adds the unoccluded contributions.
 DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
                          LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
                          SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
-    int node = STACK_SENTINEL, prim_id = 0x7fffffff, stack[STACK_SIZE], *top = stack;
-    Hit best = {0.0f, 0.0f, 0.0f, -1};
-    bool has_ray = false, rays_left = true;
-    uint listed_ray = 0;
-    float4 origin = make_float4(0.0f, 0.0f, 0.0f, 0.0f), direction = origin;
-    SlabRay ray = slab_ray(xyz(origin), xyz(direction));
-    while (true) {
-        if (has_ray && node == STACK_SENTINEL) {
-            uint i = RAY_OF(listed_ray);
-            has_ray = false;
-            if (is_shadow) {
-                if (best.primitive < 0 && !any_field_or_instance(SCENE_ARGS, origin, xyz(direction), direction.w))
-                    connect_ray(i, SHADOW_ARGS, radiances);
-            } else {
-                hit_fields_and_instances(SCENE_ARGS, origin, xyz(direction), &best);
-                collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
-                if (keep_hit(params, depth, i, best, PATH_ARGS, hits, lights)) set_bit(hit_words, listed_ray);
-            }
-        }
-        WARP_BARRIER();
-        uint idle = ballot(!has_ray);
-        if (idle == 0xffffffffu && !rays_left) return;
-        if (rays_left) {
-            uint first = 0;
-            if (lane_index() == 0) first = atomic_add(&counts[1], popcount(idle));
-            first = warp_shuffle(first, 0);
-            rays_left = first + popcount(idle) < count;
-            uint list_index = first + popcount(idle & ((1u << lane_index()) - 1u));
-            if (!has_ray && list_index < count) {
-                has_ray = true;
-                listed_ray = listed[list_index];
-                uint i = RAY_OF(listed_ray);
-                origin = is_shadow ? origin_of_shadow(i, origins, SHADOW_ARGS) : origins[i];
-                direction = is_shadow ? shadow_directions[i] : directions[i];
-                ray = slab_ray(xyz(origin), xyz(direction));
-                best.t = is_shadow ? direction.w : FLT_MAX;
-                best.u = best.v = 0.0f;
-                best.primitive = -1;
-                prim_id = 0x7fffffff;
-                node = ROOT_NODE;
-                top = stack;
-                *top++ = STACK_SENTINEL;
-            }
-            WARP_BARRIER();
-        }
-        do {
-            node = continue_walk(nodes, primitives, node, xyz(origin), xyz(direction), ray, is_shadow, &best, &prim_id,
-                                 &top FILTER_ARGS_OF(-1));
-            idle = ballot(node == STACK_SENTINEL);
-        } while (idle != 0xffffffffu && (!rays_left || popcount(idle) < IDLE_LANES));
-    }
+#define QUEUE_COUNT count
+#define QUEUE_NEXT &counts[1]
+#define QUEUE_ANY_HIT is_shadow
+#define QUEUE_LOAD                                                               \
+    uint i = RAY_OF(listed[queue_index]);                                        \
+    origin = is_shadow ? origin_of_shadow(i, origins, SHADOW_ARGS) : origins[i]; \
+    direction = is_shadow ? shadow_directions[i] : directions[i];                \
+    best.t = is_shadow ? direction.w : FLT_MAX;
+#define QUEUE_FINISH                                                                                                 \
+    finish_listed(SAMPLE_ARGS, depth, is_shadow, listed[queue_index], origin, direction, best, hit_words, PATH_ARGS, \
+                  hits, SHADOW_ARGS, SCENE_ARGS, lights);
+#include_again "bvh/trace_queue.h"
 }
 #else
 DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,

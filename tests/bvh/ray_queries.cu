@@ -24,6 +24,31 @@
 CLOSEST(closest_bvh2, float4, closest_hit)
 OCCLUDED(occluded_bvh2, float4, any_hit)
 
+#if HAS_BALLOT
+// The rays of a queue, whose lanes take new rays, as later bounces of pictures trace them. *next is 0 at the start.
+#define LOAD_QUERY                      \
+    origin = rays[2 * queue_index];     \
+    direction = rays[2 * queue_index + 1]; \
+    best.t = origin.w;
+#define QUEUE_COUNT (uint)count
+#define QUEUE_NEXT next
+#define QUEUE_LOAD LOAD_QUERY
+KERNEL closest_queue(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes,
+                     GLOBAL const float4 *primitives, int count, GLOBAL uint *next) {
+#define QUEUE_ANY_HIT false
+#define QUEUE_FINISH hits[queue_index] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
+#include_again "bvh/trace_queue.h"
+}
+#undef QUEUE_ANY_HIT
+#undef QUEUE_FINISH
+KERNEL occluded_queue(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes,
+                      GLOBAL const float4 *primitives, int count, GLOBAL uint *next) {
+#define QUEUE_ANY_HIT true
+#define QUEUE_FINISH hits[queue_index] = best.primitive >= 0 ? 1u : 0u;
+#include_again "bvh/trace_queue.h"
+}
+#endif
+
 // The brute-force reference: every ray against every primitive.
 KERNEL brute_force(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *primitives, int primitive_count,
                    int count) {

@@ -11,6 +11,7 @@ from renderer.bvh.layouts import Bvh
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.gpu.warps import has_ballot
 
 SOURCE = GeneratedSource("ray_queries.cu", Path(__file__).with_suffix(".cu").read_text())
 
@@ -20,22 +21,38 @@ def query_kernel(device: Device, entry: str, **constants: int) -> Kernel:
     return device.kernel(SOURCE, entry, **(dict(group_size=64, SPHERES=0) | constants))
 
 
-class RayQuery:
-    """Closest or any hits of sets of rays, by the traversal that pictures use for a BVH."""
+QUEUE_THREADS = 2048  # of each multiprocessor, which has no more resident
 
-    def __init__(self, bvh: Bvh, any_hit: bool = False, spheres: bool = False, **constants: int):
+
+class RayQuery:
+    """Closest or any hits of sets of rays, by the traversal that pictures use for a BVH.
+
+    GPUs trace coherent rays one a thread. `incoherent` rays come from a queue, as in the later bounces of pictures, if
+    the device has ballots.
+    """
+
+    def __init__(
+        self, bvh: Bvh, any_hit: bool = False, spheres: bool = False, incoherent: bool = False, **constants: int
+    ):
         """Compiles the kernel with `constants`; `spheres`: whether any primitive is a sphere."""
         packets = bvh.layout == "bvh8"
+        queue = incoherent and not packets and has_ballot(bvh.device)
         self._bvh, self._rays_per_thread = bvh, 32 if packets else 1
-        self.entry = f"{'occluded' if any_hit else 'closest'}_{'packet' if packets else 'bvh2'}"
+        self._next = bvh.device.buffer(1, "u4") if queue else None
+        kind = "packet" if packets else "queue" if queue else "bvh2"
+        self.entry = f"{'occluded' if any_hit else 'closest'}_{kind}"
         group_size = 16 if packets else 64
         constants = dict(group_size=group_size, STRICT=1, SPHERES=int(spheres)) | constants
         self._kernel = query_kernel(bvh.device, self.entry, **constants)
 
     def __call__(self, rays: Buffer, hits: Buffer, count: int) -> None:
         """Launches the kernel: rays (n, 2, 4) to hits (n, 4) float32, or with any_hit to (n,) uint32, 1 for a hit."""
-        threads = -(-count // self._rays_per_thread)
-        self._kernel(threads, rays, hits, self._bvh.nodes, self._bvh.primitives, count)
+        arguments = rays, hits, self._bvh.nodes, self._bvh.primitives, count
+        if self._next:
+            resident = QUEUE_THREADS * self._bvh.device.properties.compute_units
+            self._kernel(min(count, resident), *arguments, self._next.fill(0))
+        else:
+            self._kernel(-(-count // self._rays_per_thread), *arguments)
 
 
 def closest_instanced(

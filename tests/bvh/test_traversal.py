@@ -310,16 +310,17 @@ def test_sah_beats_median_splits(rng, monkeypatch):
     assert good.cost < 0.7 * build_host_sah(low, high).cost
 
 
+@pytest.mark.parametrize("incoherent", [False, True])
 @pytest.mark.parametrize("any_hit", [False, True])
 @pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "duplicates", "one triangle"])
-def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit):
+def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit, incoherent):
     """Any number of rays, in every layout that a device may get; equal hits in leaves whose ids have no order."""
     primitives = rng.permutation(with_primitive_ids(CASES[case](rng)))
     queries = Queries(device, primitives)
     for bvh in (queries.bvh, build_bvh(device, primitives)):
         rays = rays_from_places(rng, primitives, int(rng.integers(1, 3000)))
         brute_t, brute_id = queries.brute(rays)
-        query = RayQuery(bvh, any_hit, spheres=bool(queries.constants["SPHERES"]))
+        query = RayQuery(bvh, any_hit, bool(queries.constants["SPHERES"]), incoherent)
         on_device = device.buffer(rays.shape).write(rays)
         if any_hit:
             hits = device.buffer(len(rays), "u4").fill(255)

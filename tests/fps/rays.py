@@ -196,7 +196,7 @@ class RaySet:
         self.rays = device.buffer(rays.shape).write(rays)
         self.any_hit, self.device = name.endswith("shadow"), device
         self.hits = device.buffer(self.count if self.any_hit else (self.count, 4), "u4" if self.any_hit else "f4")
-        self.query = RayQuery(self.bvh, self.any_hit)
+        self.query = RayQuery(self.bvh, self.any_hit, incoherent=name.startswith("incoherent"))
         entry = "occluded_baseline" if self.any_hit else "closest_baseline"
         self.baseline = query_kernel(device, entry)
 
