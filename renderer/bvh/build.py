@@ -8,9 +8,9 @@ fastest. All layouts and builders give bit-identical hits. These recorded cases 
 - SAH over H-PLOC: terrain, 80,000 triangles: nodes visited by a ray 33.9 -> 26.1
 - bvh8 over bvh2 on CPUs: see layouts.py
 
-Tried in pictures on an H200 and removed (tests/fps/results/h200_layouts.jsonl), with frames a second against BVH2 and
-while-while scheduling: BVH2 quantized to 32-byte nodes, 0.73 to 1.04; if-if scheduling within a warp (Aila and Laine
-2009), 0.89 to 1.05; CWBVH (Ylitie et al. 2017), 0.43 to 0.83; packets of a warp (Wald et al. 2001), 0.81 to 0.86.
+Tried in pictures on an H200 and removed (tests/fps/results/h200_layouts.jsonl, guides/bvh.md), with frames a second
+against BVH2: BVH2 quantized to 32-byte nodes, 0.70 to 0.98; CWBVH (Ylitie et al. 2017), 0.43 to 0.83; packets of a
+warp (Wald et al. 2001), 0.81 to 0.86.
 Reinsertion of subtrees (Meister and Bittner 2018) saved at most 3 % of the nodes that rays visit.
 """
 

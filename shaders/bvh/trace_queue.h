@@ -1,14 +1,14 @@
 // The body of a function whose warps trace the rays of a queue (persistent threads; T. Aila and S. Laine 2009): lanes
 // without a ray take the next ones once IDLE_LANES lanes of the warp are idle. A turn is at most NODES_PER_QUEUE_TURN
-// inner nodes of the BVH2, then at most one leaf. Include it by #include_again in the body of a function with SCENE's
+// inner nodes of the BVH2, then at most one leaf. Include it by #include_again in the body of a function with the BVH's
 // `nodes` and `primitives`, which whole warps call, after defining
 //     QUEUE_COUNT    the number of rays
 //     QUEUE_NEXT     pointer to the number of rays that have been taken; the caller sets it to 0
 //     QUEUE_ANY_HIT  true: the ray ends at its first hit, of which only best.primitive >= 0 is valid
 //     QUEUE_LOAD     statements that set float4 origin, direction and best.t (t_max) of the ray number queue_index
 //     QUEUE_FINISH   statements that keep `best` of the ray whose origin and direction are these
-// On an H200 it traces 1.07 to 1.28 times the diffuse rays of one ray a thread in meshes, and 0.95 in a Menger sponge;
-// camera rays, which are coherent, are traced at 0.6 to 0.9 of it (tests/fps/rays.py).
+// On an H200 it traces 1.14 to 1.5 times the diffuse rays of one ray a thread in meshes, and 0.95 in a Menger sponge;
+// camera rays, which are coherent, are traced at 0.55 to 0.97 of it (tests/fps/rays.py).
 #define IDLE_LANES 20u
 #define NODES_PER_QUEUE_TURN 4
 
