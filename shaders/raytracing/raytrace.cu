@@ -20,7 +20,7 @@
 #include "raytracing/volumes/media.h"
 #include "raytracing/film.h"
 #include "raytracing/path.h"
-#include "raytracing/stencil.h"
+#include "raytracing/schedules/stencil.h"
 
 #define SCHEDULE_WAVEFRONT 0
 #define SCHEDULE_REGENERATE 1
@@ -158,7 +158,7 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
 #include "raytracing/begin_sample.h"
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
-#include "raytracing/wavefront.h"
+#include "raytracing/schedules/wavefront.h"
 #elif SCHEDULE == SCHEDULE_REGENERATE
 // Each thread keeps its path in registers, and starts the path of another ray when it ends. A warp takes new rays when
 // at most REGENERATE_AT_MOST of its paths are active. counts[0] is the next ray; counts[1 + depth] receives the number
@@ -226,7 +226,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
 }
 
 #elif FUSED_SCALAR
-#include "raytracing/fused_scalar.h"
+#include "raytracing/schedules/fused_scalar.h"
 #elif SCHEDULE == SCHEDULE_MEGAKERNEL
 // The stencil word stays in a register from stage to stage. active_masks[16 * word + depth] receives it for each depth,
 // for the picture's report of active rays.

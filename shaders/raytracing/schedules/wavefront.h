@@ -138,8 +138,8 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
 #endif
 
 #if STENCIL == STENCIL_BITS && !SCALAR_THREADS
-#include "raytracing/first_bounce.h"
+#include "raytracing/schedules/first_bounce.h"
 #if HAS_PART(PART_BOUNCES)
-#include "raytracing/bounces.h"
+#include "raytracing/schedules/bounces.h"
 #endif
 #endif

@@ -1,6 +1,6 @@
 // The kernel `bounces` runs all stages of the wavefront's later depths in one launch, on GPUs with a stencil of bits
-// (stencil.h). Included by raytracing/wavefront.h; renderer/raytracing/schedules.py launches it for the depths from 1
-// on. A group owns WORDS_PER_GROUP words of the stencil, copies them to shared memory, and lists their active rays
+// (stencil.h). wavefront.h includes this file; renderer/raytracing/schedules.py launches the kernel for the depths from
+// 1 on. A group owns WORDS_PER_GROUP words of the stencil, copies them to shared memory, and lists their active rays
 // there, so that all lanes of its warps are busy, however few rays a word has. The words of a group are spread over the
 // picture (GROUP_WORD), so that no group gets all the long paths. A listed ray is a 16-bit number within the group: 32
 // * k + bit for its word k; RAY_OF gives its ray number.
