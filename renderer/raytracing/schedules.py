@@ -7,10 +7,11 @@
 - `megakernel`: one kernel, which traces paths to all depths.
 
 Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto". On CUDA it takes the
-wavefront, or regeneration for small pictures and scenes of few primitives; by OpenCL on GPUs with a ballot it takes
-regeneration; elsewhere the megakernel. By OpenCL on an H200 the wavefront draws 1.3 to 2.0 times as fast as
-regeneration but takes 2 to 3 s longer to compile; GPUs of other makers have not been measured. A stencil (mask of
-active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls Schedule.draw_sample().
+wavefront, or the megakernel for small pictures and scenes of few primitives, and schedule_trial.py then measures; by
+OpenCL on GPUs with a ballot it takes regeneration; elsewhere the megakernel. By OpenCL on an H200 the wavefront draws
+1.0 to 1.9 times as fast as regeneration but takes 2 to 3 s longer to compile; GPUs of other makers have not been
+measured. A stencil (mask of active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls
+Schedule.draw_sample().
 """
 
 from collections.abc import Callable, Iterator
@@ -26,11 +27,12 @@ from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
-MIN_WAVEFRONT_PRIMS = 36  # static primitives; by CUDA on an H200 regeneration is faster for 32 of them, not for 38
-MIN_WAVEFRONT_RAYS = 14_000  # rays for each multiprocessor: seven groups of BOUNCES; regeneration is faster below
+MIN_WAVEFRONT_PRIMS = 36  # static primitives below which CUDA begins with the megakernel
+MIN_WAVEFRONT_RAYS = 14_000  # rays for each multiprocessor: seven groups of BOUNCES; the megakernel is faster below
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
-RESIDENT_THREADS = 1024  # least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200
-# the compiler's own choice, 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py); so do 48 registers.
+# Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
+# 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
+RESIDENT_THREADS = 1024
 MEGAKERNEL_TURN = 4  # NODES_PER_TURN of the megakernel: against while-while, 1.06 times as fast for a bunny
 PERSISTENT_THREADS = 1 << 18  # threads of `regenerate`: more than any GPU has resident
 RECORDED_FROM = 2  # samples launched one by one before a graph is recorded, which takes the time of a few samples

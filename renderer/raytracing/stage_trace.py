@@ -1,7 +1,8 @@
 """The view "stencil": one sample of the wavefront schedule, stage by stage, with active rays and time of each stage.
 
 trace_stages() launches each stage separately (schedules.Wavefront.stages) and reads the stencil that the stage wrote:
-the mask of active rays, one bit a ray and one 32-bit word a block of 8 x 4 pixels (shaders/raytracing/schedules/stencil.h).
+the mask of active rays, one bit a ray and one 32-bit word a block of 8 x 4 pixels
+(shaders/raytracing/schedules/stencil.h).
 stencil_view() shows the trace in the window; pictures/raytrace.py offers the view.
 """
 
