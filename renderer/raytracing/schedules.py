@@ -28,7 +28,9 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 MIN_WAVEFRONT_PRIMS = 36  # static primitives below which CUDA begins with the megakernel
-MIN_WAVEFRONT_RAYS = 14_000  # rays for each multiprocessor: seven groups of BOUNCES; the megakernel is faster below
+# Rays for each multiprocessor below which CUDA begins with the megakernel. On an H200 the schedules are equally fast at
+# 3,000 (glassware, clockwork), 8,000 (menger), 9,000 (veach), 11,000 (cornell); for small meshes the megakernel wins.
+MIN_WAVEFRONT_RAYS = 7_500
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
 # 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
